@@ -101,7 +101,7 @@ objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 ENGINE_SRC := $(wildcard user/engine/*.c user/engine/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
-PORT_ROOMS    := base netdev xsk tx wake shard service attach broker port
+PORT_ROOMS    := os io run attach broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)
@@ -203,7 +203,7 @@ objects: $(BUILD)/libport.a $(BUILD)/libengine.a $(BUILD)/libcm.a \
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@
 
-# Of the rooms below it has what needs no port: base, netdev and the connection manager's core.
+# Of the rooms below it has what needs no port: os and the connection manager's core.
 RDMACM_MAP := user/rdmacm/librdmacm.map
 $(RDMACM): $(call objs,$(RDMACM_SRC)) $(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libengine.a \
 		$(LIB) $(RDMACM_MAP)

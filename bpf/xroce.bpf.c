@@ -164,7 +164,7 @@ int xroce_xdp(struct xdp_md *ctx)
 
 /*
  * The library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
- * (user/shard/tell.c). That comes into the tracers' rings so, as what was received does. Clients of
+ * (user/run/trace_tx.c). That comes into the tracers' rings so, as what was received does. Clients of
  * a broker have its descriptor: a program of this type can be attached to nothing.
  */
 SEC("syscall")

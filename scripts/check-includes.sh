@@ -14,32 +14,28 @@ pure='assert|cpuid|endian|errno|inttypes|limits|setjmp|stdalign|stdarg|stdatomic
 
 # The rooms of user/, lower ones first, and the rooms whose headers each may include.
 declare -A rooms=(
-	[base]='engine'
-	[netdev]='engine|base'
-	[xsk]='engine|base'
-	[tx]='engine|base|netdev|xsk'
-	[wake]='engine|base'
-	[shard]='engine|base|xsk|tx|wake'
-	[service]='engine|base|netdev|xsk|shard'
-	[attach]='engine|base|netdev|xsk|tx|wake|shard'
-	[broker]='engine|base|netdev|attach|cm'
-	[port]='engine|base|netdev|tx|wake|shard|service|attach'
-	[verbs]='engine|base|netdev|port'
-	[rdmacm]='engine|base|netdev|cm'
+	[os]='engine'
+	[io]='engine|os'
+	[run]='engine|os|io'
+	[attach]='engine|os|io|run'
+	[broker]='engine|os|attach|cm'
+	[port]='engine|os|io|run|attach'
+	[verbs]='engine|os|port'
+	[rdmacm]='engine|os|cm'
 	[rspreload]='none'
-	[cli]='engine|base|netdev|xsk|tx|attach|broker|port'
-	[bench]='engine|base|netdev|cm|cli'
-	[export]='engine|base|netdev|cli'
+	[cli]='engine|os|io|attach|broker|port'
+	[bench]='engine|os|cm|cli'
+	[export]='engine|os|cli'
 )
 # The skeletons of BPF programs, each for the room that loads it.
-declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_broker)')
+declare -A skeletons=([attach]='xroce' [io]='xroce_tx' [broker]='(xroce|xroce_broker)')
 
 # What a directory may include, as extended regular expressions on the text between (and with) <> or
 # "".
 declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
-	[user/cm]="<($pure)\\.h>|\"(\\.\\./transport/types|[a-z0-9_]+)\\.h\""
+	[user/cm]="<($pure)\\.h>|\"(\\.\\./engine/types|[a-z0-9_]+)\\.h\""
 	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do

@@ -42,7 +42,7 @@ qp_flush_right    | user/verbs/qp_modify.c   | s/((1 << 10) - 1)/((1 << 8) - 1)/
 attached_goes     | user/verbs/qp.c          | s/attached = vqp->qp->groups;/attached = false;/ | ibv_attach_mcast
 max_mcast_grp     | user/verbs/query.c       | s/max_mcast_grp = GROUP_MAX/max_mcast_grp = 2 * GROUP_MAX/ | ibv_attach_mcast
 max_mcast_qp      | user/verbs/query.c       | s/attach = GROUP_MEMBERS_MAX;/attach = GROUP_MEMBERS_MAX + 1;/ | ibv_attach_mcast
-group_loop        | user/shard/pump.c        | s/^\tif (ours)$/\tif (0)/ | ibv_attach_mcast
+group_loop        | user/run/pump.c        | s/^\tif (ours)$/\tif (0)/ | ibv_attach_mcast
 rate_errno        | user/verbs/qp_modify.c   | s/attr->comp_mask ? EINVAL : modify/false ? EINVAL : modify/ | ibv_modify_qp_rate_limit
 rate_queried      | user/verbs/qp.c          | s/attr->rate_limit = a.rate_limit.kbps;/attr->rate_limit = 0;/ | ibv_modify_qp_rate_limit
 rate_burst_passed | user/verbs/qp_modify.c   | s/.burst_bytes = attr->max_burst_sz,/.burst_bytes = 0,/ | ibv_modify_qp_rate_limit
@@ -140,7 +140,7 @@ event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/por
 not_one_shot      | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
 solicited_always  | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
-arm_narrowed      | user/wake/wake.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
+arm_narrowed      | user/run/cq_notify.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
 lost_no_fence     | user/engine/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
@@ -195,24 +195,24 @@ flow_layers       | user/verbs/flow.c        | s/if (w->mask->kinds & (kind | ex
 flow_two_tunnels  | user/verbs/flow.c        | s/XROCE_FLOW_GRE, tunnels) ? 0 : EINVAL/XROCE_FLOW_GRE, 0) ? 0 : EINVAL/ | ibv_create_flow
 flow_vni          | user/verbs/flow.c        | s/return !(be32toh(mask->id) >> 24) \&\&/return true \&\&/ | ibv_create_flow
 flow_inner_eth    | user/verbs/flow.c        | s/		if (\*has_eth)/		if (0)/ | ibv_create_flow
-flow_tunnels      | user/shard/steer.c       | s/.tunnel_mask = f->rule.tunnel_mask,// | netns-flows
+flow_tunnels      | user/run/steer.c       | s/.tunnel_mask = f->rule.tunnel_mask,// | netns-flows
 flow_tags         | user/verbs/flow.c        | s/if (rule->has_tag)/if (false)/ | ibv_create_flow
 flow_drops        | user/verbs/flow.c        | s/if (rule->raw.drops)/if (false)/ | ibv_create_flow
 flow_copies_drop  | user/verbs/flow.c        | s/if (rule->raw.copies \&\& rule->raw.drops)/if (false)/ | ibv_create_flow
-flow_sniffs_sent  | user/shard/pump.c        | s/if (unlikely(copies))/if (false)/ | netns-sniffer
-flow_copying      | user/shard/steer.c       | s/copying = raw_has_copies(all->shard\[0\].engine);/copying = 0;/ | netns-sniffer
+flow_sniffs_sent  | user/run/pump.c        | s/if (unlikely(copies))/if (false)/ | netns-sniffer
+flow_copying      | user/run/steer.c       | s/copying = raw_has_copies(all->shard\[0\].engine);/copying = 0;/ | netns-sniffer
 flow_default      | user/verbs/flow.c        | s/return rule->has_match ? EINVAL : 0;/return 0;/ | ibv_create_flow
 flow_counters     | user/verbs/flow.c        | s/if (rule->has_counters)$/if (0)/ | ibv_create_counters
 flow_unbound      | user/verbs/flow.c        | s/counters_unbind(vflow->counters);/;/ | ibv_create_counters
-flow_counts_more  | user/shard/steer.c       | s/(shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0)/0/ | netns-flows
-flow_dropped      | user/shard/steer.c       | s/(f->rule.drops ? XROCE_FLOW_DROP : 0)/0/ | netns-flows
+flow_counts_more  | user/run/steer.c       | s/(shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0)/0/ | netns-flows
+flow_dropped      | user/run/steer.c       | s/(f->rule.drops ? XROCE_FLOW_DROP : 0)/0/ | netns-flows
 flow_equal        | user/verbs/flow.c        | s/rule->raw.order = ORDER_DEFAULT;/rule->raw.order |= ORDER_DEFAULT;/ | netns-raw_model
 flow_first_tag    | include/xroce/flow.h     | s/^		if (!i) {/		if (1) {/ | netns-raw_model
 flow_fragment     | include/xroce/flow.h     | s/return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;/return at + header;/ | netns-raw_model
 counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
 counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | netns-flows
 counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
-counter_cpus      | user/base/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
+counter_cpus      | user/os/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
 counters_busy     | user/verbs/counters.c    | s/	if (flows)/	if (0)/ | ibv_create_counters
 counters_bound    | user/verbs/counters.c    | s/err = c->flows ? EBUSY :/err =/ | ibv_create_counters
 counters_others   | user/verbs/counters.c    | s/ || counters->context != vqp->ibv.context// | ibv_create_counters
@@ -248,8 +248,8 @@ hash_no_fields    | user/verbs/wq.c          | s/return conf->rx_hash_fields_mas
 hash_posts        | user/verbs/post.c        | s/ || qp->transport == XROCE_XRC || vqp->table)/ || qp->transport == XROCE_XRC)/ | ibv_create_rwq_ind_table
 hash_sends_err    | user/verbs/post.c        | s/ || vqp->qp->xrc_target || vqp->table ? EINVAL/ || vqp->qp->xrc_target ? EINVAL/ | ibv_create_rwq_ind_table
 hash_ops          | user/verbs/qp.c          | s/target || attr->comp_mask & table ? 0/target ? 0/ | ibv_create_rwq_ind_table
-rss_state         | user/shard/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
-rss_wake          | user/shard/steer.c       | s/^	if (cq)$/	if (0)/ | netns-raw_rss
+rss_state         | user/run/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
+rss_wake          | user/run/steer.c       | s/^	if (cq)$/	if (0)/ | netns-raw_rss
 grh_offset        | user/engine/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
@@ -263,13 +263,13 @@ fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/
 fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
 sigio_of_channel  | user/verbs/channel.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
 sigio_uncleared   | user/verbs/channel.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
-sigio_set_goes    | user/wake/channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
+sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
 sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
 sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
-sigio_hang_up     | user/base/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
-sigio_nonblock    | user/base/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
-sigio_full        | user/base/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
-sigio_signal      | user/base/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
+sigio_hang_up     | user/os/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
+sigio_nonblock    | user/os/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
+sigio_full        | user/os/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
+sigio_signal      | user/os/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
@@ -289,7 +289,7 @@ limit_of_several  | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/
 purge_of_others   | user/engine/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
 ack_of_unsent     | user/engine/completer.c | s/    psn_diff(psn, req->sent_psn) >= 0)/    0)/ | netns-rogue
 read_excess       | user/engine/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
-reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
+reset_hand        | user/run/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
 dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way
 limit_of_qps      | user/engine/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->num_qps == ENGINE_MAX_QP - 1)/ | contract
 fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
@@ -371,11 +371,11 @@ advise_read_only  | user/verbs/odp.c         | s/advice == IBV_ADVISE_MR_ADVICE_
 draw_none         | user/port/port_qp.c      | s/ : port_limited(port, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
 draw_kept         | user/port/port_qp.c      | s/if (err \&\& init->qpn)/if (0)/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
-lost_untold       | user/verbs/context.c     | s/err = watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
+lost_untold       | user/verbs/context.c     | s/err = link_watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
 draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | netns-shared
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/device.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
-sysfs_guid        | user/netdev/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
+sysfs_guid        | user/os/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
 look_writable     | user/broker/shown.c      | s/BPF_F_RDONLY/0/ | netns-look
 look_any_map      | user/broker/shown.c      | s/ \&\& shown_map_is(map.name)// | netns-look
 look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c) \&\& !n--)/if (c \&\& !n--)/ | netns-look
@@ -419,7 +419,7 @@ everyone_on_top   | user/cli/everyone_mount.c | s/ \&\& st.st_dev == makedev(maj
 holder_door       | user/cli/holder.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
 dead_socket_lives | user/attach/door_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
-root_unknown      | user/netdev/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
+root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
 no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
 limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits
@@ -462,7 +462,7 @@ rights_xrc_domain | user/engine/responder.c | s/srq->xrcd != qp->xrcd/false/ | r
 other_end_ready   | user/engine/input.c   | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
 late_ring         | user/verbs/cq.c          | s/err = channel ? cq_join_early(vcq) : 0;/;/ | netns-limits
 post_in_rtr       | user/verbs/post.c        | s/qp_state(vqp->qp) < QPS_RTS/qp_state(vqp->qp) <= QPS_INIT/ | contract
-perfmon_unnamed   | user/tx/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
+perfmon_unnamed   | user/io/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
 everyone_again    | user/cli/everyone_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown

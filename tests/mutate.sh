@@ -84,8 +84,8 @@ kind_of() {
 	user/cm/*) echo cm ;;
 	user/bench/*) echo measure ;;
 	user/rdmacm/*) echo rdmacm ;;
-	user/wake/* | user/shard/* | user/service/* | user/port/port_cq.c) echo portsim port ;;
-	user/xsk/*) echo port portsim ;;
+	user/run/* | user/port/port_cq.c) echo portsim port ;;
+	user/io/rx_ring.* | user/io/umem.* | user/io/xsk.*) echo port portsim ;;
 	user/broker/* | user/attach/ask.c) echo brokersim port ;;
 	user/port/port_qp.c | user/port/follow.c) echo brokersim ;;
 	user/*) echo port ;;

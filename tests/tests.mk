@@ -90,9 +90,10 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 
 # Ports without a kernel (tests/portsim/machine.h). The code under test and the XDP program are
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
-# with functions of the simulator in place of user/base/kernel.c and of POSIX's threads and locks.
-PORTSIM_CODE := $(ENGINE_SRC) user/tx/tx_xsk.c $(filter-out user/base/kernel.c \
-	user/base/clock.c,$(wildcard $(patsubst %,user/%/*.c,base xsk wake shard service port)))
+# with functions of the simulator in place of user/os/kernel.c and of POSIX's threads and locks.
+PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c tx_xsk.c umem.c xsk.c) \
+	$(addprefix user/os/,directory.c options.c privilege.c process.c sigio.c signals.c thread.c) \
+	$(wildcard user/run/*.c user/port/*.c)
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
 	-mllvm -tsan-distinguish-volatile=1
@@ -221,7 +222,7 @@ $(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,AS,$< (fuzzing))$(CLANG) $(FUZZ_FLAGS) -c $< -o $@
 
-codec := $(addprefix user/engine/,packet.c icrc.c opcode.c guard.c)
+codec := $(addprefix user/engine/,packet.c icrc.c packet.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
@@ -234,7 +235,7 @@ $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsoc
 	rsocket_flow.c))
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/bench/json_read.c user/cli/json.c)
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(addprefix user/export/,accept.c http.c text.c) \
-	user/base/clock.c)
+	user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 # Headers of BPF programs, which load words from any address.
 $(addprefix $(BUILD)/fuzz-obj/tests/fuzz/,fuzz_xdp.o fuzz_egress.o): \

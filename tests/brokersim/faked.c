@@ -18,15 +18,15 @@
 #include "../../user/attach/hold.h"
 #include "../../user/attach/place.h"
 #include "../../user/attach/prove.h"
-#include "../../user/base/kernel.h"
-#include "../../user/base/process.h"
+#include "../../user/os/kernel.h"
+#include "../../user/os/process.h"
 #include "../../user/broker/pinned.h"
 #include "../../user/broker/shown.h"
 #include "../../user/broker/first.h"
 #include "../../user/broker/proof.h"
 #include "../../user/broker/orphans.h"
 #include "../../user/broker/tap.h"
-#include "../../user/netdev/netdev.h"
+#include "../../user/os/netdev.h"
 
 #define WAITING_MAX 16
 #define QPS_MAX	    16 /* fewer than there are numbers */
@@ -688,22 +688,22 @@ void first_gone(struct broker *b)
 {
 }
 
-/* ---- user/netdev, user/base ---- */
+/* ---- user/os ---- */
 
-int news_open(struct news *n)
+int link_events_open(struct link_events *n)
 {
 	n->fd = fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return 0;
 }
 
-void news_close(struct news *n)
+void link_events_close(struct link_events *n)
 {
 	if (n->fd >= 0)
 		fd_close(n->fd);
 	n->fd = -1;
 }
 
-void news_take(struct news *n, news_fn *fn, void *arg)
+void link_events_take(struct link_events *n, link_events_fn *fn, void *arg)
 {
 }
 

@@ -23,8 +23,8 @@
 #define SERVICES_ASKED 4
 #define CHOSEN	 5 /* the first number that root asks for by name */
 
-struct watch {
-	watch_fn *fn;
+struct link_watch {
+	link_watch_fn *fn;
 	void *arg;
 };
 
@@ -44,7 +44,7 @@ struct process {
 	bool rests;	/* no question is under way: what it has is all that it has */
 	bool draws;	/* a number for a QP that is being made */
 	u32 generation; /* of the broker whose client it is */
-	struct watch watch;
+	struct link_watch watch;
 	bool watches;
 };
 static struct process processes[CLIENTS];
@@ -142,17 +142,18 @@ bool shard_turn(struct shard *s)
 	return true;
 }
 
-int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
+int link_watch_start(const struct netdev *dev, bool urgent, link_watch_fn *fn, void *arg,
+		     struct link_watch **out)
 {
 	struct process *p = of_port(arg);
 
-	p->watch = (struct watch){ fn, arg };
+	p->watch = (struct link_watch){ fn, arg };
 	*out = &p->watch;
 	fn(arg, NULL, dev);
 	return 0;
 }
 
-int watch_until_hangup(struct watch *watch, int fd)
+int link_watch_until_hangup(struct link_watch *watch, int fd)
 {
 	struct process *p = container_of(watch, struct process, watch);
 
@@ -161,7 +162,7 @@ int watch_until_hangup(struct watch *watch, int fd)
 	return 0;
 }
 
-void watch_stop(struct watch *watch)
+void link_watch_stop(struct link_watch *watch)
 {
 	if (watch)
 		container_of(watch, struct process, watch)->watches = false;

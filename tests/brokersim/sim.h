@@ -13,7 +13,7 @@
 #ifndef BROKERSIM_SIM_H
 #define BROKERSIM_SIM_H
 
-#include "../../user/base/clock.h"
+#include "../../user/os/clock.h"
 #include "../../user/broker/broker_object.h"
 #include "../../user/broker/client.h"
 

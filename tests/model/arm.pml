@@ -2,8 +2,8 @@
 /*
  * A CQ is armed twice: cq->armed is the engine's, the word in xroce_cq is XDP's.
  *
- *   user/wake/wake.c         wake_arm, wake_taken, wake_rearm
- *   user/service/sleep.c     port_channel_wait
+ *   user/run/cq_notify.c         wake_arm, wake_taken, wake_rearm
+ *   user/run/channel_sleep.c     port_channel_wait
  *   user/engine/event.c   engine_take_arms_of_pushed
  *   bpf/wake.h               wake_cq
  *

@@ -2,9 +2,9 @@
 /*
  * A sooner deadline: the service thread sleeps until one, whoever runs the engine sets another.
  *
- *   user/service/service.c   service_sleep
- *   user/shard/attendance.c  service_nudge, service_due_ns
- *   user/shard/shard.c       shard_unlock, shard_unlock_once, shard_left_undone
+ *   user/run/worker.c   service_sleep
+ *   user/run/worker_hints.c  service_nudge, service_due_ns
+ *   user/run/shard.c       shard_unlock, shard_unlock_once, shard_left_undone
  *   user/engine/timer.c   timer_publish
  *
  *   service thread                             whoever has run the engine

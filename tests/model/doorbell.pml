@@ -3,7 +3,7 @@
  * A doorbell at a taken lock: the ringer leaves the work to the lock's holder.
  *
  *   user/engine/owner.c  engine_doorbell, owner_push_doorbell, owner_take_doorbells
- *   user/shard/shard.c     shard_try_to_run, shard_unlock_once, shard_left_undone
+ *   user/run/shard.c     shard_try_to_run, shard_unlock_once, shard_left_undone
  *
  *   ringer                                     holder
  *   publish the WQE (release)                  take the stack (exchange)
@@ -35,7 +35,7 @@ byte seen;		/* under LOCK: what the engine knows of the queue */
 bit blocked, resume;	/* under LOCK */
 bit was_blocked;	/* once is enough */
 
-/* pump_run(), user/shard/pump.c */
+/* pump_run(), user/run/pump.c */
 inline pump(t)
 {
 	load(t, STACK, x);

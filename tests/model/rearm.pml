@@ -4,10 +4,10 @@
  * still, and the next one would be one with it.
  *
  *   user/port/port_cq.c      port_cq_arm, cq_let_turns_end
- *   user/wake/wake.c         wake_arm
+ *   user/run/cq_notify.c         wake_arm
  *   user/engine/event.c   engine_take_arms_of_pushed, engine_cq_event
  *   user/engine/cq.c      cq_push
- *   user/shard/shard.c       shard_unlock_once
+ *   user/run/shard.c       shard_unlock_once
  *
  *   application                                holder of the lock, a turn
  *   load prod (acquire), take completions      store prod (release), fence, armed? take it

@@ -5,9 +5,9 @@
  * next CQ's. XDP may be anywhere in between.
  *
  *   bpf/wake.h           wake_cq, wake_once
- *   user/wake/wake.c     wake_hide, wake_add, wake_arm, wake_rearm, wake_on_channel
- *   user/wake/channel.c  channel_give_ring, channel_take_ring, channel_consume, channel_extra
- *   user/service/sleep.c port_channel_extra
+ *   user/run/cq_notify.c     wake_hide, wake_add, wake_arm, wake_rearm, wake_on_channel
+ *   user/run/port_channel.c  channel_give_ring, channel_take_ring, channel_consume, channel_extra
+ *   user/run/channel_sleep.c port_channel_extra
  *   user/port/port_cq.c  port_cq_remove, cq_drop_records
  *
  *   XDP, for a packet                      CQ a, the last of channel A, goes

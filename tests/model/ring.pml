@@ -3,8 +3,8 @@
  * A packet in a ring buffer, which wakes those who poll it only if XDP asks for that when it
  * commits the packet: a service thread in WATCH, and a thread that sleeps on a channel.
  *
- *   user/service/service.c   service_sleep
- *   user/shard/attendance.c  service_sleeper_enter, service_set_asleep
+ *   user/run/worker.c   service_sleep
+ *   user/run/worker_hints.c  service_sleeper_enter, service_set_asleep
  *   bpf/deliver.h            deliver
  *   bpf/wake.h               wake_engine
  *

@@ -3,9 +3,9 @@
  * The last sleeper leaves: while threads sleep in port_channel_wait() they watch the shard's
  * sockets themselves, XDP wakes nobody, and the service thread is in its long tick.
  *
- *   user/service/sleep.c     sleep_wait, sleep_on, sleep_await_unannounced, sleep_give_up
- *   user/service/service.c   service_sleep, service_main
- *   user/shard/attendance.c  service_sleeper_enter, service_sleeper_leave
+ *   user/run/channel_sleep.c     sleep_wait, sleep_on, sleep_await_unannounced, sleep_give_up
+ *   user/run/worker.c   service_sleep, service_main
+ *   user/run/worker_hints.c  service_sleeper_enter, service_sleeper_leave
  *   bpf/xroce.bpf.c          xroce_xdp
  *   bpf/wake.h               is_watched, count_unannounced, wake_engine
  *

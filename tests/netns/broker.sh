@@ -451,7 +451,7 @@ shown() {
 
 malformed() {
 	local name pid v
-	v=$(printf %02x "$(sed -n 's/^#define ASK_VERSION \([0-9]*\)u$/\1/p' "$here/user/base/ask.h")")
+	v=$(printf %02x "$(sed -n 's/^#define ASK_VERSION \([0-9]*\)u$/\1/p' "$here/user/os/ask.h")")
 	serve
 	keep good hello claims 100 10
 	while read -r name pid; do

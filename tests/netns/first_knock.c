@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../user/base/ask.h"
+#include "../../user/os/ask.h"
 #include "lib/ctl.h"
 
 #define MOST 1000

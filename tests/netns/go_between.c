@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <xroce/abi.h>
 
-#include "../../user/base/ask.h"
+#include "../../user/os/ask.h"
 #include "lib/ctl.h"
 
 #define MAX_PAIRS 8

@@ -12,7 +12,7 @@ cp "$here/tests/netns/who.py" "$OWN/who.py"
 install -m 755 "$TOOLS/mads" "$OWN/bin"
 chmod 644 "$OWN/who.py"
 export ASK_VERSION
-ASK_VERSION=$(sed -nE "s/^#define ASK_VERSION ([0-9]+)u\$/\1/p" "$here/user/base/ask.h")
+ASK_VERSION=$(sed -nE "s/^#define ASK_VERSION ([0-9]+)u\$/\1/p" "$here/user/os/ask.h")
 
 BARE=(setpriv --inh-caps=-all --bounding-set=-all)
 # with CAPABILITY: the words before a command that run it as a user with that one.

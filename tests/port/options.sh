@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# The variables of user/base/options.c and of user/rspreload are in the documents and, where they
+# The variables of user/os/options.c and of user/rspreload are in the documents and, where they
 # have a flag, in the help of `xroce run`; and the documents name no others. The same of vendor
 # errors.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 variables() {
-	grep -ohE '"XROCE_[A-Z_]+"' user/base/options.c user/rspreload/*.c | tr -d '"' | sort -u
+	grep -ohE '"XROCE_[A-Z_]+"' user/os/options.c user/rspreload/*.c | tr -d '"' | sort -u
 }
 
 documented() {

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../user/xsk/xsk.h"
+#include "../../user/io/xsk.h"
 
 struct rx_ring_memory {
 	u8 *data;		 /* to be written */

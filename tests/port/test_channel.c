@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../user/wake/wake.h"
+#include "../../user/run/cq_notify.h"
 
 #define PAGE 4096
 #define SETS 32 /* channels with a set, at 1024 descriptors */
@@ -37,7 +37,7 @@ static struct {
 	u32 whole_after; /* of these, the record is not whole yet */
 } ring;
 
-static struct wake wake;
+static struct cq_notify wake;
 static struct cq cq;
 
 int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
@@ -107,7 +107,7 @@ static int setup(void **state)
 
 	memset(&memory, 0, sizeof(memory));
 	put_err = 0;
-	rings_init(&wake.rings);
+	channel_rings_init(&wake.rings);
 	assert_int_equal(port_channel_create(&ch), 0);
 	assert_int_equal(channel_join(ch, &wake, &cq), 0);
 	*state = ch;
@@ -118,7 +118,7 @@ static int teardown(void **state)
 {
 	channel_leave(*state, &cq);
 	port_channel_destroy(*state);
-	rings_close(&wake.rings);
+	channel_rings_close(&wake.rings);
 	return 0;
 }
 
@@ -148,8 +148,8 @@ static void channel_join__without_a_ring(void **state)
 	struct port_channel *first = *state;
 
 	channel_leave(first, &cq);
-	rings_close(&wake.rings);
-	rings_init(&wake.rings);
+	channel_rings_close(&wake.rings);
+	channel_rings_init(&wake.rings);
 	put_err = -EPERM;
 	assert_int_equal(channel_join(first, &wake, &cq), 0);
 	assert_int_equal(channel_slot(first), XROCE_CHANNEL_SERVICE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* When posts may wait (user/shard/defer.h). */
-#include "../../user/shard/defer.h"
+/* When posts may wait (user/run/defer.h). */
+#include "../../user/run/defer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/shard/fault.h"
+#include "../../user/run/fault.h"
 #include "../../user/engine/guard.h"
 
 #define PAGE 4096

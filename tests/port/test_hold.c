@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/hold.c and door.c, user/netdev/netdev_holder.c: who has an interface, whether it lets
+ * user/attach/hold.c and door.c, user/os/netdev_holder.c: who has an interface, whether it lets
  * others in, and what becomes of its names and of its socket when it ends. In a network namespace
  * of the test's own; needs root.
  */
@@ -22,7 +22,7 @@
 
 #include "../../user/attach/door.h"
 #include "../../user/attach/hold.h"
-#include "../../user/netdev/netdev.h"
+#include "../../user/os/netdev.h"
 #include "open_fds.h"
 
 #define IFINDEX 4711u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/netdev/kept.c: what is kept of an interface is true at once after any change. In a network
+ * user/os/link_cache.c: what is kept of an interface is true at once after any change. In a network
  * namespace of the test's own; needs root and `ip`.
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/netdev/kept.h"
+#include "../../user/os/link_cache.h"
 
 static void sh(const char *cmd)
 {
@@ -36,11 +36,11 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct netdev get(struct kept *k, u32 ifindex, u64 *changes)
+static struct netdev get(struct link_cache *k, u32 ifindex, u64 *changes)
 {
 	struct netdev dev;
 
-	assert_int_equal(kept_get(k, ifindex, &dev, changes), 0);
+	assert_int_equal(link_cache_get(k, ifindex, &dev, changes), 0);
 	assert_int_equal(dev.ifindex, ifindex);
 	return dev;
 }
@@ -48,12 +48,12 @@ static struct netdev get(struct kept *k, u32 ifindex, u64 *changes)
 static void kept_get__follows_each_change(void **state)
 {
 	const u32 va = if_nametoindex("va"), vb = if_nametoindex("vb");
-	struct kept *k;
+	struct link_cache *k;
 	struct netdev dev;
 	u64 first, changes;
 
 	(void)state;
-	assert_int_equal(kept_new(2, &k), 0);
+	assert_int_equal(link_cache_new(2, &k), 0);
 	assert_int_equal(get(k, va, &first).num_gids, 1);
 	assert_int_equal(get(k, vb, NULL).num_gids, 0);
 	for (int i = 0; i < 100; i++) {
@@ -74,39 +74,39 @@ static void kept_get__follows_each_change(void **state)
 	assert_string_equal(dev.name, "vx");
 	assert_false(dev.is_enabled);
 	sh("ip link set vx name vb; ip link set vb up");
-	kept_free(k);
+	link_cache_free(k);
 }
 
 /* More interfaces than there is room for. */
 static void kept_get__one_place(void **state)
 {
 	const u32 va = if_nametoindex("va"), vb = if_nametoindex("vb");
-	struct kept *k;
+	struct link_cache *k;
 
 	(void)state;
-	assert_int_equal(kept_new(1, &k), 0);
+	assert_int_equal(link_cache_new(1, &k), 0);
 	for (int i = 0; i < 3; i++) {
 		assert_string_equal(get(k, va, NULL).name, "va");
 		assert_string_equal(get(k, vb, NULL).name, "vb");
 	}
-	kept_free(k);
+	link_cache_free(k);
 }
 
 static void kept_get__gone(void **state)
 {
 	struct netdev dev;
-	struct kept *k;
+	struct link_cache *k;
 	u32 vy;
 
 	(void)state;
 	sh("ip link add vy type veth peer name vz");
 	vy = if_nametoindex("vy");
-	assert_int_equal(kept_new(1, &k), 0);
+	assert_int_equal(link_cache_new(1, &k), 0);
 	get(k, vy, NULL);
 	sh("ip link del vy");
-	assert_int_equal(kept_get(k, vy, &dev, NULL), -ENODEV);
-	assert_int_equal(kept_get(k, 0, &dev, NULL), -ENODEV);
-	kept_free(k);
+	assert_int_equal(link_cache_get(k, vy, &dev, NULL), -ENODEV);
+	assert_int_equal(link_cache_get(k, 0, &dev, NULL), -ENODEV);
+	link_cache_free(k);
 }
 
 /* By a thread that has gone to another network namespace: the interface is that of the first. */
@@ -123,13 +123,13 @@ static void *elsewhere(void *arg)
 static void kept_get__of_its_own_namespace(void **state)
 {
 	pthread_t thread;
-	struct kept *k;
+	struct link_cache *k;
 
 	(void)state;
-	assert_int_equal(kept_new(1, &k), 0);
+	assert_int_equal(link_cache_new(1, &k), 0);
 	assert_int_equal(pthread_create(&thread, NULL, elsewhere, k), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	kept_free(k);
+	link_cache_free(k);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/netdev against a real kernel, in two network namespaces of the test's own: this process's,
+ * user/os against a real kernel, in two network namespaces of the test's own: this process's,
  * and a child's at the other end
  * of a veth pair. Needs root and `ip`, `ethtool`, `nsenter`; all of it goes away with the
  * processes.
@@ -21,7 +21,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../user/netdev/netdev_nl.h"
+#include "../../user/os/netdev_nl.h"
 
 /* far more than an answer takes; what does not answer is waited for RESOLVE_NONE_MS */
 #define RESOLVE_MS 5000

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The netlink parsers of user/netdev against messages that the kernel would not send: real ones,
+ * The netlink parsers of user/os against messages that the kernel would not send: real ones,
  * cut at every length and with
  * bytes changed, before a page that must not be touched. The sources are included, for their static
  * functions.
  */
 #define _GNU_SOURCE
-#include "../../user/netdev/netdev.c"
-#include "../../user/netdev/netdev_resolve.c"
-#include "../../user/netdev/netdev_route.c"
+#include "../../user/os/netdev.c"
+#include "../../user/os/netdev_resolve.c"
+#include "../../user/os/netdev_route.c"
 
 #include <sched.h>
 #include <stdarg.h>

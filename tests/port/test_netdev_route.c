@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/netdev/netdev_route.c against a real kernel, in a network namespace of the test's own: two
+ * user/os/netdev_route.c against a real kernel, in a network namespace of the test's own: two
  * interfaces with routes over each. Needs root and `ip`.
  */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../user/netdev/netdev_nl.h"
+#include "../../user/os/netdev_nl.h"
 
 static u32 va, vc; /* their indexes */
 

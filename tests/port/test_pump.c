@@ -8,8 +8,8 @@
 #include "../unit/packets.h"
 #include "rx_ring_memory.h"
 
-#include "../../user/base/clock.h"
-#include "../../user/shard/shard.h"
+#include "../../user/os/clock.h"
+#include "../../user/run/shard.h"
 #include "../../user/engine/engine.h"
 #include "../../user/engine/gso.h"
 #include "../../user/engine/internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/wake/rings.c where rings come from a broker, which gives so many and no more. The test is
+ * user/run/channel_rings.c where rings come from a broker, which gives so many and no more. The test is
  * the map: libbpf's functions below take the place of the library's.
  */
 #define _GNU_SOURCE
@@ -14,8 +14,8 @@
 
 #include <xroce/abi.h>
 
-#include "../../user/base/kernel.h"
-#include "../../user/wake/rings.h"
+#include "../../user/os/kernel.h"
+#include "../../user/run/channel_rings.h"
 
 #define MAP_FD 12345
 
@@ -58,13 +58,13 @@ static int give(void *arg)
 	return g->newest = eventfd(0, EFD_CLOEXEC);
 }
 
-static void begin(struct rings *r, struct giver *g, u32 most)
+static void begin(struct channel_rings *r, struct giver *g, u32 most)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(slots); i++)
 		slots[i] = -1;
 	put_err = 0;
 	*g = (struct giver){ .most = most };
-	rings_init(r);
+	channel_rings_init(r);
 	r->map_fd = MAP_FD;
 	r->make = give;
 	r->make_arg = g;
@@ -74,15 +74,15 @@ static void rings_take__makes_one(void **state)
 {
 	struct ring_slot ring;
 	struct giver g;
-	struct rings r;
+	struct channel_rings r;
 
 	begin(&r, &g, 1);
-	assert_int_equal(rings_take(&r, &ring), 0);
+	assert_int_equal(channel_rings_take(&r, &ring), 0);
 	assert_int_equal(ring.fd, g.newest);
 	assert_int_equal(ring.slot, XROCE_MAX_QUEUE);
 	assert_int_equal(slots[0], ring.fd);
-	rings_give(&r, &ring);
-	rings_close(&r);
+	channel_rings_give(&r, &ring);
+	channel_rings_close(&r);
 	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
 }
 
@@ -92,18 +92,18 @@ static void rings_adopt__is_a_spare_one(void **state)
 	const int fd = eventfd(0, EFD_CLOEXEC);
 	struct ring_slot ring;
 	struct giver g;
-	struct rings r;
+	struct channel_rings r;
 
 	begin(&r, &g, 1);
-	rings_adopt(&r, fd);
-	assert_int_equal(rings_take(&r, &ring), 0);
+	channel_rings_adopt(&r, fd);
+	assert_int_equal(channel_rings_take(&r, &ring), 0);
 	assert_int_equal(ring.fd, fd);
 	assert_int_equal(ring.slot, XROCE_MAX_QUEUE);
-	assert_int_equal(rings_take(&r, &ring), 0);
+	assert_int_equal(channel_rings_take(&r, &ring), 0);
 	assert_int_equal(ring.fd, g.newest);
 	assert_int_equal(slots[1], g.newest);
-	rings_give(&r, &ring);
-	rings_close(&r);
+	channel_rings_give(&r, &ring);
+	channel_rings_close(&r);
 	kernel_close(fd);
 }
 
@@ -112,34 +112,34 @@ static void rings_take__gets_as_many_as_there_may_be(void **state)
 {
 	struct ring_slot ring[XROCE_MAX_RING];
 	struct giver g;
-	struct rings r;
+	struct channel_rings r;
 
 	begin(&r, &g, XROCE_MAX_RING);
 	for (u32 i = 0; i < XROCE_MAX_RING; i++) {
-		assert_int_equal(rings_take(&r, &ring[i]), 0);
+		assert_int_equal(channel_rings_take(&r, &ring[i]), 0);
 		assert_int_equal(slots[ring[i].slot - XROCE_MAX_QUEUE], ring[i].fd);
 		for (u32 j = 0; j < i; j++)
 			assert_int_not_equal(ring[i].slot, ring[j].slot);
 	}
-	assert_int_equal(rings_take(&r, &(struct ring_slot){ 0 }), -ENOSPC);
-	rings_give(&r, &ring[7]);
-	assert_int_equal(rings_take(&r, &ring[7]), 0);
+	assert_int_equal(channel_rings_take(&r, &(struct ring_slot){ 0 }), -ENOSPC);
+	channel_rings_give(&r, &ring[7]);
+	assert_int_equal(channel_rings_take(&r, &ring[7]), 0);
 	for (u32 i = 0; i < XROCE_MAX_RING; i++)
-		rings_give(&r, &ring[i]);
-	rings_close(&r);
+		channel_rings_give(&r, &ring[i]);
+	channel_rings_close(&r);
 }
 
 static void rings_take__closes_what_it_made_in_vain(void **state)
 {
 	struct ring_slot ring;
 	struct giver g;
-	struct rings r;
+	struct channel_rings r;
 
 	begin(&r, &g, 1);
 	put_err = -E2BIG;
-	assert_int_equal(rings_take(&r, &ring), -E2BIG);
+	assert_int_equal(channel_rings_take(&r, &ring), -E2BIG);
 	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
-	rings_close(&r);
+	channel_rings_close(&r);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../user/service/service.h"
+#include "../../user/run/worker.h"
 
 static long processors;
 
@@ -23,7 +23,7 @@ static void spins(const char *text, long on, u64 us)
 	else
 		unsetenv("XROCE_SPIN_US");
 	processors = on;
-	assert_int_equal(service_spin_max_ns(), us * NSEC_PER_USEC);
+	assert_int_equal(worker_spin_max_ns(), us * NSEC_PER_USEC);
 }
 
 static void service_spin_max_ns__where_another_processor_can_bring_work(void **state)

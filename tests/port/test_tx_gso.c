@@ -16,7 +16,7 @@
 
 #include "frames.h"
 
-#include "../../user/tx/tx_gso.h"
+#include "../../user/io/tx_gso.h"
 
 #define LOOPBACK 1
 

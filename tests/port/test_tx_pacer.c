@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/tx/tx_pacer.c and the watch thread's jobs: the kernel is asked about an interface
+ * user/io/tx_pacer.c and the watch thread's jobs: the kernel is asked about an interface
  * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and
  * `ethtool`.
  */
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "../../user/netdev/netdev.h"
-#include "../../user/tx/tx_pacer.h"
+#include "../../user/os/netdev.h"
+#include "../../user/io/tx_pacer.h"
 
 #define MSEC	  (1000 * 1000ull)
 #define BEGIN_NS  (1000 * 1000 * MSEC)
@@ -28,7 +28,7 @@ static struct xroce_engine_stats stats;
 
 /* Keeps the watch thread busy until it is let go. */
 struct blocker {
-	struct watch_job job;
+	struct link_watch_job job;
 	int entered_fd, leave_fd;
 };
 
@@ -47,15 +47,15 @@ static void blocker_start(struct blocker *b)
 
 	b->entered_fd = eventfd(0, EFD_CLOEXEC);
 	b->leave_fd = eventfd(0, EFD_CLOEXEC);
-	assert_int_equal(watch_job_start(&b->job, block, b), 0);
-	watch_job_ask(&b->job);
+	assert_int_equal(link_watch_job_start(&b->job, block, b), 0);
+	link_watch_job_ask(&b->job);
 	assert_int_equal(eventfd_read(b->entered_fd, &n), 0);
 }
 
 static void blocker_stop(struct blocker *b)
 {
 	eventfd_write(b->leave_fd, 1);
-	watch_job_stop(&b->job);
+	link_watch_job_stop(&b->job);
 	close(b->entered_fd);
 	close(b->leave_fd);
 }
@@ -149,21 +149,21 @@ static void count(void *arg)
 static void watch_job_ask__runs_once_for_each_time_it_was_free(void **state)
 {
 	_Atomic u32 ran = 0;
-	struct watch_job job;
+	struct link_watch_job job;
 	struct blocker b;
 
-	assert_int_equal(watch_job_start(&job, count, &ran), 0);
+	assert_int_equal(link_watch_job_start(&job, count, &ran), 0);
 	blocker_start(&b);
 	for (int i = 0; i < 5; i++)
-		watch_job_ask(&job);
+		link_watch_job_ask(&job);
 	assert_int_equal(atomic_load(&ran), 0);
 	blocker_stop(&b);
 	for (int ms = 0; ms < WAIT_MS && !atomic_load(&ran); ms++)
 		poll(NULL, 0, 1);
-	watch_job_stop(&job);
+	link_watch_job_stop(&job);
 	assert_int_equal(atomic_load(&ran), 1);
 	/* one that was not started */
-	watch_job_stop(&job);
+	link_watch_job_stop(&job);
 }
 
 static int make_namespace(void **state)

@@ -17,10 +17,10 @@
 
 #include "../unit/packets.h"
 
-#include "../../user/base/clock.h"
-#include "../../user/netdev/netdev.h"
-#include "../../user/tx/tx.h"
-#include "../../user/xsk/umem.h"
+#include "../../user/os/clock.h"
+#include "../../user/os/netdev.h"
+#include "../../user/io/tx.h"
+#include "../../user/io/umem.h"
 
 #define WAIT_MS 20000
 #define BATCH	12

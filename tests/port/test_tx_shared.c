@@ -27,9 +27,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/base/clock.h"
-#include "../../user/netdev/netdev.h"
-#include "../../user/tx/tx.h"
+#include "../../user/os/clock.h"
+#include "../../user/os/netdev.h"
+#include "../../user/io/tx.h"
 
 #include "frames.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/netdev/watch.c: a watch that ends with the process at the other end of a socket. In a
+ * user/os/link_watch.c: a watch that ends with the process at the other end of a socket. In a
  * network namespace of the test's own; needs root and `ip`.
  */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/netdev/watch.h"
+#include "../../user/os/link_watch.h"
 
 #define WAIT_MS 10000 /* far more than any of it takes */
 #define NO_FD	100000
@@ -26,7 +26,7 @@ static _Atomic u32 calls; /* of all that is seen, one after the other */
 
 /* What one watch was told. */
 struct seen {
-	struct watch *watch;
+	struct link_watch *watch;
 	int fd; /* an eventfd, raised with each call */
 	_Atomic u32 changes, losses;
 	_Atomic u32 lost_as; /* the number of the call that said so */
@@ -53,14 +53,14 @@ static void start(struct seen *s, bool urgent)
 	*s = (struct seen){ .fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE) };
 	dev.ifindex = 1;
 	assert_int_equal(netdev_refresh(&dev), 0);
-	assert_int_equal(watch_start(&dev, urgent, on_change, s, &s->watch), 0);
+	assert_int_equal(link_watch_start(&dev, urgent, on_change, s, &s->watch), 0);
 	assert_int_equal(atomic_load(&s->changes), 1);
 	assert_int_equal(eventfd_read(s->fd, &(eventfd_t){ 0 }), 0);
 }
 
 static void stop(struct seen *s)
 {
-	watch_stop(s->watch);
+	link_watch_stop(s->watch);
 	close(s->fd);
 }
 
@@ -86,8 +86,8 @@ static void watch_until_hangup__is_the_last_call_in_order(void **state)
 	start(&later, false);
 	start(&first, true);
 	start(&other, false);
-	assert_int_equal(watch_until_hangup(later.watch, pair[0]), 0);
-	assert_int_equal(watch_until_hangup(first.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(later.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(first.watch, pair[0]), 0);
 	/* what is written is for others to read, and is no end */
 	assert_int_equal(write(pair[1], "x", 1), 1);
 	assert_int_equal(system("ip link set lo mtu 1501"), 0);
@@ -123,7 +123,7 @@ static void watch_until_hangup__sees_one_that_has_come(void **state)
 	pair_of_sockets(pair);
 	start(&s, false);
 	assert_int_equal(shutdown(pair[0], SHUT_RDWR), 0);
-	assert_int_equal(watch_until_hangup(s.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(s.watch, pair[0]), 0);
 	next_call(&s);
 	assert_int_equal(atomic_load(&s.losses), 1);
 	stop(&s);
@@ -140,7 +140,7 @@ static void watch_until_hangup__forgets_the_socket_with_the_watch(void **state)
 	pair_of_sockets(pair);
 	start(&stopped, false);
 	start(&s, false);
-	assert_int_equal(watch_until_hangup(stopped.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(stopped.watch, pair[0]), 0);
 	stop(&stopped);
 	close(pair[1]);
 	assert_int_equal(system("ip link set lo mtu 1504"), 0);
@@ -158,8 +158,8 @@ static void watch_until_hangup__stays_with_the_other_watches(void **state)
 	pair_of_sockets(pair);
 	start(&stopped, false);
 	start(&s, false);
-	assert_int_equal(watch_until_hangup(stopped.watch, pair[0]), 0);
-	assert_int_equal(watch_until_hangup(s.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(stopped.watch, pair[0]), 0);
+	assert_int_equal(link_watch_until_hangup(s.watch, pair[0]), 0);
 	stop(&stopped);
 	/* the other end writes nothing more, which is an end as well */
 	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
@@ -175,7 +175,7 @@ static void watch_until_hangup__refuses_what_is_no_socket(void **state)
 	struct seen s;
 
 	start(&s, false);
-	assert_int_equal(watch_until_hangup(s.watch, NO_FD), -EBADF);
+	assert_int_equal(link_watch_until_hangup(s.watch, NO_FD), -EBADF);
 	stop(&s);
 }
 

@@ -7,7 +7,7 @@
  */
 #include "../unit/unit.h"
 
-#include "../../user/xsk/xsk.h"
+#include "../../user/io/xsk.h"
 
 #define RING   256u
 #define FRAMES 128u

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../user/xsk/xsk.h"
+#include "../../user/io/xsk.h"
 #include "../unit/reference.h"
 
 #define RING	  (256u << 10)

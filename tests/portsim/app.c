@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../user/base/kernel.h"
+#include "../../user/os/kernel.h"
 
 #define PORTS_MAX 2
 #define CQS_MAX	  64

@@ -8,7 +8,7 @@
 #include "../../user/engine/internal.h"
 
 #define SHARDS (2 * XROCE_MAX_SHARD)
-/* user/service: the longest tick; how far behind a deadline it may come where threads sleep */
+/* user/run: the longest tick; how far behind a deadline it may come where threads sleep */
 #define TICK_NS	 NSEC_PER_MSEC
 #define SLACK_NS NSEC_PER_MSEC
 /* and what a wake-up takes */
@@ -194,7 +194,7 @@ static bool threads_have_records(const struct port *port)
 
 static void check_cq(struct app_cq *cq, void *arg)
 {
-	const struct wake *wake = &cq->port->shards.wake;
+	const struct cq_notify *wake = &cq->port->shards.wake;
 	const u32 index = cq->cq.index, word = wake->maps->cq[index].armed;
 	struct app_channel *ch = cq->channel;
 	bool record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel and the clock of the simulated machine: what user/base/kernel.h and clock.h declare,
+ * The kernel and the clock of the simulated machine: what user/os/kernel.h and clock.h declare,
  * but for maps and rings of records (xdp.c) and sockets (nic.c).
  */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../user/base/kernel.h"
+#include "../../user/os/kernel.h"
 
 #define FDS_MAX	    256
 #define POLLED_MAX  80

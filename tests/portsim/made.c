@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Making ports without a kernel, in place of user/attach and user/netdev; see made.h. */
+/* Making ports without a kernel, in place of user/attach and user/os; see made.h. */
 #include "made.h"
 
 #include <stdio.h>
@@ -7,12 +7,12 @@
 
 #include "../../user/attach/attach.h"
 #include "../../user/attach/complain.h"
-#include "../../user/base/kernel.h"
-#include "../../user/netdev/watch.h"
+#include "../../user/os/kernel.h"
+#include "../../user/os/link_watch.h"
 #include "../../user/port/port_object.h"
-#include "../../user/shard/fault.h"
-#include "../../user/tx/tx_probe.h"
-#include "../../user/wake/rings.h"
+#include "../../user/run/fault.h"
+#include "../../user/io/tx_probe.h"
+#include "../../user/run/channel_rings.h"
 #include "shared.h"
 
 static struct made_options options;
@@ -176,7 +176,7 @@ void attach_leave_group(struct attachment *m, const struct gid *group)
 {
 }
 
-void attach_give_rings(struct attachment *m, struct rings *rings)
+void attach_give_rings(struct attachment *m, struct channel_rings *rings)
 {
 }
 
@@ -206,7 +206,7 @@ bool share_settle(struct port *port)
 	return true;
 }
 
-/* ---- user/netdev, user/base and what else a port asks of the real machine ---- */
+/* ---- user/os and what else a port asks of the real machine ---- */
 
 u64 netdev_netns(void)
 {
@@ -248,33 +248,34 @@ u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)
 	return options.path_mtu;
 }
 
-int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
+int link_watch_start(const struct netdev *dev, bool urgent, link_watch_fn *fn, void *arg,
+		     struct link_watch **out)
 {
 	fn(arg, NULL, dev);
 	*out = NULL;
 	return 0;
 }
 
-int watch_until_hangup(struct watch *watch, int fd)
+int link_watch_until_hangup(struct link_watch *watch, int fd)
 {
 	sched_fail("nobody shares an interface here");
 }
 
-void watch_stop(struct watch *watch)
+void link_watch_stop(struct link_watch *watch)
 {
 }
 
-void watch_before_fork(void)
-{
-	sched_fail("nobody forks here");
-}
-
-void watch_after_fork_parent(void)
+void link_watch_before_fork(void)
 {
 	sched_fail("nobody forks here");
 }
 
-void watch_after_fork_child(void)
+void link_watch_after_fork_parent(void)
+{
+	sched_fail("nobody forks here");
+}
+
+void link_watch_after_fork_child(void)
 {
 	sched_fail("nobody forks here");
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xdp/xsk.h>
 
-#include "../../user/base/kernel.h"
+#include "../../user/os/kernel.h"
 
 #define CHUNK	       4096u
 #define CHUNKS_MAX     2048u

@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../user/base/kernel.h"
-#include "../../user/xsk/xsk.h"
+#include "../../user/os/kernel.h"
+#include "../../user/io/xsk.h"
 
 #define RING_BYTES_MAX (1u << 20)
 

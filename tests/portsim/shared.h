@@ -2,12 +2,12 @@
 /*
  * What a port on a shared interface has in place of AF_XDP sockets: a ring buffer that the XDP
  * program writes packets to, and a way out onto the cable. The ring's helpers for the program and
- * its functions of user/base/kernel.h are in shared.c.
+ * its functions of user/os/kernel.h are in shared.c.
  */
 #ifndef PORTSIM_SHARED_H
 #define PORTSIM_SHARED_H
 
-#include "../../user/tx/tx.h"
+#include "../../user/io/tx.h"
 #include "nic.h"
 
 /* A ring buffer for packets that the interface's program writes to: its descriptor. */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../../user/base/kernel.h"
+#include "../../user/os/kernel.h"
 #include "../../user/port/port_object.h"
-#include "../../user/wake/channel_object.h"
+#include "../../user/run/port_channel_object.h"
 #include "inspect.h"
 #include "made.h"
 

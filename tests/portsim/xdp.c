@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space under the
- * names of user/base/kernel.h. A record in a ring is seen at once; a thread that waits for it is
+ * names of user/os/kernel.h. A record in a ring is seen at once; a thread that waits for it is
  * woken later.
  */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../user/base/kernel.h"
+#include "../../user/os/kernel.h"
 #include "machine.h"
 #include "made.h"
 

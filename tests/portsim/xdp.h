@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A port's maps, and the XDP program that runs on them (program.c). User space reaches the maps by
- * the functions of user/base/kernel.h, which xdp.c has, and the arrays by their memory.
+ * the functions of user/os/kernel.h, which xdp.c has, and the arrays by their memory.
  */
 #ifndef PORTSIM_XDP_H
 #define PORTSIM_XDP_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <xroce/abi.h>
 
-#include "../../user/base/xdp_maps.h"
+#include "../../user/os/xdp_maps.h"
 
 enum xdp_map {
 	MAP_QP, MAP_CQ, MAP_EXPECT, MAP_CHANNEL, MAP_ENGINE, MAP_VECTOR, MAP_GID, MAP_GROUP,

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/base/clock.h"
+#include "../../user/os/clock.h"
 #include "../../user/rdmacm/loop.h"
 
 pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;

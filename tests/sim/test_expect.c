@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * What XDP is told of responses (expect.c): the first PSN whose acknowledgement completes something
- * in the send CQ. That none is missed is checked with every packet of every test, in
+ * What XDP is told of responses (requester.c): the first PSN whose acknowledgement completes
+ * something in the send CQ. That none is missed is checked with every packet of every test, in
  * world_deliver(); that nobody is woken for nothing, here.
  */
 #include "scene.h"

@@ -3,7 +3,7 @@
  * The world that engines live in when no kernel is there: a few nodes with one engine each or
  * several, links between them that lose, repeat, hold back and damage packets by schedule, and a
  * clock that jumps from event to event. It is the engine's second caller besides the pump in
- * user/shard and owes it the same: one call at a time, exact buffers, every frame final.
+ * user/run and owes it the same: one call at a time, exact buffers, every frame final.
  *
  * Of several engines of a node it runs those that have something to do, and no others: what one
  * leaves to another must be said. XROCE_SIM_ENGINES=n gives every node so many, and each QP made

@@ -90,7 +90,7 @@ static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
 			break;
 		duel_lag(round / LAGS % LAGS);
 		atomic_store(&cq->armed, arm_for);
-		atomic_thread_fence(memory_order_seq_cst); /* as wake_arm() */
+		atomic_thread_fence(memory_order_seq_cst); /* as cq_notify_arm() */
 		sees = cq_peek(cq) != NULL;
 		yields += duel_meet(&d.finish_line, round);
 		/*

@@ -11,7 +11,7 @@
 
 #include "unit.h"
 
-#include "../../user/base/process.h"
+#include "../../user/os/process.h"
 
 #define RECORDED_WITH_LOOK
 #include "recorded_maps.h"

@@ -3,7 +3,7 @@
 /* tier: core san */
 /* tier: long tsan */
 /*
- * Two engines of a device, each driven by a thread of its own under its own lock, as user/shard
+ * Two engines of a device, each driven by a thread of its own under its own lock, as user/run
  * does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
  * threads post and ring without a lock, one takes all completions and sleeps between by arming, and
  * the main one moves QPs from engine to engine meanwhile, with both locks held. What must hold:

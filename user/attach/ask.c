@@ -18,7 +18,7 @@
 #include <xroce/trace.h>
 #include <xroce/wire.h>
 
-#include "../base/process.h"
+#include "../os/process.h"
 #include "ask.h"
 #include "prove.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process's end of the conversation with the broker of an interface (base/ask.h): one question
+ * A process's end of the conversation with the broker of an interface (os/ask.h): one question
  * at a time, each answered within ASK_MAX_NS. An answer that is late or not as it must be ends the
  * conversation, as the broker's death does: whoever watches the descriptor finds it hung up, and
  * all further questions fail.
@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 
-#include "../base/ask.h"
-#include "../base/clock.h"
+#include "../os/ask.h"
+#include "../os/clock.h"
 
 /*
  * A broker does one thing at a time. On a busy machine the kernel needs seconds to verify its
@@ -25,7 +25,7 @@ struct asker {
 	u64 max_ns;	      /* ASK_MAX_NS */
 	/* the broker is not to hear of the end of the conversation before it is closed */
 	bool ends_quietly;
-	bool has_proved; /* under lock: what this process may do, or it need not (base/proof.h) */
+	bool has_proved; /* under lock: what this process may do, or it need not (os/proof.h) */
 	/* the last ask_list(): clients of other users would not be listed */
 	bool withholds;
 	pthread_mutex_t lock; /* from a question to its answer */

@@ -17,9 +17,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../base/kernel.h"
-#include "../base/options.h"
-#include "../base/shown_maps.h"
+#include "../os/kernel.h"
+#include "../os/options.h"
+#include "../os/shown_maps.h"
 #include "attach.h"
 #include "complain.h"
 #include "hold.h"
@@ -140,10 +140,10 @@ static int map_maps(const struct netdev *dev, struct attachment *m)
 /* Of the service threads, and of the completion channels: all at the price of one. */
 static int make_rings(const struct netdev *dev, struct attachment *m)
 {
-	u32 slot[XROCE_MAX_SHARD + RINGS_AHEAD], n = 0;
-	int fd[XROCE_MAX_SHARD + RINGS_AHEAD], err;
+	u32 slot[XROCE_MAX_SHARD + CHANNEL_RINGS_AHEAD], n = 0;
+	int fd[XROCE_MAX_SHARD + CHANNEL_RINGS_AHEAD], err;
 
-	for (u32 i = 0; i < m->info.shards + RINGS_AHEAD; i++) {
+	for (u32 i = 0; i < m->info.shards + CHANNEL_RINGS_AHEAD; i++) {
 		const bool service = i < m->info.shards;
 		const u32 channel = i - m->info.shards;
 		int *ring_fd = service ? &m->io[i].ring_fd : &m->ring_fd[channel];
@@ -320,7 +320,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = -1;
-	for (u32 i = 0; i < RINGS_AHEAD; i++)
+	for (u32 i = 0; i < CHANNEL_RINGS_AHEAD; i++)
 		m->ring_fd[i] = -1;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		m->fd[i] = -1;
@@ -524,10 +524,10 @@ void attach_leave_group(struct attachment *m, const struct gid *group)
 		attach_gave(m, ask_detach(&m->asker, group));
 }
 
-void attach_give_rings(struct attachment *m, struct rings *rings)
+void attach_give_rings(struct attachment *m, struct channel_rings *rings)
 {
-	for (u32 i = 0; i < RINGS_AHEAD && m->ring_fd[i] >= 0; i++) {
-		rings_adopt(rings, m->ring_fd[i]);
+	for (u32 i = 0; i < CHANNEL_RINGS_AHEAD && m->ring_fd[i] >= 0; i++) {
+		channel_rings_adopt(rings, m->ring_fd[i]);
 		m->ring_fd[i] = -1;
 	}
 }
@@ -584,7 +584,7 @@ static void close_everything(struct attachment *m)
 		umem_destroy(&s->umem);
 		close_fd(&s->ring_fd);
 	}
-	for (u32 i = 0; i < RINGS_AHEAD; i++)
+	for (u32 i = 0; i < CHANNEL_RINGS_AHEAD; i++)
 		close_fd(&m->ring_fd[i]);
 	first_close(m);
 	if (m->bpf)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Attaching to an interface: all that takes privileges, once. Using what it makes needs none: all
- * of it is descriptors and mappings. Where the interface has a broker (base/ask.h) they come from
+ * of it is descriptors and mappings. Where the interface has a broker (os/ask.h) they come from
  * that one, and nothing here takes privileges either.
  */
 #ifndef ATTACH_ATTACH_H
 #define ATTACH_ATTACH_H
 
-#include "../base/xdp_maps.h"
-#include "../netdev/netdev.h"
-#include "../shard/shard_io.h"
-#include "../wake/rings.h"
+#include "../os/xdp_maps.h"
+#include "../os/netdev.h"
+#include "../run/shard_io.h"
+#include "../run/channel_rings.h"
 #include "ask.h"
 #include "first.h"
 #include "pin.h"
@@ -31,7 +31,7 @@ struct attachment {
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
 	/* for completion channels, in xroce_channel, until attach_give_rings(); -1: none */
-	int ring_fd[RINGS_AHEAD];
+	int ring_fd[CHANNEL_RINGS_AHEAD];
 	/* the broker, if it is asked: info.shared, or when others have come (first.joined) */
 	struct asker asker;
 	int fd[ASK_FDS]; /* info.shared: what it gave; -1: another's by now */
@@ -80,7 +80,7 @@ void attach_leave_group(struct attachment *m, const struct gid *group);
 int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i);
 void attach_close_local(struct attachment *m, u32 i);
 /* Those that were made beforehand: the process may give up its privileges. Once. */
-void attach_give_rings(struct attachment *m, struct rings *rings);
+void attach_give_rings(struct attachment *m, struct channel_rings *rings);
 /* Of a shared port: a ring buffer for wake-up records, or -errno as above. */
 int attach_ring(struct attachment *m);
 /* Hangs up when a shared port is lost; -1: the port is no other's. */

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../base/options.h"
-#include "../base/privilege.h"
+#include "../os/options.h"
+#include "../os/privilege.h"
 #include "complain.h"
 #include "door.h"
 

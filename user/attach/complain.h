@@ -3,7 +3,7 @@
 #ifndef ATTACH_COMPLAIN_H
 #define ATTACH_COMPLAIN_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 /* "xroce: IFACE: text" */
 void attach_complain(const struct netdev *dev, const char *format, ...)

@@ -13,8 +13,8 @@
 #include <xdp/libxdp.h>
 #include <xroce/trace.h>
 
-#include "../base/options.h"
-#include "../base/privilege.h"
+#include "../os/options.h"
+#include "../os/privilege.h"
 #include "dispatcher.h"
 #include "program.h"
 #include "xroce.skel.h"

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "door.h"
 
 #ifndef SO_PASSRIGHTS

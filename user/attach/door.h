@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 struct door {
 	int fd;

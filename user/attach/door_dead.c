@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/process.h"
+#include "../os/process.h"
 #include "door.h"
 
 /* A younger one may be that of a process which has just begun. */

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/kernel.h"
-#include "../base/options.h"
+#include "../os/kernel.h"
+#include "../os/options.h"
 #include "attach.h"
 #include "hook.h"
 #include "spawn.h"

@@ -14,8 +14,8 @@
 #ifndef ATTACH_FIRST_H
 #define ATTACH_FIRST_H
 
-#include "../netdev/netdev.h"
-#include "../shard/shard_io.h"
+#include "../os/netdev.h"
+#include "../run/shard_io.h"
 #include "door.h"
 
 struct attachment;

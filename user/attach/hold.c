@@ -2,9 +2,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/kernel.h"
-#include "../base/privilege.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
+#include "../os/privilege.h"
 #include "hold.h"
 
 /* For one holder. A broker that begins takes seconds on a loaded machine, as one that ends may. */

@@ -7,7 +7,7 @@
 #ifndef ATTACH_HOLD_H
 #define ATTACH_HOLD_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 struct hold {
 	u32 ifindex;

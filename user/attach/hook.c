@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/options.h"
-#include "../base/privilege.h"
-#include "../netdev/xdp_mode.h"
+#include "../os/options.h"
+#include "../os/privilege.h"
+#include "../os/xdp_mode.h"
 #include "complain.h"
 #include "dispatcher.h"
 #include "hook.h"

@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "../base/directory.h"
+#include "../os/directory.h"
 #include "complain.h"
 #include "pin.h"
 

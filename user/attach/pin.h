@@ -19,7 +19,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 #define PIN_MOUNT "/sys/fs/bpf"
 #define PIN_DIR	  PIN_MOUNT "/xroce" /* unless another is asked for */

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "place.h"
 
 #define PLACE_IDS 64 /* more maps than any program of ours has */

@@ -12,7 +12,7 @@
 
 #include <xroce/trace.h>
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 /* What users get through a broker; the rest is root's. */
 #define PLACE_USERS (XROCE_TRACERS / 2)

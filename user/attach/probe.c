@@ -23,8 +23,8 @@
 #include "dispatcher.h"
 #include "probe.h"
 #include "program.h"
-#include "../tx/tx_gso.h"
-#include "../tx/tx_redirect.h"
+#include "../io/tx_gso.h"
+#include "../io/tx_redirect.h"
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG

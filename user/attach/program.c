@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <xroce/trace.h>
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "program.h"
 #include "xroce.skel.h"
 

@@ -2,10 +2,10 @@
 #ifndef ATTACH_PROVE_H
 #define ATTACH_PROVE_H
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 /*
- * A socket that proves what the calling thread may do (base/proof.h), to be closed by the caller
+ * A socket that proves what the calling thread may do (os/proof.h), to be closed by the caller
  * when the broker has answered; *port is its port. Returns the descriptor or -errno. A capability
  * that the thread does not have is no error.
  */

@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../base/privilege.h"
+#include "../os/privilege.h"
 #include "spawn.h"
 
 /* XROCE_BINDIR, from the Makefile: where make install puts the command. */

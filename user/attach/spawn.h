@@ -3,7 +3,7 @@
 #ifndef ATTACH_SPAWN_H
 #define ATTACH_SPAWN_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "../engine/pkey.h"
 #include "inherit.h"
 

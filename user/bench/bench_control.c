@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "bench.h"
 
 /* Until the socket is ready. 0, -ETIMEDOUT, -EINTR (the command is to end) or -errno. */

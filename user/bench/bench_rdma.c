@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 
 #define PORT	   1
 #define QKEY	   0x58524245u

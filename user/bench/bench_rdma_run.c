@@ -3,7 +3,7 @@
  * Both ends of a test by verbs. Latency is one message there and one back, or one READ; bandwidth
  * is as many requests under way as the depth says, from the client to the server (READ: back).
  */
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "bench_rdma.h"
 
 #define BATCH 16

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "bench.h"
 
 #define BUFFER (1 << 20) /* of a UDP socket, as much as the kernel allows of it */

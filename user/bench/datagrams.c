@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 
 #define PORT	  1
 #define SETTLE_NS (200 * NSEC_PER_MSEC)

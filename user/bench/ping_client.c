@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "../cli/terminal.h"
 #include "ping.h"
 

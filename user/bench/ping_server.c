@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "ping.h"
 
 /* Address handles that are kept, and how long: a neighbour may get another MAC. */

@@ -12,7 +12,7 @@
 
 #include <xroce/abi.h>
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 #define BINDINGS_NONE (~0u)
 struct binding {

@@ -10,9 +10,9 @@
 #include "../attach/ask.h"
 #include "../attach/complain.h"
 #include "../attach/hold.h"
-#include "../base/clock.h"
-#include "../base/kernel.h"
-#include "../base/process.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
+#include "../os/process.h"
 #include "client.h"
 #include "client_trace.h"
 #include "first.h"
@@ -61,12 +61,13 @@ static void broker_follow_near(struct broker *b)
 		attach_failed(&b->dev, "publish the addresses of this machine", err);
 }
 
-static void broker_hear(void *arg, enum news_kind kind, u32 ifindex, const struct nlmsghdr *nlh)
+static void broker_hear(void *arg, enum link_events_kind kind, u32 ifindex,
+			const struct nlmsghdr *nlh)
 {
 	struct broker *b = arg;
 
 	/* another link may be the other end of a veth, which has come here or gone from here */
-	b->has_news |= kind == NEWS_LOST || ifindex == b->dev.ifindex ||
+	b->has_news |= kind == LINK_EVENTS_LOST || ifindex == b->dev.ifindex ||
 		       (b->dev.is_veth && nlh &&
 			(nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
 	b->has_near_news |= near_concerns(nlh);
@@ -76,7 +77,7 @@ static void broker_news(struct source *s, u32 events)
 {
 	struct broker *b = container_of(s, struct broker, news_source);
 
-	news_take(&b->news, broker_hear, b);
+	link_events_take(&b->news, broker_hear, b);
 	if (b->has_news)
 		broker_follow(b);
 	if (b->has_near_news && !b->ended)
@@ -246,7 +247,7 @@ static int broker_make_stock(struct broker *b)
 
 static int broker_listen(struct broker *b)
 {
-	int err = news_open(&b->news);
+	int err = link_events_open(&b->news);
 
 	b->door_source = (struct source){ .ready = broker_knock, .fd = b->door.fd };
 	b->news_source = (struct source){ .ready = broker_news, .fd = b->news.fd };
@@ -329,7 +330,7 @@ static void broker_end(struct broker *b)
 	numbers_unmake(&b->numbers);
 	bindings_unmake(&b->bindings);
 	groups_free(&b->groups);
-	news_close(&b->news);
+	link_events_close(&b->news);
 	broker_close(&b->first_prog_fd);
 	broker_close(&b->reserve_fd);
 	if (b->options.inherits)

@@ -2,7 +2,7 @@
 /*
  * A broker: one process that serves interfaces to others, which need no privilege. It has the XDP
  * hook of each interface, gives each client a program, maps and a TAP device of its own
- * (base/ask.h), and says whose a QP number is. It never sees a packet.
+ * (os/ask.h), and says whose a QP number is. It never sees a packet.
  *
  * What it makes are descriptors and devices: nothing of it stays after its end, however it ends,
  * but the TAP devices of clients that live, by which nothing leaves any more.
@@ -15,7 +15,7 @@
 #include <xroce/abi.h>
 
 #include "../attach/inherit.h"
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "../engine/pkey.h"
 
 #define BROKER_SERVICES (XROCE_MAX_SERVICE / 2) /* of all users: each has two keys at most */

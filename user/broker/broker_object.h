@@ -3,7 +3,7 @@
 #ifndef BROKER_BROKER_OBJECT_H
 #define BROKER_BROKER_OBJECT_H
 
-#include "../netdev/news.h"
+#include "../os/link_events.h"
 #include "broker.h"
 #include "../attach/door.h"
 #include "../attach/pin.h"
@@ -61,7 +61,7 @@ struct broker {
 	struct mux mux;
 	struct door door;
 	struct source door_source;
-	struct news news;
+	struct link_events news;
 	struct source news_source;
 	bool has_news;	/* of this interface */
 	bool has_near_news;

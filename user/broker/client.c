@@ -5,9 +5,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/kernel.h"
-#include "../base/process.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
+#include "../os/process.h"
 #include "client.h"
 #include "client_cm.h"
 #include "client_group.h"

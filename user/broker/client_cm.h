@@ -16,7 +16,7 @@ int client_cm_claim(struct client *c);
 /* It has none any more: 0 or -ENOENT. */
 int client_cm_release(struct client *c);
 
-/* ASK_BIND and ASK_UNBIND (base/ask.h). */
+/* ASK_BIND and ASK_UNBIND (os/ask.h). */
 int client_cm_bind(struct client *c, const struct ask_service *s);
 int client_cm_unbind(struct client *c, const struct ask_service *s);
 

@@ -5,7 +5,7 @@
 
 #include "broker_object.h"
 
-/* The answers: 0 or -errno, as base/ask.h says. */
+/* The answers: 0 or -errno, as os/ask.h says. */
 int client_group_attach(struct client *c, const struct ask_service *group);
 int client_group_detach(struct client *c, const struct ask_service *group);
 /* It ends, and has its number still: nothing of a group is for it any more. */

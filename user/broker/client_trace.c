@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../attach/place.h"
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "client_trace.h"
 
 #define RENEW_NS (500 * NSEC_PER_MSEC)

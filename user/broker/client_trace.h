@@ -13,7 +13,7 @@
 
 /*
  * c looks at other from here on. The descriptors are the caller's; the answer is 0 or -errno, as
- * base/ask.h says.
+ * os/ask.h says.
  */
 int client_trace_begin(struct client *c, struct client *other, const struct ask_trace *want,
 		       struct ask_traced *traced, int fd[ASK_TRACE_FDS]);

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "../attach/program.h"
-#include "../base/kernel.h"
-#include "../base/privilege.h"
+#include "../os/kernel.h"
+#include "../os/privilege.h"
 #include "instance.h"
 #include "tap.h"
 #include "xroce.skel.h"

@@ -8,7 +8,7 @@
 
 #include <xroce/trace.h>
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 #include "shown.h"
 
 #define INSTANCE_TAPS 2

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages of clients (base/ask.h), read as hostile: any process that may open the socket sends
+ * Messages of clients (os/ask.h), read as hostile: any process that may open the socket sends
  * them.
  */
 #ifndef BROKER_MESSAGE_H
 #define BROKER_MESSAGE_H
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 /*
  * Is it an ask, as recvmsg() gave it: len bytes, with those msg_flags? Returns 0, -EPROTONOSUPPORT

@@ -7,8 +7,8 @@
 
 #include "../attach/complain.h"
 #include "../attach/hook.h"
-#include "../base/clock.h"
-#include "../base/privilege.h"
+#include "../os/clock.h"
+#include "../os/privilege.h"
 #include "mux.h"
 #include "tap.h"
 #include "xroce_broker.skel.h"

@@ -9,7 +9,7 @@
 
 #include <xroce/trace.h>
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "bindings.h"
 #include "instance.h"
 #include "near.h"

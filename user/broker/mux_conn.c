@@ -2,7 +2,7 @@
 /* What the broker's programs have noted (bpf/conn.h) of a client that has gone. */
 #include <bpf/bpf.h>
 
-#include "../base/kernel.h"
+#include "../os/kernel.h"
 #include "../cm/mad.h"
 #include "mux.h"
 #include "xroce_broker.skel.h"

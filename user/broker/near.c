@@ -4,7 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 
-#include "../netdev/netdev_nl.h"
+#include "../os/netdev_nl.h"
 #include "near.h"
 #include "tap.h"
 

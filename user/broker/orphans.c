@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 
 #define ORPHANS_AT_ONCE 64u /* told in a turn: clients ask meanwhile */
 #define ORPHANS_FIRST	16u

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "../attach/prove.h"
-#include "../base/proof.h"
-#include "../netdev/netdev_nl.h"
+#include "../os/proof.h"
+#include "../os/netdev_nl.h"
 #include "proof.h"
 
 /* Can a process without CAP_NET_ADMIN set as large a receive buffer (net.core.rmem_max)? */

@@ -3,7 +3,7 @@
 #ifndef BROKER_PROOF_H
 #define BROKER_PROOF_H
 
-#include "../base/ask.h"
+#include "../os/ask.h"
 
 struct rights {
 	bool here;	/* in the network namespace: without it the rest is false */
@@ -13,7 +13,7 @@ struct rights {
 };
 
 /*
- * Reads what the client's socket for that challenge proves (base/proof.h); port is the client's
+ * Reads what the client's socket for that challenge proves (os/proof.h); port is the client's
  * word. Returns 0, also if there is no such socket, or -errno.
  */
 int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights);

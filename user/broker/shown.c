@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../attach/pin.h"
-#include "../base/shown_maps.h"
+#include "../os/shown_maps.h"
 #include "shown.h"
 
 #define SHOWN_IDS 1024 /* maps of a program; more are not looked at */

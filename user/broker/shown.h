@@ -11,7 +11,7 @@
 
 #include "../attach/place.h"
 
-#define SHOWN_MAPS 16 /* of base/shown_maps.h */
+#define SHOWN_MAPS 16 /* of os/shown_maps.h */
 
 struct shown {
 	int fd[SHOWN_MAPS]; /* to read; the first num */

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../netdev/netdev_nl.h"
+#include "../os/netdev_nl.h"
 #include "tap.h"
 
 #define TUN_DEVICE   "/dev/net/tun"

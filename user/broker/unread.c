@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "unread.h"
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "client.h"
 #include "message.h"
 

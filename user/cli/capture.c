@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "capture.h"
 #include "cli.h"
 #include "decode.h"

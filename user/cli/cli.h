@@ -8,7 +8,7 @@
 
 #include <xroce/abi.h>
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 /* Exit codes that all subcommands share; `run` adds the shells' 126 and 127. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };

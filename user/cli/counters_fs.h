@@ -7,7 +7,7 @@
 #ifndef CLI_COUNTERS_FS_H
 #define CLI_COUNTERS_FS_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 /* The root has a directory for each interface, by its name, and that one these two. */
 #define COUNTERS_DIRS 2

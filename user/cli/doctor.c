@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "../tx/tx_probe.h"
+#include "../io/tx_probe.h"
 #include "doctor.h"
 #include "terminal.h"
 

@@ -8,12 +8,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "../base/privilege.h"
+#include "../os/privilege.h"
 #include "../attach/pin.h"
 #include "../attach/probe.h"
-#include "../tx/tx_probe.h"
-#include "../tx/tx_redirect.h"
-#include "../xsk/xsk.h"
+#include "../io/tx_probe.h"
+#include "../io/tx_redirect.h"
+#include "../io/xsk.h"
 #include "doctor.h"
 #include "everyone.h"
 

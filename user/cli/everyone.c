@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../netdev/news.h"
+#include "../os/link_events.h"
 #include "cli.h"
 #include "everyone.h"
 #include "outlive.h"
@@ -37,7 +37,7 @@ struct keeper {
 	u32 n;
 	struct pkey_table pkeys;
 	struct view_counters counters;
-	struct news *news;
+	struct link_events *news;
 	int events_fd;
 };
 
@@ -168,11 +168,12 @@ struct heard {
 	u32 what;
 };
 
-static void keeper_hear(void *arg, enum news_kind kind, u32 ifindex, const struct nlmsghdr *nlh)
+static void keeper_hear(void *arg, enum link_events_kind kind, u32 ifindex,
+			const struct nlmsghdr *nlh)
 {
 	struct heard *h = arg;
 
-	if (kind == NEWS_LOST)
+	if (kind == LINK_EVENTS_LOST)
 		h->what |= HEARD_NEWS;
 	for (u32 i = 0; i < h->keeper->n; i++)
 		if (h->keeper->devices[i].dev.ifindex == ifindex)
@@ -195,7 +196,7 @@ static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 	if (p[0].revents)
 		return keeper_obey(k);
 	if (p[1].revents)
-		news_take(k->news, keeper_hear, &h);
+		link_events_take(k->news, keeper_hear, &h);
 	if (p[2].revents && everyone_hear(k->events_fd))
 		h.what |= HEARD_EVENTS;
 	*heard = h.what;
@@ -235,7 +236,7 @@ static void keeper_work(void *arg)
 
 	umask(0);
 	k->news = calloc(1, sizeof(*k->news));
-	word.err = devs && k->news ? news_open(k->news) : -ENOMEM;
+	word.err = devs && k->news ? link_events_open(k->news) : -ENOMEM;
 	k->events_fd = word.err ? -1 : everyone_listen();
 	for (u32 i = 0; devs && i < k->n; i++)
 		devs[i] = k->devices[i].dev;

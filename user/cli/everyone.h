@@ -20,8 +20,8 @@
 #ifndef CLI_EVERYONE_H
 #define CLI_EVERYONE_H
 
-#include "../base/ask.h"
-#include "../netdev/identity.h"
+#include "../os/ask.h"
+#include "../os/identity.h"
 #include "../engine/pkey.h"
 
 #define EVERYONE_DIR ASK_DIR "/files"

@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "../base/directory.h"
-#include "../base/process.h"
+#include "../os/directory.h"
+#include "../os/process.h"
 #include "everyone.h"
 #include "view.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/process.h"
+#include "../os/clock.h"
+#include "../os/process.h"
 #include "explain_gather.h"
 #include "qp_view.h"
 

@@ -18,7 +18,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "full_screen.h"
 
 #define LEAVE_MS 500 /* for a terminal that does not take the last bytes */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "../attach/ask.h"
-#include "../base/process.h"
+#include "../os/process.h"
 #include "cli.h"
 
 /*
  * At the socket where it lets others in, whose connections it takes: those to the other one stay in
- * its queue, which is full some day (netdev/netdev_holder.c).
+ * its queue, which is full some day (os/netdev_holder.c).
  */
 int iface_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "../attach/dispatcher.h"
-#include "../base/options.h"
-#include "../tx/tx_probe.h"
-#include "../netdev/xdp_mode.h"
+#include "../os/options.h"
+#include "../io/tx_probe.h"
+#include "../os/xdp_mode.h"
 #include "list.h"
 
 static void print_link(const struct netdev *dev)

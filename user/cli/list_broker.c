@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
-#include "../base/process.h"
+#include "../os/process.h"
 #include "list.h"
 #include "observe.h"
 

@@ -3,9 +3,9 @@
 #include <arpa/inet.h>
 
 #include "../attach/ask.h"
-#include "../base/process.h"
-#include "../netdev/xdp_mode.h"
-#include "../tx/tx_probe.h"
+#include "../os/process.h"
+#include "../os/xdp_mode.h"
+#include "../io/tx_probe.h"
 #include "list.h"
 #include "observe.h"
 

@@ -2,8 +2,8 @@
 /* The rdma_cm listeners of a process, as its XDP program's map has them: lines of xroce list. */
 #include <arpa/inet.h>
 
-#include "../base/ask.h"
-#include "../base/process.h"
+#include "../os/ask.h"
+#include "../os/process.h"
 #include "list.h"
 
 /* RDMA_PS_*, the upper bits of the service id of a port. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "../attach/door.h"
-#include "../base/process.h"
+#include "../os/process.h"
 #include "cli.h"
 #include "observe.h"
 

@@ -15,7 +15,7 @@
 #include <xroce/abi.h>
 
 #include "../attach/ask.h"
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 #define OBSERVED_NAME_MAX 16 /* of a map, as the kernel keeps it */
 /* What commands give a broker for an answer: some processes that begin at once come first. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/shown_maps.h"
+#include "../os/shown_maps.h"
 #include "observe.h"
 
 #define OBSERVED_IDS	     1024 /* maps of a program; more are not looked at */

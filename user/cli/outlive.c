@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../base/privilege.h"
+#include "../os/privilege.h"
 #include "adopter.h"
 #include "outlive.h"
 

@@ -2,7 +2,7 @@
 /* xroce qp: the queue pairs. */
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "qp_view.h"
 #include "reasons.h"
 

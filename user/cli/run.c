@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "../attach/pin.h"
-#include "../base/options.h"
-#include "../base/privilege.h"
+#include "../os/options.h"
+#include "../os/privilege.h"
 #include "cli.h"
 #include "outlive.h"
 #include "view.h"
@@ -150,7 +150,7 @@ static int set_library(bool with_rsockets)
 	return ret || !with_rsockets ? ret : set_preload(dir);
 }
 
-/* ---- what the library is told by variables of its own: base/options.h ---- */
+/* ---- what the library is told by variables of its own: os/options.h ---- */
 
 static const struct option_spec *spec_of(int letter)
 {

@@ -14,7 +14,7 @@
 
 #include "../attach/door.h"
 #include "../attach/pin.h"
-#include "../base/options.h"
+#include "../os/options.h"
 #include "../broker/broker.h"
 #include "cli.h"
 #include "everyone.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "look.h"
 #include "names.h"
 #include "sums.h"

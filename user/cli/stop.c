@@ -9,7 +9,7 @@
 #include "../attach/ask.h"
 #include "../attach/door.h"
 #include "../attach/pin.h"
-#include "../base/options.h"
+#include "../os/options.h"
 #include "cli.h"
 #include "everyone.h"
 

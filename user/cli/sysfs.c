@@ -17,7 +17,7 @@
 #include <xroce/version.h>
 #include <xroce/wire.h>
 
-#include "../netdev/identity.h"
+#include "../os/identity.h"
 #include "cli.h"
 #include "view.h"
 

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "terminal.h"
 
 #define SAY_NS (100 * NSEC_PER_MSEC)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "full_screen.h"
 #include "terminal.h"
 #include "top_gather.h"

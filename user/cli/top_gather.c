@@ -3,7 +3,7 @@
 
 #include <xroce/stat.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "qp_view.h"
 #include "sums.h"
 #include "top_gather.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "cli.h"
 #include "decode.h"
 #include "look.h"

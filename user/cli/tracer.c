@@ -3,7 +3,7 @@
 #include <bpf/libbpf.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "tracer.h"
 
 static const struct tracer tracer_none = {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
-#include "../base/privilege.h"
+#include "../os/clock.h"
+#include "../os/privilege.h"
 #include "../engine/packet.h"
 #include "cli.h"
 #include "sums.h"

@@ -17,8 +17,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/process.h"
+#include "../os/clock.h"
+#include "../os/process.h"
 #include "cli.h"
 #include "view.h"
 

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../base/ask.h"
-#include "../base/clock.h"
-#include "../base/privilege.h"
+#include "../os/ask.h"
+#include "../os/clock.h"
+#include "../os/privilege.h"
 #include "cli.h"
 #include "view.h"
 

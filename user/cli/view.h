@@ -8,7 +8,7 @@
 #ifndef CLI_VIEW_H
 #define CLI_VIEW_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "../engine/pkey.h"
 
 /* Counters that move, as a file system that a process of its own serves: view_counters.c. */

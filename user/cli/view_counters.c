@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../netdev/identity.h"
+#include "../os/identity.h"
 #include "cli.h"
 #include "counters_fs.h"
 #include "outlive.h"

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
-#include "../base/options.h"
-#include "../netdev/identity.h"
+#include "../os/options.h"
+#include "../os/identity.h"
 #include "cli.h"
 #include "view.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The requester's other half: responses to completions, NAKs and RNR waits. What happens when
- * nothing comes is in timeout.c.
+ * nothing comes is in recovery.c.
  *
  * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and
  * WRITEs; over READs and atomics only their own responses do.

@@ -153,13 +153,13 @@ static bool asks_for(u32 armed, bool solicited_or_error)
 
 bool cq_would_take_event(struct cq *cq, bool solicited_or_error)
 {
-	/* pairs with the store in wake_arm(): see cq_pushed_all() */
+	/* pairs with the store in cq_notify_arm(): see cq_pushed_all() */
 	return asks_for(atomic_load_explicit(&cq->armed, memory_order_seq_cst), solicited_or_error);
 }
 
 bool cq_take_event(struct cq *cq, bool solicited_or_error)
 {
-	/* pairs with the store in wake_arm(): see cq_pushed_all() */
+	/* pairs with the store in cq_notify_arm(): see cq_pushed_all() */
 	u32 armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
 
 	while (asks_for(armed, solicited_or_error))
@@ -173,7 +173,8 @@ bool cq_take_event(struct cq *cq, bool solicited_or_error)
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
 {
 	cq->moderate_ns = period_ns;
-	/* pairs with the load in wake_arm_shared(): wake_taken() follows, and one of them sees it
+	/* pairs with the load in cq_notify_arm_shared(): cq_notify_taken() follows, and one of them
+	 * sees it
 	 */
 	atomic_store_explicit(&cq->moderate_count, count < 2 || !period_ns ? 0 : count,
 			      memory_order_seq_cst);

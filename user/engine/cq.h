@@ -210,7 +210,7 @@ bool cq_push(struct cq *cq, const struct cqe *e);
  */
 static inline void cq_pushed_all(void)
 {
-	/* pairs with the fence in wake_arm(): arm, then look at prod once more */
+	/* pairs with the fence in cq_notify_arm(): arm, then look at prod once more */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

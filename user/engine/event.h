@@ -37,7 +37,7 @@ void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
 void engine_check_srq(struct engine *e, struct srq *srq);
 
-/* moderation.c */
+/* event.c */
 /* A completion was pushed: is its event withheld for now? */
 bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);

@@ -6,7 +6,7 @@
  * returns false where the memory is not there, and nothing else happens to the process.
  *
  * That takes a signal handler, which is not the transport's to install. The handler
- * (user/shard/fault.c, the tests) asks guard_landing() where the thread is to go on, and puts that
+ * (user/run/fault.c, the tests) asks guard_landing() where the thread is to go on, and puts that
  * into the program counter that it returns to.
  *
  * On x86-64 the accesses are a few functions in assembler (guard_x86_64.S) that use no stack: a

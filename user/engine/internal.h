@@ -6,18 +6,18 @@
  *   input.c      demux, checks, many packets at once         event.c      completions and events
  *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table
  *   requester.c  WQEs to request packets                     completer.c  responses to completions
- *   timeout.c    what the requester does when nothing comes
+ *   recovery.c    what the requester does when nothing comes
  *   responder.c  request packets to memory and receives      reply.c      ACKs and responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   flow.c       flow control of UC and UD
  *   template.c   headers kept, to copy and to compare
- *   expect.c     which responses XDP wakes for          stat.c       what a QP shows of itself
- *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
+ *   requester.c     which responses XDP wakes for          stat.c       what a QP shows of itself
+ *   datagram.c   UD, both ways                             event.c events of moderated CQs
  *   owner.c       several engines of a device
  *   group.c      multicast groups: a packet for each member
- *   raw.c        raw packet QPs: frames by flows            rss.c        to work queues, by hash
- *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and
+ *   raw.c        raw packet QPs: frames by flows            raw.c        to work queues, by hash
+ *   tag.c        tag matching: SENDs to buffers by tag     tag.c what it fetches and
  *                                                                       answers on its own
  * Beside the engine, for its caller:
  *   gso.c        packets that may leave as one             segments.c   such a one cut again

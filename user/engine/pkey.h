@@ -10,7 +10,7 @@
 
 #include "types.h"
 
-/* Fixed-width and without holes: a broker sends it to its clients (base/ask.h). */
+/* Fixed-width and without holes: a broker sends it to its clients (os/ask.h). */
 struct pkey_table {
 	u32 num;
 	u16 key[XROCE_MAX_PKEY]; /* 0 from num on */

@@ -69,7 +69,7 @@ enum {
 	WR_SIGNALED = 1 << 1,
 	WR_SOLICITED = 1 << 2,
 	WR_INLINE = 1 << 3,
-	WR_RENDEZVOUS = 1 << 7,	/* the engine's own: see rendezvous.c. No application may set it */
+	WR_RENDEZVOUS = 1 << 7, /* the engine's own: see tag.c. No application may set it */
 };
 
 /*
@@ -442,7 +442,7 @@ struct requester {
 /*
  * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a
  * rendezvous announces. The application fills a queue of its own; the engine moves WQEs from there
- * to the QP's send queue, of which it is then the only producer: see rendezvous.c.
+ * to the QP's send queue, of which it is then the only producer: see tag.c.
  */
 struct shared_sends {
 	struct sq posted;	/* a slot is free again when its WQE has completed */
@@ -521,7 +521,7 @@ struct qp {
 	struct xroce_qp_stat *stat_own; /* or NULL: it is lent */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
-	/* what XDP is told of responses, by expect.c */
+	/* what XDP is told of responses, by requester.c */
 	struct xroce_expect *expect; /* NULL: nothing */
 	u32 expect_index;	 /* in sq: the WQE of which it tells, */
 	bool expect_set;	 /* if any */

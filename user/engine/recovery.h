@@ -35,7 +35,7 @@ static inline void recovery_response(struct engine *e, struct qp *qp, bool is_on
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void recovery_reset(struct requester *req);
 
-/* timeout.c */
+/* recovery.c */
 /* The time that the attribute stands for; IBTA 9.7.6 calls it T_tr. */
 static inline u64 timeout_attribute_ns(const struct requester *req)
 {

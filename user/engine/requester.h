@@ -53,7 +53,7 @@ static inline u32 requester_read_chunk(const struct engine *e)
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next,
 		      u64 now_ns);
 
-/* expect.c */
+/* requester.c */
 /* Of QPs that tell XDP */
 /* None: the QP starts. */
 void expect_none(struct qp *qp);

@@ -16,7 +16,7 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
 		       u64 offset);
 
-/* duplicate.c */
+/* reply.c */
 /* A request that was executed before: it is answered again. Returns why not. */
 enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct packet *p);
 

@@ -46,7 +46,7 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 /* Requester and responder as qp_create() makes them; no ring is allocated. */
 void qp_clear(struct qp *qp);
 
-/* rd_atomic.c */
+/* qp.c */
 /* The rings in struct qp, of a requester and a responder that are all zeros. */
 void rd_atomic_init(struct qp *qp);
 /*

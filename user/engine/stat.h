@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* note.c */
+/* stat.c */
 /* For whoever looks. */
 rare void note_add(struct engine *e, const struct qp *qp, enum xroce_event event, u32 value,
 		   u32 more);

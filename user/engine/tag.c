@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Tag matching: the list, what a SEND to a tag-matching SRQ is matched with, and its completions.
- * What a rendezvous fetches and answers is rendezvous.c's. Semantics: ibv_post_srq_ops(3) and
+ * What a rendezvous fetches and answers is tag.c's. Semantics: ibv_post_srq_ops(3) and
  * rdma-core's Documentation/tag_matching.md.
  *
  * The application matches what the engine did not (unexpected messages), so both must agree on the

@@ -35,7 +35,7 @@ u16 tag_abandon(struct qp *qp);
 /* The QP's completions are about to be taken away: the unexpected messages among them were none. */
 void tag_forget_qp(struct qp *qp);
 
-/* rendezvous.c */
+/* tag.c */
 /*
  * The send queue of a QP on a tag-matching SRQ, and what the application posts to. Returns 0 or
  * -ENOMEM; the rings are to be freed then as well.

@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "collect.h"
 
 #define COLLECT_ASK_NS	(2 * NSEC_PER_SEC) /* a broker that says nothing for so long is left out */

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "text.h"
 
 #define HTTP_MOST_NS	 (10 * NSEC_PER_SEC) /* for a request and its answer */

@@ -5,7 +5,7 @@
  * error, what is posted is flushed, nothing is received or sent any more, and nobody sleeps on the
  * sockets.
  */
-#include "../base/kernel.h"
+#include "../os/kernel.h"
 #include "port_object.h"
 
 static bool has_gid(const struct netdev *dev, const struct gid *gid)
@@ -78,16 +78,16 @@ int follow_start(struct port *port, const struct netdev *dev)
 	 * urgent: a program that hears of an address can use it; after the end it finds its
 	 * QPs in error
 	 */
-	err = watch_start(dev, true, follow_change, port, &port->watch);
+	err = link_watch_start(dev, true, follow_change, port, &port->watch);
 	if (!err)
 		err = port->follow_err;
 	if (!err && port_lifeline(port) >= 0)
-		err = watch_until_hangup(port->watch, port_lifeline(port));
+		err = link_watch_until_hangup(port->watch, port_lifeline(port));
 	return err;
 }
 
 void follow_stop(struct port *port)
 {
-	watch_stop(port->watch);
+	link_watch_stop(port->watch);
 	port->watch = NULL;
 }

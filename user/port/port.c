@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/kernel.h"
-#include "../base/options.h"
-#include "../service/service.h"
-#include "../shard/fault.h"
-#include "../shard/tell.h"
+#include "../os/kernel.h"
+#include "../os/options.h"
+#include "../run/worker.h"
+#include "../run/fault.h"
+#include "../run/trace_tx.h"
 #include "../engine/types.h"
-#include "../tx/tx_probe.h"
+#include "../io/tx_probe.h"
 #include "port_object.h"
 
 #define SETTLE_TRIES 1000
@@ -108,12 +108,12 @@ static void port_free(struct port *port)
 		struct shard *s = &port->shards.shard[i];
 
 		handover_free(s);
-		tell_end(s);
+		trace_tx_end(s);
 		if (s->engine)
 			engine_destroy(s->engine);
 		pthread_mutex_destroy(&s->lock);
 	}
-	wake_destroy(&port->shards.wake);
+	cq_notify_destroy(&port->shards.wake);
 	pthread_mutex_destroy(&port->numbers);
 	pthread_mutex_destroy(&port->listeners);
 	free(port->services.at);
@@ -210,7 +210,7 @@ static int port_start(struct port *port, const struct netdev *dev)
 	if (!err)
 		err = follow_start(port, dev);
 	if (!err)
-		err = service_start(&port->shards);
+		err = worker_start(&port->shards);
 	return err ? err : share_start(port);
 }
 
@@ -218,7 +218,7 @@ static void port_destroy(struct port *port)
 {
 	follow_stop(port);
 	if (!port->shards.dead) {
-		service_stop(&port->shards);
+		worker_stop(&port->shards);
 		/*
 		 * no thread is left: what shards have handed over to each other is taken, and
 		 * counted
@@ -276,7 +276,7 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	port->netns = netns;
 	atomic_store_explicit(&port->shards.refs, 1, memory_order_relaxed);
 	port->macs_fd = -1;
-	wake_init(&port->shards.wake);
+	cq_notify_init(&port->shards.wake);
 	pthread_mutex_init(&port->numbers, NULL);
 	pthread_mutex_init(&port->listeners, NULL);
 
@@ -295,7 +295,7 @@ unmake:
 	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name,
 		strerror(-err), dev->name);
 	follow_stop(port);
-	service_stop(&port->shards);
+	worker_stop(&port->shards);
 	attach_unmake(&port->made);
 fail:
 	port_free(port);
@@ -311,7 +311,7 @@ fail:
 static void port_before_fork(void)
 {
 	pthread_mutex_lock(&list_lock);
-	watch_before_fork();
+	link_watch_before_fork();
 	for (struct port *port = ports; port; port = port->next)
 		shards_lock(&port->shards);
 }
@@ -320,24 +320,24 @@ static void port_after_fork_parent(void)
 {
 	for (struct port *port = ports; port; port = port->next)
 		shards_unlock(&port->shards);
-	watch_after_fork_parent();
+	link_watch_after_fork_parent();
 	pthread_mutex_unlock(&list_lock);
 }
 
 static void port_after_fork_child(void)
 {
-	watch_after_fork_child();
+	link_watch_after_fork_child();
 	for (struct port *port = ports; port; port = port->next) {
 		port->shards.dead = true;
-		service_abandon(&port->shards);
+		worker_abandon(&port->shards);
 		attach_abandon(&port->made);
 		port_close_copies(port);
 		port_close_groups(port);
 		port_close_macs(port);
-		rings_close(&port->shards.wake.rings);
+		channel_rings_close(&port->shards.wake.rings);
 		for (u32 i = 0; i < port->shards.num; i++)
 			shard_init_lock(&port->shards.shard[i]);
-		wake_init(&port->shards.wake);
+		cq_notify_init(&port->shards.wake);
 		pthread_mutex_init(&port->numbers, NULL);
 		pthread_mutex_init(&port->listeners, NULL);
 	}

@@ -12,14 +12,14 @@
 #define PORT_PORT_H
 
 #include "../attach/port_info.h"
-#include "../base/ask.h"
-#include "../base/clock.h"
+#include "../os/ask.h"
+#include "../os/clock.h"
 #include "../engine/engine.h"
 #include "../engine/group.h"
 #include "../engine/raw.h"
-#include "../netdev/netdev.h"
-#include "../service/sleep.h"
-#include "../wake/channel.h"
+#include "../os/netdev.h"
+#include "../run/channel_sleep.h"
+#include "../run/port_channel.h"
 
 struct port;
 
@@ -148,8 +148,8 @@ int port_show_listener(struct port *port, const struct ask_service *service);
 int port_hide_listener(struct port *port, const struct ask_service *service);
 
 /*
- * Hangs up when the port is lost though the interface is not, for watch_until_hangup(); -1: that
- * cannot be.
+ * Hangs up when the port is lost though the interface is not, for link_watch_until_hangup(); -1:
+ * that cannot be.
  */
 int port_lifeline(const struct port *port);
 

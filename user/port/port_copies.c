@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "../base/kernel.h"
+#include "../os/kernel.h"
 #include "port_object.h"
 
 static int copies_make(struct port *port)
@@ -47,7 +47,7 @@ int port_open_copies(struct port *port)
 		xsk_join(&port->made.io[0].xsks, &port->copies.set);
 		port_unlock(port);
 		/* its thread sleeps on the sockets that there were */
-		service_kick(&port->shards.shard[0]);
+		worker_kick(&port->shards.shard[0]);
 	}
 	pthread_mutex_unlock(&port->numbers);
 	return err;

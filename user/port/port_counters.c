@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../base/options.h"
+#include "../os/options.h"
 #include "port_object.h"
 
 /* The engines may be at work: each counter is one that there was, not all of one moment. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/kernel.h"
+#include "../os/kernel.h"
 #include "port_object.h"
 
 struct port_flow {

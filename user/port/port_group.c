@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../base/clock.h"
-#include "../base/kernel.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
 #include "port_object.h"
 
 struct port_group {

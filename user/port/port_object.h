@@ -4,8 +4,8 @@
 #define PORT_PORT_OBJECT_H
 
 #include "../attach/attach.h"
-#include "../netdev/watch.h"
-#include "../shard/shard.h"
+#include "../os/link_watch.h"
+#include "../run/shard.h"
 #include "port.h"
 
 /* What services.c keeps, under the lock of the numbers. */
@@ -37,7 +37,7 @@ struct port {
 		u64 qp[XROCE_QP_STATS / 64], cq[XROCE_CQ_STATS / 64], srq[XROCE_SRQ_STATS / 64];
 	} stats;
 	struct attachment made;
-	struct watch *watch;	/* follow.c */
+	struct link_watch *watch; /* follow.c */
 	/* under all shards' locks */
 	struct netdev dev;	/* as last published: GIDs, MAC */
 	int follow_err;		/* of publishing it */
@@ -54,7 +54,7 @@ struct port {
 	/* port_flow_counter.c, under these locks: the keys of xroce_flow_cnt that are taken */
 	bool counters[XROCE_MAX_COUNTER];
 	/* share.c, of the watch thread */
-	struct watch_input share_input;
+	struct link_watch_input share_input;
 	u64 share_ns;		/* when a broker was started last, */
 	bool share_failed;	/* in vain */
 	_Atomic u32 share_turn; /* enum share_turn */

@@ -5,7 +5,7 @@
  */
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "port_object.h"
 
 _Static_assert(XROCE_QP_STATS % 64 == 0 && XROCE_CQ_STATS % 64 == 0 &&

@@ -15,8 +15,8 @@
  * whichever of the two programs is on the interface, packets to our QPs come to our sockets.
  */
 #include "../attach/spawn.h"
-#include "../base/kernel.h"
-#include "../shard/shard.h"
+#include "../os/kernel.h"
+#include "../run/shard.h"
 #include "port_object.h"
 
 /* Who knocks is heard by one thread, and not begun with once the process exits. */
@@ -25,13 +25,13 @@ enum share_turn { SHARE_IDLE, SHARE_BEGINS, SHARE_LEAVES };
 static void share_ready(void *arg);
 
 /* What the watch thread sleeps on: who knocks, from then on; or the broker's end. */
-static struct watch_input share_input(struct port *port, u64 resume_ns)
+static struct link_watch_input share_input(struct port *port, u64 resume_ns)
 {
-	return (struct watch_input){ .fn = share_ready,
-				     .arg = port,
-				     .fd = first_fd(&port->made),
-				     .until_hangup = port->made.first.joined,
-				     .resume_ns = resume_ns };
+	return (struct link_watch_input){ .fn = share_ready,
+					  .arg = port,
+					  .fd = first_fd(&port->made),
+					  .until_hangup = port->made.first.joined,
+					  .resume_ns = resume_ns };
 }
 
 /* A broker that was started less than this ago, and has ended, is not followed by the next. */
@@ -59,7 +59,7 @@ static int share_connect(struct port *port)
 	}
 	port_unlock(port);
 	/* its thread sleeps on the sockets that there were */
-	service_kick(&port->shards.shard[0]);
+	worker_kick(&port->shards.shard[0]);
 	return err;
 }
 
@@ -153,9 +153,9 @@ static void share_complain(struct port *port, const char *step, int err)
 
 static void share_watch(struct port *port, u64 resume_ns)
 {
-	const struct watch_input next = share_input(port, resume_ns);
+	const struct link_watch_input next = share_input(port, resume_ns);
 
-	watch_input_change(port->watch, &next);
+	link_watch_input_change(port->watch, &next);
 }
 
 /*
@@ -164,9 +164,9 @@ static void share_watch(struct port *port, u64 resume_ns)
  */
 static void share_stop(struct port *port)
 {
-	const struct watch_input none = { .fd = -1 };
+	const struct link_watch_input none = { .fd = -1 };
 
-	watch_input_change(port->watch, &none);
+	link_watch_input_change(port->watch, &none);
 	first_forbid(&port->made);
 }
 
@@ -250,5 +250,5 @@ bool share_settle(struct port *port)
 int share_start(struct port *port)
 {
 	port->share_input = share_input(port, 0);
-	return watch_also(port->watch, &port->share_input);
+	return link_watch_also(port->watch, &port->share_input);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a program answers to a request: yes or no. */
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "conn.h"
 #include "qp1.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../base/clock.h"
-#include "../base/privilege.h"
+#include "../os/clock.h"
+#include "../os/privilege.h"
 #include "addr.h"
 #include "interfaces.h"
 #include "route.h"

@@ -11,9 +11,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/kernel.h"
-#include "../base/signals.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
+#include "../os/signals.h"
 #include "common_fd.h"
 #include "id.h"
 

@@ -6,8 +6,8 @@
 #include <semaphore.h>
 #include <sys/eventfd.h>
 
-#include "../base/kernel.h"
-#include "../base/signals.h"
+#include "../os/kernel.h"
+#include "../os/signals.h"
 #include "channel.h"
 
 /* A thread that sleeps, on its stack. */

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "conn.h"
 #include "qp1.h"
 #include "route.h"

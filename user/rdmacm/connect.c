@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "conn.h"
 #include "route.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
 #include "conn.h"
 #include "interfaces.h"

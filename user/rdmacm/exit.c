@@ -4,8 +4,8 @@
  * has gone; here the process itself does, as long as it ends by exit(3). One that is killed tells
  * nobody.
  */
-#include "../base/clock.h"
-#include "../base/kernel.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
 #include "conn.h"
 
 /* The lock's holder may be a thread that a signal's handler interrupted, which called exit(3). */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "conn.h"
 
 struct rdmacm_id *id_all;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interfaces as the kernel has them (netdev/kept.c). The CM thread has a socket of its own for
- * the news, so that it sleeps through none of them.
+ * The interfaces as the kernel has them (os/link_cache.c/link_cache.c). The CM thread has a socket
+ * of its own for the news, so that it sleeps through none of them.
  */
 #include "interfaces.h"
 
-#include "../netdev/kept.h"
-#include "../netdev/news.h"
+#include "../os/link_cache.h"
+#include "../os/link_events.h"
 #include "device.h"
 
 #define INTERFACES_KEPT 16
@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the lock of this file. What kept points to stays until a forked child makes its own. */
 static struct {
-	struct kept *kept;
+	struct link_cache *kept;
 	u32 generation;
 	struct {
 		u32 ifindex; /* 0: none */
@@ -27,7 +27,7 @@ static struct {
 
 /* Under rdmacm_lock. */
 static struct {
-	struct news news;
+	struct link_events news;
 	struct loop_input input;
 	u32 generation;
 } followed = { .news = { .fd = -1 } };
@@ -35,19 +35,19 @@ static struct {
 /* ---- what is kept ---- */
 
 /* 0 or -errno */
-static int interfaces_kept(struct kept **out)
+static int interfaces_kept(struct link_cache **out)
 {
 	int err = 0;
 
 	cancel_hold();
 	pthread_mutex_lock(&lock);
 	if (cache.kept && cache.generation != rdmacm_generation) {
-		kept_free(cache.kept);
+		link_cache_free(cache.kept);
 		cache.kept = NULL;
 		memset(cache.mtu, 0, sizeof(cache.mtu));
 	}
 	if (!cache.kept)
-		err = kept_new(INTERFACES_KEPT, &cache.kept);
+		err = link_cache_new(INTERFACES_KEPT, &cache.kept);
 	if (err)
 		cache.kept = NULL;
 	cache.generation = rdmacm_generation;
@@ -59,20 +59,20 @@ static int interfaces_kept(struct kept **out)
 
 int interfaces_session(struct netdev_session **out)
 {
-	struct kept *kept;
+	struct link_cache *kept;
 	int err = interfaces_kept(&kept);
 
 	if (!err)
-		*out = kept_session(kept);
+		*out = link_cache_session(kept);
 	return err;
 }
 
 int interfaces_get(u32 ifindex, struct netdev *out)
 {
-	struct kept *kept;
+	struct link_cache *kept;
 	int err = interfaces_kept(&kept);
 
-	return err ? err : kept_get(kept, ifindex, out, NULL);
+	return err ? err : link_cache_get(kept, ifindex, out, NULL);
 }
 
 /* 0: not known */
@@ -102,12 +102,12 @@ int interfaces_mtu(u32 ifindex, struct ibv_context *verbs, enum ibv_mtu *mtu)
 {
 	struct ibv_port_attr port;
 	struct netdev nd;
-	struct kept *kept;
+	struct link_cache *kept;
 	u64 changes;
 	int err = interfaces_kept(&kept);
 
 	if (!err)
-		err = kept_get(kept, ifindex, &nd, &changes);
+		err = link_cache_get(kept, ifindex, &nd, &changes);
 	if (err)
 		return err;
 	*mtu = interfaces_find_mtu(ifindex, changes);
@@ -141,7 +141,7 @@ void interfaces_after_fork(void)
 
 /* ---- news ---- */
 
-static void interfaces_news(void *arg, enum news_kind kind, u32 ifindex,
+static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
 			    const struct nlmsghdr *nlh)
 {
 	(void)kind, (void)ifindex, (void)nlh;
@@ -153,7 +153,7 @@ static void interfaces_readable(struct loop_input *input)
 	bool any = false;
 
 	(void)input;
-	news_take(&followed.news, interfaces_news, &any);
+	link_events_take(&followed.news, interfaces_news, &any);
 	if (any)
 		interfaces_changed();
 }
@@ -166,16 +166,16 @@ int interfaces_follow(void)
 		return err;
 	rdmacm_enter();
 	if (followed.news.fd >= 0 && followed.generation != rdmacm_generation)
-		news_close(&followed.news);
+		link_events_close(&followed.news);
 	if (followed.news.fd < 0) {
-		err = news_open(&followed.news);
+		err = link_events_open(&followed.news);
 		followed.input.fn = interfaces_readable;
 		followed.input.fd = followed.news.fd;
 		followed.generation = rdmacm_generation;
 		if (!err)
 			err = loop_add(&followed.input);
 		if (err)
-			news_close(&followed.news);
+			link_events_close(&followed.news);
 	}
 	rdmacm_leave();
 	return err;

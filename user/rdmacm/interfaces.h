@@ -6,7 +6,7 @@
 #ifndef RDMACM_INTERFACES_H
 #define RDMACM_INTERFACES_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 #include "loop.h"
 
 /* Any lock, or none. Returns 0, -ENODEV or -errno. */

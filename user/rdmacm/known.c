@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "known.h"
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "rdmacm.h"
 
 #define KNOWN_NS (NSEC_PER_SEC / 10)

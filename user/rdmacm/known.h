@@ -7,7 +7,7 @@
 #ifndef RDMACM_KNOWN_H
 #define RDMACM_KNOWN_H
 
-#include "../netdev/netdev.h"
+#include "../os/netdev.h"
 
 /* Of the next hop to that address by that interface, from that address of ours: its MAC. */
 bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6]);

@@ -2,7 +2,7 @@
 /* Listening: one listener of the core at each device that has the address. */
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "conn.h"
 #include "route.h"
 

@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/thread.h"
+#include "../os/clock.h"
+#include "../os/thread.h"
 
 #define EVENTS_AT_ONCE 32
 

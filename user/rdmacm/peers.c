@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
 #include "addr.h"
 #include "device.h"

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
 #include "device.h"
 #include "peers.h"

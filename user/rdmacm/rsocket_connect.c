@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../base/thread.h"
+#include "../os/thread.h"
 #include "rsocket_stream.h"
 
 enum { RESOLVE_MS = 1000, RESOLVE_TRIES = 4 };

@@ -22,7 +22,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../base/thread.h"
+#include "../os/thread.h"
 #include "rsocket_dgram.h"
 #include "xroce_rsocket.h"
 #include "rsocket_stream.h"

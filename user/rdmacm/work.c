@@ -5,8 +5,8 @@
  */
 #include <time.h>
 
-#include "../base/clock.h"
-#include "../base/thread.h"
+#include "../os/clock.h"
+#include "../os/thread.h"
 #include "loop.h"
 
 #define THREADS_MAX 16

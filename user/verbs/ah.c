@@ -10,7 +10,7 @@
  */
 #include <time.h>
 
-#include "../base/options.h"
+#include "../os/options.h"
 #include "objects.h"
 #include "xroce_cm.h"
 
@@ -111,7 +111,7 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout
 	local = nd.gid[attr->grh.sgid_index].gid;
 	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
 	memset(path, 0, sizeof(*path));
-	err = netdev_resolve(kept_session(ctx->kept), &nd, &local, &peer, timeout_ms,
+	err = netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &peer, timeout_ms,
 			     ah_heard_mac(&peer), path);
 	if (err)
 		return -err;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../base/kernel.h"
-#include "../base/signals.h"
+#include "../os/kernel.h"
+#include "../os/signals.h"
 #include "objects.h"
 
 struct async_node {

@@ -6,8 +6,8 @@
  */
 #include <fcntl.h>
 
-#include "../base/kernel.h"
-#include "../base/signals.h"
+#include "../os/kernel.h"
+#include "../os/signals.h"
 #include "objects.h"
 
 static void channel_abandon(struct fork_entry *entry)

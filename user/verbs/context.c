@@ -33,8 +33,8 @@ void context_put(struct vcontext *ctx)
 	if (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	fork_remove(&ctx->forks);
-	watch_stop(ctx->watch);
-	kept_free(ctx->kept);
+	link_watch_stop(ctx->watch);
+	link_cache_free(ctx->kept);
 	if (ctx->port)
 		port_put(ctx->port);
 	async_free(ctx);
@@ -55,7 +55,7 @@ static int context_get_port(struct vcontext *ctx, struct port **out)
 	if (err)
 		return -err;
 	if (port_lifeline(*out) >= 0)
-		err = watch_until_hangup(ctx->watch, port_lifeline(*out));
+		err = link_watch_until_hangup(ctx->watch, port_lifeline(*out));
 	if (err)
 		port_put(*out);
 	return -err;
@@ -93,7 +93,7 @@ int context_netdev(struct ibv_context *context, struct netdev *nd)
 
 	if (context_gone(context))
 		return EIO;
-	return context_errno(kept_get(ctx->kept, ctx->dev->nd.ifindex, nd, NULL));
+	return context_errno(link_cache_get(ctx->kept, ctx->dev->nd.ifindex, nd, NULL));
 }
 
 int context_netdev_link(struct ibv_context *context, struct netdev *nd)
@@ -227,9 +227,9 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;
 	device_get(dev);
-	err = kept_new(1, &ctx->kept);
+	err = link_cache_new(1, &ctx->kept);
 	if (!err)
-		err = watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
+		err = link_watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
 	if (!err)
 		return c;
 	c->cmd_fd = -1;

@@ -4,8 +4,8 @@
  * transport's ring; who finds it empty runs the engine once and looks again. A CQ joins its port's
  * arm-word map with its first QP.
  */
-#include "../base/kernel.h"
-#include "../base/options.h"
+#include "../os/kernel.h"
+#include "../os/options.h"
 #include "objects.h"
 
 /*

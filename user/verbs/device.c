@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../base/options.h"
-#include "../netdev/identity.h"
+#include "../os/options.h"
+#include "../os/identity.h"
 #include "objects.h"
 
 static struct vdevice *devices;

@@ -4,7 +4,7 @@
  * copies with the processor, so a buffer is mapped, and one that cannot be (memory of a device that
  * no processor reaches) has no region. The mapping is the region's: it keeps the buffer, whatever
  * becomes of the descriptor, and ends with ibv_dereg_mr(). A page that goes away under it is a
- * fault, which shard/fault.c makes an error of access.
+ * fault, which run/fault.c makes an error of access.
  */
 #include <sys/mman.h>
 #include <sys/vfs.h>

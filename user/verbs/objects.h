@@ -25,10 +25,10 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "../base/sigio.h"
-#include "../netdev/kept.h"
+#include "../os/sigio.h"
+#include "../os/link_cache.h"
 #include "../port/port.h"
-#include "../netdev/watch.h"
+#include "../os/link_watch.h"
 #include "../engine/engine.h"
 #include "memory.h"
 
@@ -191,8 +191,8 @@ struct vcontext {
 	_Atomic bool gone;	/* the interface is: set once, when DEVICE_FATAL has been queued */
 	bool inherited;		/* a copy of the parent's, in a forked child: gone as well */
 	struct fork_entry forks;
-	struct watch *watch;
-	struct kept *kept;
+	struct link_watch *watch;
+	struct link_cache *kept;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
 	int async_event_fd;	/* the eventfd: async_fd itself until its signals are asked for */
@@ -541,8 +541,8 @@ static inline bool context_interface_gone(struct ibv_context *context)
 	return context_gone(context) && !to_vcontext(context)->inherited;
 }
 /*
- * The interface as it is now, its addresses above all (netdev/kept.h). Returns 0 or a positive
- * errno; EIO if it has gone.
+ * The interface as it is now, its addresses above all (os/link_cache.h/link_cache.h). Returns 0 or
+ * a positive errno; EIO if it has gone.
  */
 int context_netdev(struct ibv_context *context, struct netdev *nd);
 /* With its carrier, speed and queues, for which the kernel is asked each time. */

@@ -8,7 +8,7 @@
 
 #include <xroce/version.h>
 
-#include "../netdev/identity.h"
+#include "../os/identity.h"
 #include "objects.h"
 
 /* device_cap_flags_ex, in the numbers of the kernel's ABI; verbs.h has no names for them. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client's end of the conversation with a broker (user/base/ask.h), without the library: for
+ * A client's end of the conversation with a broker (user/os/ask.h), without the library: for
  * programs that mean to misuse what they are given.
  */
 #ifndef NETNS_ASKED_H
 #define NETNS_ASKED_H
 
-#include "../../../user/base/ask.h"
+#include "../../../user/os/ask.h"
 
 /* A connection to the broker that has proved what this process may do, or -errno. */
 int asked_reach(const char *path);
-/* The proof alone (user/base/proof.h): its error, -EPIPE when the broker has hung up. */
+/* The proof alone (user/os/proof.h): its error, -EPIPE when the broker has hung up. */
 s32 asked_prove(int sock);
 /*
  * Ask one thing and take its answer; its error, or -EPIPE when the broker has hung up. The

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "link_cache.h"
+#include "link_events.h"
+
+struct link_cache {
+	struct netdev_session *session;
+	pthread_mutex_t lock;
+	struct link_events news;
+	u64 changes; /* of which the kernel has told */
+	u32 room, next;
+	struct netdev at[]; /* ifindex 0: none */
+};
+
+int link_cache_new(u32 room, struct link_cache **out)
+{
+	struct link_cache *k = calloc(1, sizeof(*k) + room * sizeof(k->at[0]));
+	int err;
+
+	if (!k)
+		return -ENOMEM;
+	pthread_mutex_init(&k->lock, NULL);
+	k->room = room;
+	err = link_events_open(&k->news);
+	if (!err)
+		err = netdev_session_open(&k->session);
+	if (err)
+		link_cache_free(k);
+	else
+		*out = k;
+	return err;
+}
+
+void link_cache_free(struct link_cache *k)
+{
+	if (!k)
+		return;
+	link_events_close(&k->news);
+	netdev_session_close(k->session);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}
+
+struct netdev_session *link_cache_session(struct link_cache *k)
+{
+	return k->session;
+}
+
+/* ifindex 0: all of them. */
+static void link_cache_drop(struct link_cache *k, u32 ifindex)
+{
+	for (u32 i = 0; i < k->room; i++)
+		if (!ifindex || k->at[i].ifindex == ifindex)
+			k->at[i].ifindex = 0;
+}
+
+static void link_cache_take_news(void *arg, enum link_events_kind kind, u32 ifindex,
+				 const struct nlmsghdr *nlh)
+{
+	struct link_cache *k = arg;
+
+	(void)nlh;
+	k->changes++;
+	link_cache_drop(k, kind == LINK_EVENTS_LOST ? 0 : ifindex);
+}
+
+static void link_cache_hear(struct link_cache *k)
+{
+	link_events_take(&k->news, link_cache_take_news, k);
+}
+
+static const struct netdev *link_cache_find(const struct link_cache *k, u32 ifindex)
+{
+	for (u32 i = 0; i < k->room; i++)
+		if (k->at[i].ifindex == ifindex)
+			return &k->at[i];
+	return NULL;
+}
+
+/* What was read is true still if nothing has changed since then. */
+static void link_cache_put(struct link_cache *k, const struct netdev *dev, u64 changes)
+{
+	link_cache_hear(k);
+	if (k->changes != changes)
+		return;
+	link_cache_drop(k, dev->ifindex);
+	k->next = (k->next + 1) % k->room;
+	k->at[k->next] = *dev;
+}
+
+static int link_cache_get_locked(struct link_cache *k, u32 ifindex, struct netdev *out,
+				 u64 *changes)
+{
+	const struct netdev *found;
+	int err;
+
+	link_cache_hear(k);
+	*changes = k->changes;
+	found = link_cache_find(k, ifindex);
+	if (found) {
+		*out = *found;
+		return 0;
+	}
+	pthread_mutex_unlock(&k->lock);
+	memset(out, 0, sizeof(*out));
+	out->ifindex = ifindex;
+	err = netdev_refresh_addresses(k->session, out);
+	pthread_mutex_lock(&k->lock);
+	if (!err)
+		link_cache_put(k, out, *changes);
+	return err;
+}
+
+int link_cache_get(struct link_cache *k, u32 ifindex, struct netdev *out, u64 *changes)
+{
+	u64 unused;
+	int err, cancel;
+
+	if (!ifindex)
+		return -ENODEV;
+	/* reading is a cancellation point */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&k->lock);
+	err = link_cache_get_locked(k, ifindex, out, changes ? changes : &unused);
+	pthread_mutex_unlock(&k->lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the
+ * sockets of the shards whose engines complete to its CQs, so that nothing depends on a record of
+ * XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in
+ * an event.
+ */
+#include <pthread.h>
+
+#include "../os/kernel.h"
+#include "shard.h"
+#include "channel_sleep.h"
+
+/* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
+#define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
+
+/* What a call is about: a channel, the shards of its port or NULL, and some of them, a bit each. */
+struct view {
+	struct port_channel *ch;
+	struct shards *all;
+	u32 shards;
+};
+
+/*
+ * The shards of the port that the channel's CQs are of, held (shards_put()), and which of them
+ * complete to its CQs, a bit each; the first where none does. NULL: no port, or it is dead.
+ */
+static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
+{
+	struct shards *all = NULL;
+
+	*shards = 0;
+	pthread_mutex_lock(&ch->lock);
+	if (ch->wake)
+		all = container_of(ch->wake, struct shards, wake);
+	if (all && all->dead)
+		all = NULL;
+	if (all) {
+		shards_hold(all);
+		for (u32 i = 0; all->num > 1 && i < ch->num_cqs; i++)
+			*shards |= cq_engines(ch->cq[i]);
+		*shards = *shards ? *shards : 1;
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return all;
+}
+
+/* ---- running ---- */
+
+static void channel_sleep_run_shards(const struct view *v)
+{
+	for (u32 left = v->shards; left; left &= left - 1)
+		shard_run(&v->all->shard[__builtin_ctz(left)]);
+}
+
+/* What to sleep on for packets; nothing once none can come. */
+static u32 channel_sleep_add_sockets(const struct view *v, struct pollfd *fds)
+{
+	u32 n = 0;
+
+	if (atomic_load_explicit(&v->all->gone, memory_order_relaxed))
+		return 0;
+	for (u32 left = v->shards; left; left &= left - 1)
+		n += xsk_polls(&v->all->shard[__builtin_ctz(left)].io->xsks, fds + n);
+	return n;
+}
+
+/* Until a packet comes, but not for long. No cancellation point: an event may be in hand. */
+static void channel_sleep_await_packet(const struct view *v, u64 until_ns)
+{
+	struct pollfd fds[XSK_POLLS];
+
+	kernel_await(fds, channel_sleep_add_sockets(v, fds), until_ns);
+	channel_sleep_run_shards(v);
+}
+
+/*
+ * Take the records and run the engines, waiting for the locks: a holder of one may have looked
+ * before the packet came. Returns true if there were any.
+ *
+ * A record whose CQ is armed still may have come before its packet, which the kernel publishes at
+ * the end of its poll, or before one that is ahead of it in another queue. The descriptor was
+ * readable because of it, so it is waited for, but not for long: it may have been refused. It may
+ * lie in a queue of another shard. With an event in hand the first packet is enough.
+ */
+static bool channel_sleep_run(const struct view *v, bool in_hand)
+{
+	const struct view everywhere = { v->ch, v->all, (1u << v->all->num) - 1 };
+	u64 until_ns;
+	u32 record[RECORDS_MAX];
+	u32 n = channel_consume(v->ch, record);
+
+	if (!n && in_hand)
+		return false;
+	channel_sleep_run_shards(v);
+	if (!n || !cq_notify_rearm(&v->all->wake, record, n))
+		return n > 0;
+	channel_sleep_run_shards(&everywhere);
+	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
+	while (cq_notify_rearm(&v->all->wake, record, n) && clock_now_ns() < until_ns) {
+		channel_sleep_await_packet(&everywhere, until_ns);
+		if (in_hand)
+			break;
+	}
+	return true;
+}
+
+/* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
+
+/*
+ * Of a queue, that have not come yet. Less than none: one came after it had been given up. The load
+ * pairs with the count in wake_count_unannounced() (bpf/wake.h), behind the fence in
+ * worker_sleeper_leave().
+ */
+static s64 channel_sleep_missing(const struct shards *all, const struct xsk_set *set, u32 i)
+{
+	return (s64)(atomic_load_explicit(
+			     shared_word(&all->maps->vector[xsk_queue(set, i)].unannounced),
+			     memory_order_seq_cst) -
+		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
+}
+
+static bool channel_sleep_any_missing(const struct shards *all, const struct shard *s)
+{
+	for (u32 i = 0; i < s->io->xsks.count; i++)
+		if (channel_sleep_missing(all, &s->io->xsks, i))
+			return true;
+	return false;
+}
+
+/*
+ * They are late, on a CPU that the hypervisor has taken away, or the kernel dropped them at a full
+ * ring and they will never come. The service thread begins its state anew, with a short tick.
+ */
+static void channel_sleep_give_up(struct shard *s)
+{
+	struct xsk_set *set = &s->io->xsks;
+
+	shard_lock(s);
+	for (u32 i = 0; i < set->count; i++) {
+		s64 n = channel_sleep_missing(s->all, set, i);
+
+		if (n)
+			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n,
+						  memory_order_relaxed);
+	}
+	shard_unlock(s);
+	worker_kick(s);
+}
+
+/*
+ * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of
+ * the kernel's poll. A thread that sleeps on the sockets next sees to it as well: the look at
+ * sleepers pairs with the addition in worker_sleeper_enter().
+ */
+static void channel_sleep_await_unannounced(const struct view *v, struct shard *s)
+{
+	const struct view one = { v->ch, v->all, 1u << s->number };
+	u64 until_ns = 0, now_ns;
+
+	while (unlikely(channel_sleep_any_missing(v->all, s)) &&
+	       !atomic_load_explicit(&s->service.sleepers, memory_order_seq_cst) &&
+	       !atomic_load_explicit(&v->all->gone, memory_order_relaxed)) {
+		now_ns = clock_now_ns();
+		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
+		if (now_ns >= until_ns) {
+			channel_sleep_give_up(s);
+			return;
+		}
+		channel_sleep_await_packet(&one, until_ns);
+	}
+}
+
+/* ---- sleeping ---- */
+
+static void channel_sleep_leave(const struct view *v)
+{
+	for (u32 left = v->shards; left; left &= left - 1)
+		worker_sleeper_leave(&v->all->shard[__builtin_ctz(left)]);
+}
+
+/* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
+static void channel_sleep_cancelled(void *arg)
+{
+	const struct view *v = arg;
+
+	channel_sleep_leave(v);
+	for (u32 left = v->shards; left; left &= left - 1)
+		worker_kick(&v->all->shard[__builtin_ctz(left)]);
+	if (v->all)
+		shards_put(v->all);
+}
+
+static u64 channel_sleep_deadline_ns(const struct view *v)
+{
+	u64 deadline_ns = NSEC_NEVER;
+
+	for (u32 left = v->shards; left; left &= left - 1)
+		deadline_ns = min_u64(deadline_ns,
+				      shard_deadline_ns(&v->all->shard[__builtin_ctz(left)]));
+	return deadline_ns;
+}
+
+/* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
+static int channel_sleep_poll_cancellable(const struct view *v, u64 until_ns)
+{
+	/* relaxed: either number serves (port_channel_object.h) */
+	const int fd = atomic_load_explicit(&v->ch->fd, memory_order_relaxed);
+	struct pollfd fds[1 + XSK_POLLS] = { { .fd = fd, .events = POLLIN } };
+	const u32 n = 1 + (v->all ? channel_sleep_add_sockets(v, fds + 1) : 0);
+	int ret;
+
+	pthread_cleanup_push(channel_sleep_cancelled, (void *)v);
+	ret = kernel_sleep(fds, n, until_ns);
+	pthread_cleanup_pop(0);
+	return ret == -EINTR ? -EINTR : 0;
+}
+
+static int channel_sleep_on(const struct view *v)
+{
+	for (u32 left = v->shards; left; left &= left - 1)
+		worker_sleeper_enter(&v->all->shard[__builtin_ctz(left)]);
+	return channel_sleep_poll_cancellable(v, channel_sleep_deadline_ns(v));
+}
+
+/* Returns 0, 1 if there were records, or -EINTR. */
+static int channel_sleep_wait(const struct view *v)
+{
+	bool records;
+	int err;
+
+	/*
+	 * Before the first sleep too: a program that drives the engine by nothing but this call may
+	 * have packets waiting.
+	 */
+	if (v->all && channel_sleep_run(v, false))
+		return 1;
+	err = channel_sleep_on(v);
+	channel_sleep_leave(v);
+	/*
+	 * After a signal as well: between the sleeper's leaving and this, nobody looked at the
+	 * sockets.
+	 */
+	records = v->all && channel_sleep_run(v, false);
+	for (u32 left = v->shards; left; left &= left - 1)
+		channel_sleep_await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);
+	return err ? err : records;
+}
+
+int port_channel_wait(struct port_channel *ch, bool block)
+{
+	struct view v = { .ch = ch };
+	int err = 0;
+
+	v.all = channel_shards(ch, &v.shards);
+	if (block) {
+		err = channel_sleep_wait(&v);
+	} else if (v.all) {
+		/* the caller says that there is nothing, which must be true of the descriptor */
+		channel_await_record(ch);
+		err = channel_sleep_run(&v, false);
+	}
+	if (v.all)
+		shards_put(v.all);
+	return err;
+}
+
+void port_channel_await_reports(struct port_channel *ch)
+{
+	struct view v = { .ch = ch };
+
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
+		return;
+	for (u32 i = 0; i < v.all->num; i++) {
+		shard_lock(&v.all->shard[i]);
+		shard_unlock(&v.all->shard[i]);
+	}
+	shards_put(v.all);
+}
+
+void port_channel_extra(struct port_channel *ch)
+{
+	struct view v = { .ch = ch };
+	struct cq *cq;
+	u32 index;
+	bool any;
+
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
+		return;
+	any = channel_extra(ch, &index);
+	shard_lock(&v.all->shard[0]);
+	cq = any ? cq_notify_on_channel(&v.all->wake, ch, index) : NULL;
+	if (cq)
+		shard_raise(cq);
+	shard_unlock(&v.all->shard[0]);
+	shards_put(v.all);
+}
+
+void port_channel_settle(struct port_channel *ch)
+{
+	struct view v = { .ch = ch };
+
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
+		return;
+	channel_sleep_run(&v, true);
+	shards_put(v.all);
+}

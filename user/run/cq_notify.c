@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * CQs as XDP sees them: their arm words, by which a thread that sleeps on a CQ is woken, by XDP or
+ * by our own threads. The channels are in channel.c, sleeping is in
+ * run/channel_sleep.c/channel_sleep.c.
+ *
+ * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and
+ * reports the event. The word in xroce_cq is for XDP, which takes it when a packet will complete
+ * work, and writes a record that wakes the channel: a hint that makes somebody run the engine, no
+ * more.
+ *
+ *   application               XDP                        engine, under a shard's lock
+ *   store cq->armed           take the word, non-zero:   take cq->armed, non-zero: report the
+ *   store the word (full      write the record, wake       event; cq_notify_taken(): clear the
+ * word, barriers both)                                         then look at cq->armed again: armed
+ *                                                          anew meanwhile: set the word again
+ *
+ * XDP may take the word for a packet that the engine then refuses, or before the packet can be
+ * seen. So who consumes a record looks at cq->armed after running the engine: still armed, the word
+ * is set again and the engine is run once more. And who sleeps on a channel sleeps on the sockets
+ * too, so that nothing depends on a record alone. An arming is used up by a completion and by
+ * nothing else.
+ */
+#include "cq_notify.h"
+
+_Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY &&
+		       (u32)XROCE_CQ_ARMED_SOLICITED == (u32)CQ_ARMED_SOLICITED,
+	       "the two words have the same values");
+
+void cq_notify_init(struct cq_notify *w)
+{
+	pthread_mutex_init(&w->lock, NULL);
+	channel_rings_init(&w->rings);
+}
+
+void cq_notify_destroy(struct cq_notify *w)
+{
+	pthread_mutex_destroy(&w->lock);
+	channel_rings_close(&w->rings);
+}
+
+/* ---- arming ---- */
+
+static u32 *cq_notify_word_of(const struct cq_notify *w, const struct cq *cq)
+{
+	return &w->maps->cq[cq->index].armed;
+}
+
+static bool cq_notify_has_channel(const struct cq_notify *w, const struct cq *cq)
+{
+	return w->maps->cq[cq->index].channel != 0;
+}
+
+/*
+ * An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does
+ * not replace.
+ */
+static void cq_notify_set_word(_Atomic u32 *word, u32 want)
+{
+	/* full barriers: the callers name the partners */
+	u32 disarmed = XROCE_CQ_DISARMED;
+
+	if (want == XROCE_CQ_ARMED_ANY)
+		atomic_store_explicit(word, want, memory_order_seq_cst);
+	else
+		atomic_compare_exchange_strong_explicit(
+			word, &disarmed, want, memory_order_seq_cst, memory_order_seq_cst);
+}
+
+/*
+ * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each
+ * completion. Its events come from the thread that runs the engine: a sleeper in
+ * port_channel_wait(), which watches the sockets, or the service thread. The load pairs with the
+ * store in cq_moderate().
+ */
+static void cq_notify_arm_shared(const struct cq_notify *w, const struct cq *cq, u32 want)
+{
+	if (cq_notify_has_channel(w, cq) &&
+	    !atomic_load_explicit(&((struct cq *)cq)->moderate_count, memory_order_seq_cst))
+		/* pairs with the exchange in wake_once() (bpf/wake.h) */
+		cq_notify_set_word(shared_word(cq_notify_word_of(w, cq)), want);
+}
+
+void cq_notify_arm(struct cq_notify *w, struct cq *cq, bool solicited_only)
+{
+	const u32 want = solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY;
+
+	/* cq->armed first: pairs with the looks at it in cq_notify_taken() and cq_take_event() */
+	cq_forget_idle_polls(cq);
+	cq_notify_set_word(&cq->armed, want);
+	cq_notify_arm_shared(w, cq, want);
+	/*
+	 * pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void cq_notify_taken(struct cq_notify *w, struct cq *cq)
+{
+	u32 armed;
+
+	atomic_store_explicit(shared_word(cq_notify_word_of(w, cq)), XROCE_CQ_DISARMED,
+			      memory_order_seq_cst);
+	/* pairs with cq_notify_arm(): it stores cq->armed first, so one of us sets the word */
+	armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
+	if (armed != CQ_DISARMED)
+		cq_notify_arm_shared(w, cq, armed);
+}
+
+bool cq_notify_rearm(struct cq_notify *w, const u32 *record, u32 n)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&w->lock);
+	for (u32 i = 0; i < n; i++) {
+		struct cq *cq = w->cq[record[i]];
+		u32 armed =
+			cq ? atomic_load_explicit(&cq->armed, memory_order_seq_cst) : CQ_DISARMED;
+
+		if (armed) {
+			cq_notify_arm_shared(w, cq, armed);
+			any = true;
+		}
+	}
+	pthread_mutex_unlock(&w->lock);
+	return any;
+}
+
+/* ---- the table ---- */
+
+static int cq_notify_take_index(struct cq_notify *w, struct cq *cq, struct port_channel *ch)
+{
+	int err = -ENOSPC;
+
+	pthread_mutex_lock(&w->lock);
+	for (u32 i = 0; i < XROCE_MAX_CQ && err; i++) {
+		u32 index = (w->next + i) % XROCE_MAX_CQ;
+
+		if (w->cq[index])
+			continue;
+		w->cq[index] = cq;
+		w->channel_of[index] = ch;
+		w->next = index + 1;
+		cq->index = index;
+		err = 0;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return err;
+}
+
+int cq_notify_add(struct cq_notify *w, struct cq *cq, struct port_channel *ch, u32 vector)
+{
+	struct xroce_cq *shared;
+	int err;
+
+	/* The interface may have fewer queues now than when it was listed. */
+	vector %= w->num_vectors;
+	err = cq_notify_take_index(w, cq, ch);
+	if (err)
+		return err;
+	shared = &w->maps->cq[cq->index];
+	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
+	atomic_store_explicit(shared_word(&shared->wakeups), 0, memory_order_relaxed);
+	atomic_store_explicit(shared_word(&shared->vector), vector, memory_order_relaxed);
+	/* locked: the channel's slot may change, cq_notify_leave_slot() */
+	pthread_mutex_lock(&w->lock);
+	/* release: pairs with the load in wake_cq() (bpf/wake.h): with the channel it sees the rest
+	 */
+	atomic_store_explicit(shared_word(&shared->channel), ch ? channel_slot(ch) : 0,
+			      memory_order_release);
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+void cq_notify_leave_slot(struct cq_notify *w, struct port_channel *ch)
+{
+	pthread_mutex_lock(&w->lock);
+	for (u32 i = 0; i < XROCE_MAX_CQ; i++) {
+		u32 slot = ch->slot;
+
+		/* not of a CQ that is hidden. Relaxed: XDP may use either */
+		if (w->channel_of[i] == ch)
+			atomic_compare_exchange_strong_explicit(
+				shared_word(&w->maps->cq[i].channel), &slot, XROCE_CHANNEL_SERVICE,
+				memory_order_relaxed, memory_order_relaxed);
+	}
+	ch->slot = XROCE_CHANNEL_SERVICE;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void cq_notify_hide(struct cq_notify *w, const struct cq *cq)
+{
+	struct xroce_cq *shared = &w->maps->cq[cq->index];
+
+	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
+	/* relaxed: XDP may still wake the channel for it once, and cq_drop_records() takes that */
+	atomic_store_explicit(shared_word(&shared->channel), 0, memory_order_relaxed);
+}
+
+struct port_channel *cq_notify_remove(struct cq_notify *w, const struct cq *cq)
+{
+	struct port_channel *ch;
+
+	pthread_mutex_lock(&w->lock);
+	ch = w->channel_of[cq->index];
+	w->channel_of[cq->index] = NULL;
+	w->cq[cq->index] = NULL;
+	pthread_mutex_unlock(&w->lock);
+	return ch;
+}
+
+struct cq *cq_notify_on_channel(struct cq_notify *w, const struct port_channel *ch, u32 index)
+{
+	struct cq *cq;
+
+	pthread_mutex_lock(&w->lock);
+	cq = w->channel_of[index] == ch ? w->cq[index] : NULL;
+	pthread_mutex_unlock(&w->lock);
+	return cq;
+}

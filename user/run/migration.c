@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* QPs move to the shard where their packets arrive; see migration.h. */
+#include <stdlib.h>
+
+#include "../os/clock.h"
+#include "../os/kernel.h"
+#include "shard.h"
+
+/*
+ * packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by
+ * chance
+ */
+#define SEEN_MAX     64
+#define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
+#define STAY_MAX_NS  NSEC_PER_SEC
+#define STAY_MEMORY  8	/* a QP that has stayed so many times as long as it had to is new */
+
+int migration_init(struct shards *all)
+{
+	if (all->num == 1)
+		return 0;
+	all->moves.of = calloc(XROCE_MAX_QP, sizeof(*all->moves.of));
+	if (!all->moves.of)
+		return -ENOMEM;
+	for (u32 i = 0; i < all->num; i++) {
+		all->shard[i].migration.misdirected =
+			calloc(XROCE_MAX_QP, sizeof(*all->shard[i].migration.misdirected));
+		if (!all->shard[i].migration.misdirected)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void migration_free(struct shards *all)
+{
+	for (u32 i = 0; i < all->num; i++)
+		free(all->shard[i].migration.misdirected);
+	free(all->moves.of);
+}
+
+/*
+ * Packets that have come for it, by all queues, as XDP counts them: a system call, for the first
+ * and the last of many misdirected packets.
+ */
+static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
+{
+	struct xroce_qp value;
+
+	return kernel_map_get(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
+}
+
+void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
+{
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	struct migration *h = &s->migration;
+	struct misdirected *misdirected = &h->misdirected[slot];
+
+	/*
+	 * Before any system call: QPs that cannot move now would cost one for every SEEN_MAX
+	 * packets.
+	 */
+	if (!engine_may_move(qp) ||
+	    now_ns < atomic_load_explicit(&s->all->moves.of[slot].not_before_ns,
+					  memory_order_relaxed))
+		return;
+	if (misdirected->qpn != qp->qpn || !misdirected->seen)
+		*misdirected = (struct misdirected){ .qpn = qp->qpn,
+						     .packets = migration_packets_of(s->all, qp) };
+	if (++misdirected->seen < SEEN_MAX || h->num_wanted == MIGRATION_WANTED_MAX)
+		return;
+	misdirected->seen = 0;
+	if (migration_packets_of(s->all, qp) - misdirected->packets > 2 * SEEN_MAX)
+		return;
+	h->wanted[h->num_wanted++] = qp->qpn;
+}
+
+/*
+ * What it has sent may lie in a ring of the peer's, and would be overtaken: it stays, until that
+ * has been taken or was long ago. All shards are held.
+ */
+static bool migration_must_stay(struct shards *all, const struct qp *qp, u64 now_ns)
+{
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	const u64 untaken = engine_untaken(qp);
+
+	if (!untaken || untaken == all->moves.of[slot].untaken)
+		return false;
+	all->moves.of[slot].untaken = untaken;
+	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + STAY_MIN_NS,
+			      memory_order_relaxed);
+	return true;
+}
+
+/* All shards are held. */
+static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
+{
+	struct shards *all = to->all;
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	u64 before_ns =
+		atomic_load_explicit(&all->moves.of[slot].not_before_ns, memory_order_relaxed);
+	u64 stay_ns = all->moves.of[slot].stay_ns;
+
+	if (all->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
+		return;
+	if (migration_must_stay(all, qp, now_ns))
+		return;
+	if (all->moves.of[slot].qpn != qp->qpn || now_ns - before_ns > STAY_MEMORY * stay_ns)
+		stay_ns = 0;
+	stay_ns = stay_ns ? min_u64(2 * stay_ns, STAY_MAX_NS) : STAY_MIN_NS;
+	all->moves.of[slot].qpn = qp->qpn;
+	all->moves.of[slot].stay_ns = stay_ns;
+	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + stay_ns,
+			      memory_order_relaxed);
+	engine_move_qp(to->engine, qp, now_ns);
+	to->io->stats->qps_moved++;
+}
+
+/*
+ * No packet overtakes those that came before it: what was handed over is taken before any QP moves.
+ * Returns what migration_end() is to know.
+ */
+static u32 migration_begin(struct shards *all, u64 now_ns)
+{
+	u32 took = 0;
+
+	for (u32 i = 0; i < all->num; i++)
+		took |= (u32)pump_take_handed(&all->shard[i], now_ns) << i;
+	return took;
+}
+
+/* The thread that handed it over found the lock taken, and counts on us. */
+static void migration_end(struct shards *all, u32 took, u64 now_ns)
+{
+	for (; took; took &= took - 1)
+		pump_run(&all->shard[__builtin_ctz(took)], now_ns);
+}
+
+void migration_move(struct shard *s)
+{
+	struct shards *all = s->all;
+	u64 now_ns;
+	u32 took;
+
+	shards_lock(all);
+	/* not before: no engine's time goes back */
+	now_ns = clock_now_ns();
+	took = migration_begin(all, now_ns);
+	for (u32 i = 0; i < s->migration.num_wanted; i++) {
+		struct qp *qp = engine_find_qp(s->engine, s->migration.wanted[i]);
+
+		if (qp && qp_engine(qp) != s->engine)
+			migration_move_qp(s, qp, now_ns);
+	}
+	s->migration.num_wanted = 0;
+	migration_end(all, took, now_ns);
+	shards_unlock(all);
+}
+
+int migration_attach(struct shards *all, struct qp *qp, const struct gid *group, u64 now_ns)
+{
+	u32 took = all->dead ? 0 : migration_begin(all, now_ns);
+	int err = group_attach(qp_engine(qp), qp, group, now_ns);
+
+	migration_end(all, took, now_ns);
+	return err;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The service threads, one a shard: they work on the shard while the application does not, so that
+ * ACKs, READ responses and retransmissions leave while the application computes or sleeps. A thread
+ * uses no CPU while nothing happens, and raises the events that it finds.
+ *
+ *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
+ *            deadline; then it serves. With a ring buffer in place of sockets (xsk.h) asleep is
+ *            set, as XDP wakes nobody that only polls it.
+ *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
+ *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH.
+ *              The first tick is short, since a thread that came by to post once is gone again;
+ *              ticks double while it stays.
+ *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets
+ *              themselves.
+ *
+ * Who tells whom, so that nothing is left lying:
+ *
+ *   app_progress    moved by every call that drives the shard; looked at here once a wake-up.
+ *   sleepers        counted by port_channel_wait(), and for XDP in watched (in xroce_vector, for
+ *                   each queue): while there are any, it wakes nobody, as the sockets do. A thread
+ *                   that leaves runs the shard once more, and the last one waits for what XDP
+ *                   announced to nobody (channel_sleep.c).
+ *   asleep          in xroce_vector, for each queue: set here for long ticks, taken by XDP, which
+ *                   then writes to this thread's ring. XDP looks at it where nobody watches. It may
+ *                   have looked before it was set, at a packet that comes to the socket only later:
+ *                   so the first tick is a short one, and by its end that packet has come, to
+ *                   sleepers or to the next state.
+ *   records         of CQs whose channels have no ring (channel.c): XDP takes their arm words and
+ *                   writes to this thread's ring. It then serves and, before it sleeps on the
+ *                   sockets, sets the words again of those that no event has come of.
+ *   sleep_until_ns  stored here, full fence, then the deadline is read again. A thread that has run
+ *                   the shard (and so moved the deadline) passes a full fence and reads it: if the
+ *                   deadline is sooner, it wakes this thread by control_fd. One of the two sees the
+ *                   other.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../os/kernel.h"
+#include "../os/options.h"
+#include "../os/thread.h"
+#include "../os/netdev.h"
+#include "shard.h"
+#include "worker.h"
+
+#define TICK_MIN_NS	    (50 * NSEC_PER_USEC)
+#define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
+#define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
+
+/* ---- the thread ---- */
+
+/* Run the shard until it has been idle for a while, or the application comes. */
+static void worker_serve(struct shard *sh, u64 progress)
+{
+	struct worker *s = &sh->service;
+	u64 idle_since_ns = 0;
+	u64 now_ns;
+	bool moved;
+
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+		if (atomic_load_explicit(&s->app_progress, memory_order_relaxed) != progress)
+			return;
+		shard_lock(sh);
+		now_ns = clock_now_ns();
+		moved = pump_run(sh, now_ns);
+		shard_unlock(sh);
+		if (moved) {
+			idle_since_ns = 0;
+			continue;
+		}
+		if (!idle_since_ns)
+			idle_since_ns = now_ns;
+		if (now_ns - idle_since_ns >= s->spin_ns)
+			return;
+	}
+}
+
+/* It slept that long for want of packets: adapts how long it spins before the next time. */
+static void worker_adapt_spin(struct worker *s, u64 slept_ns)
+{
+	/*
+	 * a sleep that was shorter than the longest spin would better have been a spin; a longer
+	 * one, and the spin before it was for nothing
+	 */
+	s->spin_ns = slept_ns < s->spin_max_ns ?
+			     min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) :
+			     s->spin_ns / 2;
+}
+
+/* What woke it, but for the sockets: kicks and XDP's records. */
+static void worker_take_wakeup(struct worker *s, const struct pollfd fds[2])
+{
+	if (fds[0].revents & POLLNVAL)
+		/* the application closed descriptors that are not its own: better than spinning */
+		atomic_store_explicit(&s->stop, true, memory_order_relaxed);
+	else if (fds[0].revents)
+		kernel_event_clear(s->control_fd);
+	if (fds[1].revents & POLLIN)
+		kernel_ring_consume(s->ring);
+}
+
+/*
+ * CQs whose channels have no ring of their own: XDP took their words for packets that this thread
+ * has looked for. Those that are armed still are for a packet that comes at the end of the kernel's
+ * poll, which the thread is about to sleep for, or for one that the engine refused.
+ */
+static void worker_rearm(struct shard *sh)
+{
+	struct worker *s = &sh->service;
+
+	if (!s->records)
+		return;
+	cq_notify_rearm(&sh->all->wake, s->record, s->records);
+	s->records = 0;
+}
+
+static u64 worker_tick_ns(const struct worker *s, bool sleepers, u64 tick_ns)
+{
+	return !sleepers ? tick_ns : s->settled ? LONG_TICK_NS : TICK_MAX_NS;
+}
+
+/* Sleep from since_ns on as the state at the head of this file says; then take in what came. */
+static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_ns)
+{
+	struct worker *s = &sh->service;
+	const struct xsk_set *set = &sh->io->xsks;
+	struct pollfd fds[2 + XSK_POLLS] = { { .fd = s->control_fd, .events = POLLIN },
+					     { .fd = sh->io->ring_fd, .events = POLLIN } };
+	const bool sleepers = standby && worker_has_sleepers(sh);
+	const u64 tick_end_ns = since_ns + worker_tick_ns(s, sleepers, tick_ns);
+	const bool settled = s->settled;
+	u64 until_ns = standby ? tick_end_ns : NSEC_NEVER;
+	u32 n = 2;
+	bool woken;
+
+	s->settled = false;
+	if (standby ? sleepers && !settled : xsk_is_ring(set))
+		worker_set_asleep(sh, 1);
+	else if (!sleepers && worker_is_asleep(sh))
+		worker_set_asleep(sh, 0);
+	if (!standby || sleepers) {
+		until_ns = min_u64(until_ns, worker_due_ns(sh));
+		atomic_store_explicit(&s->sleep_until_ns, until_ns, memory_order_relaxed);
+		/*
+		 * published: look again at what it was made of. Pairs with the fence in
+		 * worker_nudge() and with shards_post() and worker_may_wait()
+		 */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (worker_due_ns(sh) < until_ns || (sleepers && !worker_has_sleepers(sh)))
+			goto awake;
+	}
+	if (!standby && !atomic_load_explicit(&sh->all->gone, memory_order_relaxed))
+		n += xsk_polls(set, fds + n);
+	else if (sleepers)
+		/* they may have gone to sleep before those were there */
+		n += xsk_local_polls(set, fds + n);
+	woken = kernel_await(fds, n, until_ns) != 0;
+	if (!standby)
+		worker_adapt_spin(s, clock_now_ns() - since_ns);
+	if (woken)
+		worker_take_wakeup(s, fds);
+	else
+		s->settled = sleepers && (settled || until_ns == tick_end_ns);
+awake:
+	/* relaxed: a ringer that still sees the old value kicks once in vain */
+	atomic_store_explicit(&s->sleep_until_ns, 0, memory_order_relaxed);
+}
+
+/*
+ * Nobody has driven the shard since the last look, nor is at it now. If work waits for a next call,
+ * worker_serve() does it, and for a while nothing is left to such calls.
+ */
+static bool worker_is_deserted(struct shard *sh)
+{
+	if (pthread_mutex_trylock(&sh->lock))
+		return false;
+	if (defer_waits(&sh->defer))
+		defer_rest(&sh->defer, clock_now_ns());
+	shard_unlock(sh);
+	return true;
+}
+
+/* It keeps the numbers of all its vectors in the map. */
+static void worker_enter(struct shard *sh)
+{
+	struct shards *all = sh->all;
+	char name[16];
+
+	if (sh->number)
+		snprintf(name, sizeof(name), "xroce/%.7s/%u", all->name, sh->number % 10);
+	else
+		snprintf(name, sizeof(name), "xroce/%.9s", all->name);
+	pthread_setname_np(pthread_self(), name);
+	for (u32 v = sh->number; v < all->queues; v += all->num)
+		all->maps->vector[v].tid = kernel_thread_id();
+}
+
+/*
+ * The application drives the shard, and has left what is due. A thread that polls looks at
+ * time-outs in one of many polls only, so one that polls seldom comes late.
+ */
+static bool worker_is_late(const struct shard *sh, bool sleepers, u64 now_ns)
+{
+	return sleepers ? worker_due_ns(sh) <= now_ns :
+			  engine_deadline_ns(sh->engine) <= now_ns - TICK_MAX_NS;
+}
+
+static void *worker_main(void *arg)
+{
+	struct shard *sh = arg;
+	struct worker *s = &sh->service;
+	u64 last_progress = 0;
+
+	worker_enter(sh);
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
+		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
+		bool sleepers = worker_has_sleepers(sh);
+		/* a record of XDP's is seen to whoever drives the shard: it may be past its look */
+		bool standby = !s->records &&
+			       (progress != last_progress || sleepers || !worker_is_deserted(sh));
+		u64 now_ns;
+
+		last_progress = progress;
+		if (!standby) {
+			s->tick_ns = TICK_MIN_NS;
+			worker_serve(sh, progress);
+			worker_rearm(sh);
+		}
+		now_ns = clock_now_ns();
+		if (standby && (worker_is_late(sh, sleepers, now_ns) ||
+				(sleepers && xsk_has_local_input(&sh->io->xsks)))) {
+			/* not shard_lock(), which may run it as well */
+			pthread_mutex_lock(&sh->lock);
+			now_ns = clock_now_ns();
+			pump_run(sh, now_ns);
+			shard_unlock(sh);
+		}
+		worker_sleep(sh, standby, s->tick_ns, now_ns);
+		if (standby)
+			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
+	}
+	return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+/*
+ * The CPU that the environment names for the shard; else the CPU of the first queue's interrupts,
+ * on
+ * interfaces with several queues. -1: any.
+ */
+static int worker_cpu_of(const struct shard *sh)
+{
+	const int cpu = options_cpu(sh->number);
+
+	if (cpu >= 0 || sh->all->queues <= 1)
+		return cpu;
+	return netdev_queue_cpu(sh->all->ifindex, sh->number);
+}
+
+/* Where the thread may not run there, it runs anywhere. */
+static void worker_pin(const struct shard *sh)
+{
+	int cpu = worker_cpu_of(sh);
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(sh->service.thread, sizeof(set), &set);
+}
+
+/* Of a CQ, or of none: it has woken the thread. */
+static int worker_on_record(void *arg, void *data, size_t len)
+{
+	struct worker *s = arg;
+	struct xroce_wakeup w;
+
+	if (len < sizeof(w))
+		return 0;
+	memcpy(&w, data, sizeof(w));
+	if (w.cq < XROCE_MAX_CQ && s->records < RECORDS_MAX)
+		s->record[s->records++] = w.cq;
+	return 0;
+}
+
+static void worker_close(struct worker *s)
+{
+	if (s->ring)
+		kernel_ring_close(s->ring);
+	if (s->control_fd >= 0)
+		kernel_close(s->control_fd);
+	s->ring = NULL;
+	s->control_fd = -1;
+}
+
+static int worker_start_one(struct shard *sh)
+{
+	struct worker *s = &sh->service;
+	int err = kernel_ring_open(sh->io->ring_fd, worker_on_record, s, &s->ring);
+
+	if (!err)
+		err = thread_start(&s->thread, worker_main, sh);
+	if (err)
+		return err;
+	s->started = true;
+	worker_pin(sh);
+	return 0;
+}
+
+u64 worker_spin_max_ns(void)
+{
+	if (!options_is_set(OPTION_SPIN_US) && sysconf(_SC_NPROCESSORS_ONLN) == 1)
+		return 0;
+	return options_number(OPTION_SPIN_US) * NSEC_PER_USEC;
+}
+
+int worker_start(struct shards *all)
+{
+	const u64 spin_max_ns = worker_spin_max_ns();
+	int err = 0;
+
+	/* All can be kicked before the first one starts. */
+	for (u32 i = 0; i < all->num && !err; i++) {
+		struct worker *s = &all->shard[i].service;
+
+		s->spin_max_ns = s->spin_ns = spin_max_ns;
+		s->tick_ns = TICK_MIN_NS;
+		s->control_fd = kernel_event_make();
+		err = s->control_fd < 0 ? s->control_fd : 0;
+	}
+	for (u32 i = 0; i < all->num && !err; i++)
+		err = worker_start_one(&all->shard[i]);
+	return err;
+}
+
+void worker_stop(struct shards *all)
+{
+	for (u32 i = 0; i < all->num; i++)
+		/* relaxed: the eventfd of worker_kick() orders it before what the thread reads */
+		atomic_store_explicit(&all->shard[i].service.stop, true, memory_order_relaxed);
+	for (u32 i = 0; i < all->num; i++)
+		if (all->shard[i].service.started)
+			worker_kick(&all->shard[i]);
+	/* One that still runs may kick another. */
+	for (u32 i = 0; i < all->num; i++)
+		if (all->shard[i].service.started)
+			pthread_join(all->shard[i].service.thread, NULL);
+	worker_abandon(all);
+}
+
+void worker_abandon(struct shards *all)
+{
+	for (u32 i = 0; i < all->num; i++) {
+		all->shard[i].service.started = false;
+		worker_close(&all->shard[i].service);
+	}
+}
