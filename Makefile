@@ -107,9 +107,8 @@ VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)
 RDMACM_SRC    := $(wildcard user/rdmacm/*.c)
 RSPRELOAD_SRC := $(wildcard user/rspreload/*.c)
-CLI_SRC       := $(wildcard user/cli/*.c)
-BENCH_SRC     := $(wildcard user/bench/*.c)
-EXPORT_SRC    := $(wildcard user/export/*.c)
+BENCH_SRC     := $(wildcard user/tools/bench/*.c)
+TOOLS_SRC     := $(filter-out $(BENCH_SRC),$(wildcard user/tools/*.c user/tools/*/*.c))
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
 RDMACM := $(BUILD)/lib/librdmacm.so.1
@@ -198,7 +197,7 @@ $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libengine.a $(MAP)
 
 # Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
 objects: $(BUILD)/libport.a $(BUILD)/libengine.a $(BUILD)/libcm.a \
-	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC) $(BENCH_SRC) $(EXPORT_SRC))
+	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(TOOLS_SRC) $(BENCH_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@
@@ -228,8 +227,8 @@ $(RSPRELOAD): $(call objs,$(RSPRELOAD_SRC)) $(RDMACM) $(LIB) $(RSPRELOAD_MAP)
 $(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
 
-$(BUILD)/obj/user/cli/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
-$(TOOL): $(call objs,$(CLI_SRC) $(EXPORT_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
+$(BUILD)/obj/user/tools/run/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
+$(TOOL): $(call objs,$(TOOLS_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
 		$(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) $(TOOL_PKG_LIBS) -ldl -lm -o $@
@@ -293,8 +292,8 @@ DATADIR := $(PREFIX)/share/xroce
 
 # The command finds the library from where it lies itself, so an installation can be moved.
 $(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
-$(BUILD)/obj/user/cli/library.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
-$(BUILD)/obj/user/cli/library.o: $(BUILD)/places
+$(BUILD)/obj/user/tools/run/library.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
+$(BUILD)/obj/user/tools/run/library.o: $(BUILD)/places
 
 PLACES_NOW := $(VERSION) $(PREFIX) $(LIBDIR)
 ifneq ($(file <$(BUILD)/places),$(PLACES_NOW))
@@ -317,13 +316,13 @@ $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 $(BUILD)/share/VENDOR_ERRORS: user/engine/vendor_err.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
-$(BUILD)/share/COUNTERS: user/cli/sums.c
+$(BUILD)/share/COUNTERS: user/tools/observe/sums.c
 	@mkdir -p $(@D)
 	$(Q)sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+), "(.*)"\),/.It Li \2\n\3/p' \
 		-e 's/^\tXDP\(([a-z_]+), "(.*)"\),/.It Li xdp_\1\n\2/p' \
 		-e 's/^\tSOCK\(([a-z_]+), "(.*)"\),/.It Li sock_\1\n\2/p' $< | \
 		sed 's/\\"/"/g' >$@
-$(BUILD)/share/NAMES_%: user/cli/names.c
+$(BUILD)/share/NAMES_%: user/tools/counter_names.c
 	@mkdir -p $(@D)
 	$(Q)sed -nE '/\{ NAME_$*,/{N;s/.*, "([a-z_0-9]+)", "([^"]+)",\n\t  "(.*)",/.It Li \1\n\3\n.Pq \2/p}' $< | \
 		sed 's/\\"/"/g' >$@

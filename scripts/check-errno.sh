@@ -11,9 +11,9 @@ cd "${1:-$(dirname "$0")/..}" || exit 1
 names='E(PERM|NOENT|INTR|IO|AGAIN|NOMEM|ACCES|FAULT|BUSY|EXIST|NODEV|INVAL|NOSPC|RANGE|NOBUFS|NODATA|OPNOTSUPP|HOSTUNREACH|NETUNREACH)'
 
 files=()
-for f in user/*/*.[ch]; do
+for f in user/*/*.[ch] user/*/*/*.[ch]; do
 	case $f in
-	user/verbs/* | user/cli/* | user/rspreload/* | user/rdmacm/rsocket*) ;;
+	user/verbs/* | user/tools/* | user/rspreload/* | user/rdmacm/rsocket*) ;;
 	*) files+=("$f") ;;
 	esac
 done

@@ -23,9 +23,8 @@ declare -A rooms=(
 	[verbs]='engine|os|port'
 	[rdmacm]='engine|os|cm'
 	[rspreload]='none'
-	[cli]='engine|os|io|attach|broker|port'
-	[bench]='engine|os|cm|cli'
-	[export]='engine|os|cli'
+	[tools]='engine|os|io|attach|broker|port'
+	[tools/bench]='engine|os|cm'
 )
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [io]='xroce_tx' [broker]='(xroce|xroce_broker)')
@@ -41,6 +40,9 @@ declare -A may=(
 for room in "${!rooms[@]}"; do
 	may[user/$room]="<[a-z0-9_/-]+\\.h>|\"[a-z0-9_]+\\.h\""
 	may[user/$room]+="|\"\\.\\./(${rooms[$room]})/[a-z0-9_]+\\.h\""
+	# A tool is a folder, and uses those that several tools have.
+	[[ $room =~ ^tools ]] && may[user/$room]+="|\"(\.\./)?([a-z]+/)?[a-z0-9_]+\.h\"" &&
+		may[user/$room]+="|\"\.\./\.\./(${rooms[$room]})/[a-z0-9_]+\.h\""
 	[ -n "${skeletons[$room]:-}" ] && may[user/$room]+="|\"${skeletons[$room]}\\.skel\\.h\""
 done
 # What it may not, although the above would allow it.
@@ -49,11 +51,11 @@ declare -A never=(
 )
 # Of the verbs only what is for it, and of the network interfaces only what changes nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
-may[user/bench]+='|"\.\./verbs/xroce_cm\.h"'
+may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'
 may[user/rspreload]+='|"\.\./rdmacm/xroce_rsocket\.h"'
 never[user/rdmacm]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
-	[[ $room =~ ^(verbs|rdmacm|rspreload|bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
+	[[ $room =~ ^(verbs|rdmacm|rspreload|tools/bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
 done
 
 bad=0 seen=0
@@ -79,7 +81,7 @@ for dir in "${!may[@]}"; do
 		while IFS= read -r inc; do
 			complain "$f" "$inc" "an #include that cannot be read as it stands"
 		done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$f" | grep -vE 'include[[:space:]]*(<[^>]+>|"[^"]+")')
-	done < <(find "$dir" -name '*.[chS]' -type f)
+	done < <(find "$dir" -name '*.[chS]' -type f -not -path "$dir/bench/*")
 done
 
 # A source directory without a rule would be a hole in the rules.

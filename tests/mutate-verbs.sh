@@ -383,42 +383,42 @@ look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(
 look_freezable    | user/broker/shown.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/shown.c      | s/return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
-look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
-stat_rate         | user/cli/stat.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
-stat_engines      | user/cli/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
-stat_zeros        | user/cli/stat.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
-qp_state          | user/cli/qp_view.c       | s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
-qp_peer           | user/cli/qp_view.c       | s/(!l->has_peer ||/(true ||/ | netns-look
-qp_joined         | user/cli/qp_view.c       | s/last->steer = all->v\[i\].steer;/;/ | netns-look
-look_hidden       | user/cli/look.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
-json_escapes      | user/cli/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
-table_sorts       | user/cli/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
-table_cuts        | user/cli/table.c         | s/if (line->width \&\& line->at == line->width)/if (0)/ | unit-table
-sysfs_state       | user/cli/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
-sysfs_empty_gids  | user/cli/sysfs.c         | s/i < XROCE_MAX_GID; i++/i < XROCE_MAX_GID - 1; i++/ | netns-sysfs
-sysfs_caps        | user/cli/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs
-view_propagates   | user/cli/view_mount.c    | s/if (!mount(NULL, at, NULL, MS_SLAVE, NULL))/if (1)/ | netns-sysfs
-view_hides        | user/cli/view_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/is_rdma/ | netns-sysfs
-view_not_replaced | user/cli/view_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
-view_umask        | user/cli/view_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
-view_umask_stays  | user/cli/view_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
-view_capability   | user/cli/view.c          | s/!view_has_a_capability() && view/view/ | netns-sysfs
-view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
-view_set_uid      | user/cli/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
+look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
+stat_rate         | user/tools/list/counters_list.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
+stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
+stat_zeros        | user/tools/list/counters_list.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
+qp_state          | user/tools/observe/qp_view.c       | s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
+qp_peer           | user/tools/observe/qp_view.c       | s/(!l->has_peer ||/(true ||/ | netns-look
+qp_joined         | user/tools/observe/qp_view.c       | s/last->steer = all->v\[i\].steer;/;/ | netns-look
+look_hidden       | user/tools/observe/observe_options.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
+json_escapes      | user/tools/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
+table_sorts       | user/tools/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
+table_cuts        | user/tools/table.c         | s/if (line->width \&\& line->at == line->width)/if (0)/ | unit-table
+sysfs_state       | user/tools/run/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
+sysfs_empty_gids  | user/tools/run/sysfs.c         | s/i < XROCE_MAX_GID; i++/i < XROCE_MAX_GID - 1; i++/ | netns-sysfs
+sysfs_caps        | user/tools/run/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs
+view_propagates   | user/tools/run/sysfs_private_mount.c    | s/if (!mount(NULL, at, NULL, MS_SLAVE, NULL))/if (1)/ | netns-sysfs
+view_hides        | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/is_rdma/ | netns-sysfs
+view_not_replaced | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
+view_umask        | user/tools/run/sysfs_private_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
+view_umask_stays  | user/tools/run/sysfs_private_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
+view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && view/view/ | netns-sysfs
+view_not_tried    | user/tools/run/sysfs_private.c          | s/err = sysfs_private_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
+view_set_uid      | user/tools/run/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
 parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
 parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns-parting
-user_ns_each      | user/cli/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
-user_ns_group     | user/cli/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
-everyone_bind     | user/cli/everyone_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
-counters_told     | user/cli/view_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
-everyone_news     | user/cli/everyone.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
-everyone_renamed  | user/cli/everyone.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
-everyone_classes  | user/cli/everyone_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
-everyone_tmpfs    | user/cli/everyone_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
-everyone_on_top   | user/cli/everyone_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
-holder_door       | user/cli/holder.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
+user_ns_each      | user/tools/run/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
+user_ns_group     | user/tools/run/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
+everyone_bind     | user/tools/serve/sysfs_global_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
+counters_told     | user/tools/run/sysfs_private_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
+everyone_news     | user/tools/serve/sysfs_global.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
+everyone_renamed  | user/tools/serve/sysfs_global.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
+everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
+everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
+everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
+holder_door       | user/tools/observe/iface_owner.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
 dead_socket_lives | user/attach/door_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
-export_room       | user/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
+export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
 no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
@@ -463,7 +463,7 @@ other_end_ready   | user/engine/input.c   | s/return state >= QPS_RTR \&\& state
 late_ring         | user/verbs/cq.c          | s/err = channel ? cq_join_early(vcq) : 0;/;/ | netns-limits
 post_in_rtr       | user/verbs/post.c        | s/qp_state(vqp->qp) < QPS_RTS/qp_state(vqp->qp) <= QPS_INIT/ | contract
 perfmon_unnamed   | user/io/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
-everyone_again    | user/cli/everyone_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
+everyone_again    | user/tools/serve/sysfs_global_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown
 cm_destroy_silent | user/rdmacm/id.c         | /^void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown

@@ -4,7 +4,7 @@
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE
 # (tests/mutations.txt) one at a time to a copy of the tree, builds it, and runs the tests of
 # tests/unit and tests/sim until one fails, or of tests/bpf (as root) where the file is one of bpf/,
-# of tests/cm, tests/rdmacm or tests/measure where it is one of user/cm, user/rdmacm or user/bench,
+# of tests/cm, tests/rdmacm or tests/measure where it is one of user/cm, user/rdmacm or user/tools/bench,
 # tests/port (as root) and, for what the simulators of ports and of brokers have, tests/portsim and
 # tests/brokersim above the transport.
 #
@@ -19,7 +19,7 @@
 # once; `make check` does that.
 #
 # A line of the table: file TAB text, which must be on exactly one line of it TAB what is put in its
-# place. No file of user/verbs or user/cli, which none of these programs has: mutate-verbs.sh.
+# place. No file of user/verbs or user/tools, which none of these programs has: mutate-verbs.sh.
 set -eu
 
 every=1 offset=0 check=
@@ -48,7 +48,7 @@ if [ -n "$check" ]; then
 		case $file in '#'* | '') continue ;; esac
 		rows=$((rows + 1))
 		case $file in
-		user/verbs/* | user/cli/*) echo "broken    $file: $text (no program here has it)" ;;
+		user/verbs/* | user/tools/[!b]*) echo "broken    $file: $text (no program here has it)" ;;
 		*)
 			is_there "$file" "$text" && [ "$text" != "$new" ] && continue
 			echo "broken    $file: $text (not on exactly one line)"
@@ -82,7 +82,7 @@ kind_of() {
 	bpf/*) echo bpf ;;
 	user/engine/*) ;;
 	user/cm/*) echo cm ;;
-	user/bench/*) echo measure ;;
+	user/tools/bench/*) echo measure ;;
 	user/rdmacm/*) echo rdmacm ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;
 	user/io/rx_ring.* | user/io/umem.* | user/io/xsk.*) echo port portsim ;;

@@ -17,34 +17,36 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/liben
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
 # Of the command what measures, its pure files.
-$(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/json.c) \
+$(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/tools/json.c) \
 		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
+# Files of the command, by their names.
+tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
+
 # What the command prints with.
-$(BUILD)/tests/unit/test_table: $(call objs,user/cli/json.c user/cli/table.c)
+$(BUILD)/tests/unit/test_table: $(call objs,user/tools/json.c user/tools/table.c)
 # Files of the command that need nothing else.
-$(BUILD)/tests/unit/test_screen: $(call objs,user/cli/screen.c user/cli/spark.c)
-$(BUILD)/tests/unit/test_top: $(call objs,$(addprefix user/cli/,json.c screen.c spark.c table.c \
+$(BUILD)/tests/unit/test_screen: $(call objs,user/tools/top/screen.c user/tools/top/spark.c)
+$(BUILD)/tests/unit/test_top: $(call objs,$(call tools,json.c screen.c spark.c table.c \
 	top_draw.c top_fields.c top_keys.c top_model.c))
-$(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
-$(BUILD)/tests/unit/test_records: $(call objs,user/cli/records.c)
-$(BUILD)/tests/unit/test_adopter: $(call objs,user/cli/adopter.c)
-$(patsubst %,$(BUILD)/tests/unit/%,test_explain test_explain_recorded): $(call objs,$(patsubst \
-	%,user/cli/%.c,explain_error explain_path explain_peer explain_port explain_qp \
-	explain_rules reasons))
-$(BUILD)/tests/unit/test_export_text: $(call objs,user/export/text.c user/export/accept.c)
+$(BUILD)/tests/unit/test_pcapng: $(call objs,user/tools/trace/pcapng.c)
+$(BUILD)/tests/unit/test_records: $(call objs,user/tools/trace/records.c)
+$(BUILD)/tests/unit/test_adopter: $(call objs,user/tools/run/adopter.c)
+$(patsubst %,$(BUILD)/tests/unit/%,test_explain test_explain_recorded): $(call objs,$(call tools,explain_error.c \
+	explain_path.c explain_peer.c explain_port.c explain_qp.c explain_rules.c reasons.c))
+$(BUILD)/tests/unit/test_export_text: $(call objs,user/tools/export/text.c user/tools/export/accept.c)
 # The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
-$(BUILD)/tests/unit/test_export_metrics: $(call objs,$(addprefix user/export/,collect.c families.c \
-	metrics.c metrics_shares.c shares.c text.c watched.c) $(addprefix user/cli/,names.c \
+$(BUILD)/tests/unit/test_export_metrics: $(call objs,$(call tools,collect.c families.c \
+	metrics.c metrics_shares.c shares.c text.c watched.c) $(call tools,counter_names.c \
 	observe_maps.c qp_view.c sums.c))
 # The same of the commands that read maps.
-$(BUILD)/tests/unit/test_hostile_maps: $(call objs,$(addprefix user/cli/,explain.c explain_error.c \
+$(BUILD)/tests/unit/test_hostile_maps: $(call objs,$(call tools,explain.c explain_error.c \
 	explain_gather.c explain_path.c explain_peer.c explain_port.c explain_print.c explain_qp.c \
-	explain_rules.c json.c look.c names.c objects.c observe_maps.c output.c qp.c qp_view.c \
-	reasons.c stat.c sums.c table.c terminal.c))
-$(BUILD)/tests/unit/test_export_shares: $(call objs,user/export/shares.c user/export/listen.c)
+	explain_rules.c json.c observe_options.c counter_names.c objects.c observe_maps.c output.c qp_list.c qp_view.c \
+	reasons.c counters_list.c sums.c table.c terminal.c))
+$(BUILD)/tests/unit/test_export_shares: $(call objs,user/tools/export/shares.c user/tools/export/listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libengine.a
@@ -222,19 +224,19 @@ $(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,AS,$< (fuzzing))$(CLANG) $(FUZZ_FLAGS) -c $< -o $@
 
-codec := $(addprefix user/engine/,packet.c icrc.c packet.c guard.c)
+codec := $(addprefix user/engine/,packet.c icrc.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
-$(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(addprefix user/cli/,decode.c \
-	json.c packets.c tale.c) $(addprefix user/engine/,segments.c) $(codec))
+$(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,decode.c \
+	json.c packets.c trace_record.c) user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rdmacm/rsocket_wire.c \
-	user/bench/bench_wire.c user/bench/ping_wire.c)
+	user/tools/bench/bench_wire.c user/tools/bench/ping_wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
 	rsocket_flow.c))
-$(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/bench/json_read.c user/cli/json.c)
-$(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(addprefix user/export/,accept.c http.c text.c) \
+$(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/tools/bench/json_read.c user/tools/json.c)
+$(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,accept.c http.c text.c) \
 	user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 # Headers of BPF programs, which load words from any address.

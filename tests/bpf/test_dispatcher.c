@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The XDP program as it is in a dispatcher, where it may outlive its process: while that has its
+ * The XDP program as it is in a dispatcher, where it may daemonize its process: while that has its
  * socket on the first queue all is as ever; without it every packet passes.
  */
 #include <setjmp.h>

@@ -19,8 +19,8 @@
 
 #include <microhttpd.h>
 
-#include "../../user/export/accept.h"
-#include "../../user/export/http.h"
+#include "../../user/tools/export/accept.h"
+#include "../../user/tools/export/http.h"
 #include "fuzz.h"
 
 #define ANSWER_MAX (1u << 20)

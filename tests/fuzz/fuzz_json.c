@@ -11,8 +11,8 @@
  */
 #include <math.h>
 
-#include "../../user/bench/json_read.h"
-#include "../../user/cli/json.h"
+#include "../../user/tools/bench/json_read.h"
+#include "../../user/tools/json.h"
 #include "fuzz.h"
 
 #define EXACT 9007199254740992.0 /* whole numbers below are exact in a double */

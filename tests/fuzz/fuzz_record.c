@@ -10,9 +10,9 @@
  *
  * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
  */
-#include "../../user/cli/decode.h"
-#include "../../user/cli/packets.h"
-#include "../../user/cli/tale.h"
+#include "../../user/tools/trace/decode.h"
+#include "../../user/tools/trace/packets.h"
+#include "../../user/tools/trace/trace_record.h"
 #include "fuzz.h"
 #include "golden.h"
 
@@ -162,11 +162,11 @@ static void read_tale(const u8 *bytes, u32 size)
 {
 	u32 before = sizeof(struct xroce_tale);
 	struct xroce_told told;
-	struct tale tale;
+	struct trace_record tale;
 	const u8 *data;
 
-	tale_begin(&tale, bytes, size);
-	while (tale_next(&tale, &told, &data)) {
+	trace_record_begin(&tale, bytes, size);
+	while (trace_record_next(&tale, &told, &data)) {
 		const u32 at = (u32)(data - bytes);
 
 		REQUIRE(at == before + sizeof(told) && at + told.size <= size);
@@ -180,7 +180,7 @@ static void read_tale(const u8 *bytes, u32 size)
 		REQUIRE(told.size && told.size <= PACKET_FRAME_MAX);
 		read_packet(data, told.size);
 	}
-	REQUIRE(!tale_next(&tale, &told, &data));
+	REQUIRE(!trace_record_next(&tale, &told, &data));
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -9,8 +9,8 @@
  *
  * scripts/fuzz.sh BUILD wire SECONDS runs it. An input is enum kind in one byte, then the message.
  */
-#include "../../user/bench/bench.h"
-#include "../../user/bench/ping.h"
+#include "../../user/tools/bench/bench.h"
+#include "../../user/tools/bench/ping.h"
 #include "../../user/rdmacm/rsocket_wire.h"
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 
 #include "../unit/unit.h"
 
-#include "../../user/bench/histogram.h"
+#include "../../user/tools/bench/histogram.h"
 
 static int compare(const void *a, const void *b)
 {

@@ -4,8 +4,8 @@
 /* The JSON reader: what is JSON, what is not, and what a writer of ours has written. */
 #include "../unit/unit.h"
 
-#include "../../user/bench/json_read.h"
-#include "../../user/cli/json.h"
+#include "../../user/tools/bench/json_read.h"
+#include "../../user/tools/json.h"
 
 static struct json_value *read_text(const char *text)
 {

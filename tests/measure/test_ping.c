@@ -4,7 +4,7 @@
 /* Datagrams of xroce ping: what was filled is found right, and anything else is not. */
 #include "../unit/unit.h"
 
-#include "../../user/bench/ping.h"
+#include "../../user/tools/bench/ping.h"
 
 #define SESSION 0x0123456789abcdefull
 

@@ -45,7 +45,7 @@ static void find_busy(struct actor *a, void *busy)
 	*(bool *)busy = true;
 }
 
-struct look {
+struct waiting {
 	int fd;
 	u64 first_ns; /* when the first of those that wait for fd will run */
 	u32 num;
@@ -53,7 +53,7 @@ struct look {
 
 static void find_waiting(struct actor *a, void *arg)
 {
-	struct look *l = arg;
+	struct waiting *l = arg;
 	u32 n;
 	const struct pollfd *p = machine_waits_for(a, &n);
 
@@ -65,9 +65,9 @@ static void find_waiting(struct actor *a, void *arg)
 		}
 }
 
-static struct look waiting_for(int fd)
+static struct waiting waiting_for(int fd)
 {
-	struct look l = { fd, NSEC_NEVER, 0 };
+	struct waiting l = { fd, NSEC_NEVER, 0 };
 
 	sched_each(find_waiting, &l);
 	return l;
@@ -135,7 +135,7 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 {
 	const struct shard *s = &all->shard[i];
 	const struct nic *n = nic_get(number);
-	const struct look control = waiting_for(s->service.control_fd);
+	const struct waiting control = waiting_for(s->service.control_fd);
 	struct undone *before = &undone[number * XROCE_MAX_SHARD + i];
 	u64 wake_ns = control.first_ns, due_ns;
 	const char *what;
@@ -145,7 +145,7 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 		return; /* it is on its way */
 	for (u32 q = 0; q < s->io->xsks.count; q++) {
 		const u32 queue = xsk_queue(&s->io->xsks, q);
-		const struct look socket = waiting_for(s->io->xsks.xsk[q].fd);
+		const struct waiting socket = waiting_for(s->io->xsks.xsk[q].fd);
 		const struct xroce_vector *v = &all->maps->vector[queue];
 
 		wake_ns = min_u64(wake_ns, socket.first_ns);

@@ -19,7 +19,7 @@ make__does_nothing_twice() {
 
 make__header_rebuilds_its_users() {
 	said=$(says -W user/engine/icrc.h all)
-	is_said "CC user/engine/icrc.c" && is_not_said "CC user/cli/main.c"
+	is_said "CC user/engine/icrc.c" && is_not_said "CC user/tools/main.c"
 }
 
 make__bpf_header_rebuilds_what_embeds_the_program() {
@@ -31,14 +31,14 @@ make__bpf_header_rebuilds_what_embeds_the_program() {
 
 make__flags_rebuild_everything() {
 	said=$(says CFLAGS=-O1 all)
-	is_said "CC user/cli/main.c" && is_said "AS user/engine/guard_x86_64.S" &&
+	is_said "CC user/tools/main.c" && is_said "AS user/engine/guard_x86_64.S" &&
 		is_said "BPF bpf/xroce.bpf.c" && is_said "LINK $BUILD/lib/libibverbs.so.1"
 }
 
 make__warnings_are_errors_if_wanted() {
 	make_here -n -B WERROR=1 all >"$work/fatal" && make_here -n -B WERROR= all >"$work/not" || return
 	! grep -E '(gcc|clang) ' "$work/fatal" | grep -E ' -c ' | grep -v -e -Werror | grep . &&
-		grep -q -e '-c user/cli/main.c' "$work/not" && ! grep -e -Werror "$work/not"
+		grep -q -e '-c user/tools/main.c' "$work/not" && ! grep -e -Werror "$work/not"
 }
 
 make__says_a_line_a_file() {

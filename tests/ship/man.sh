@@ -81,8 +81,8 @@ man__every_counter() {
 
 	page xroce-counters.7 | grep -oE '^ +[a-z_0-9]+' | tr -d ' ' >"$work/page"
 	for name in $(sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+),.*/\2/p' \
-		-e 's/^\t(XDP|SOCK)\(([a-z_]+),.*/\L\1_\E\2/p' user/cli/sums.c) \
-		$(sed -nE 's/^\t\{ NAME_[A-Z0-9]+, "([a-z_0-9]+)".*/\1/p' user/cli/names.c); do
+		-e 's/^\t(XDP|SOCK)\(([a-z_]+),.*/\L\1_\E\2/p' user/tools/observe/sums.c) \
+		$(sed -nE 's/^\t\{ NAME_[A-Z0-9]+, "([a-z_0-9]+)".*/\1/p' user/tools/counter_names.c); do
 		seen=$((seen + 1))
 		grep -qx "$name" "$work/page" || missing+=" $name"
 	done
@@ -92,7 +92,7 @@ man__every_counter() {
 man__every_finding_of_explain() {
 	local name missing= seen=0
 
-	for name in $(sed -nE 's/^\tX\([a-z_]+, "([a-z-]+)".*/\1/p' user/cli/explain_rule.h); do
+	for name in $(sed -nE 's/^\tX\([a-z_]+, "([a-z-]+)".*/\1/p' user/tools/explain/explain_rule.h); do
 		seen=$((seen + 1))
 		grep -qE "^\.It Li (.* )?$name( |\$)" man/xroce-explain.8 || missing+=" $name"
 	done

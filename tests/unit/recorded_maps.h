@@ -2,8 +2,8 @@
 /*
  * Interfaces, ports and maps without a kernel, for tests of the commands that read maps: the
  * functions of observe.c that find ports, and of libbpf that read maps, in their places. Maps are
- * read by user/cli/observe_maps.c as ever. Included once by a test; one that is linked with look.c
- * defines RECORDED_WITH_LOOK.
+ * read by user/tools/observe/observe_maps.c as ever. Included once by a test; one that is linked
+ * with observe_options.c defines RECORDED_WITH_LOOK.
  */
 #ifndef TESTS_UNIT_RECORDED_MAPS_H
 #define TESTS_UNIT_RECORDED_MAPS_H
@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../../user/cli/look.h"
-#include "../../user/cli/sums.h"
+#include "../../user/tools/observe/observe_options.h"
+#include "../../user/tools/observe/sums.h"
 
 #include <xroce/stat.h>
 
@@ -402,22 +402,22 @@ int bpf_map_lookup_batch(int fd, void *in, void *out, void *keys, void *values, 
 	return first + *num == m->entries ? -ENOENT : 0;
 }
 
-/* ---- in the places of clock.c and of names in look.c ---- */
+/* ---- in the places of clock.c and of names in observe_options.c ---- */
 
 #ifndef RECORDED_WITH_LOOK
-const char *look_state(u32 state)
+const char *observe_options_state(u32 state)
 {
 	static const char *const names[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
 
 	return state < ARRAY_SIZE(names) ? names[state] : "?";
 }
 
-const char *look_transport(u32 transport)
+const char *observe_options_transport(u32 transport)
 {
 	return transport == XROCE_RC ? "RC" : "?";
 }
 
-const char *look_gid(const u8 gid[16], char text[46])
+const char *observe_options_gid(const u8 gid[16], char text[46])
 {
 	snprintf(text, 46, "%u.%u.%u.%u", gid[12], gid[13], gid[14], gid[15]);
 	return text;

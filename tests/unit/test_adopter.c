@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/cli/adopter.h"
+#include "../../user/tools/run/adopter.h"
 
 static void status__of_known_ones(void **state)
 {

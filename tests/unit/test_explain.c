@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/cli/explain_rule.h"
+#include "../../user/tools/explain/explain_rule.h"
 
 /* Two ends, healthy and busy; then a test changes what it is about. */
 static struct {

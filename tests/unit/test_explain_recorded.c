@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/cli/explain_rule.h"
+#include "../../user/tools/explain/explain_rule.h"
 
 struct recorded {
 	const char *name;

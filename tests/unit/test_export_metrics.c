@@ -9,8 +9,8 @@
 
 #include "unit.h"
 
-#include "../../user/export/families.h"
-#include "../../user/export/metrics.h"
+#include "../../user/tools/export/families.h"
+#include "../../user/tools/export/metrics.h"
 #include "recorded_maps.h"
 
 const u32 http_codes[HTTP_CODES] = { 200, 404, 405, 406, 503 };

@@ -12,8 +12,8 @@
 #include "../sim/rng.h"
 #include "unit.h"
 
-#include "../../user/export/listen.h"
-#include "../../user/export/shares.h"
+#include "../../user/tools/export/listen.h"
+#include "../../user/tools/export/shares.h"
 
 static void put(struct shares *s, u32 ifindex, u32 pid, u64 a, u64 b)
 {

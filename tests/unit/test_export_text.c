@@ -6,8 +6,8 @@
 
 #include "unit.h"
 
-#include "../../user/export/accept.h"
-#include "../../user/export/text.h"
+#include "../../user/tools/export/accept.h"
+#include "../../user/tools/export/text.h"
 
 static void need_text(struct text *t, const char *want)
 {

@@ -4,7 +4,7 @@
 /* pcapng files, byte by byte as the format has it. */
 #include "unit.h"
 
-#include "../../user/cli/pcapng.h"
+#include "../../user/tools/trace/pcapng.h"
 
 static struct {
 	FILE *file;

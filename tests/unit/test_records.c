@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/cli/records.h"
+#include "../../user/tools/trace/records.h"
 
 #define RECORDS_MAX 4096
 

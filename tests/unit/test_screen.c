@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../../user/cli/screen.h"
-#include "../../user/cli/spark.h"
+#include "../../user/tools/top/screen.h"
+#include "../../user/tools/top/spark.h"
 
 static struct screen screen;
 

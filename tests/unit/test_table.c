@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../../user/cli/table.h"
+#include "../../user/tools/table.h"
 
 static char *text;
 static size_t text_bytes;

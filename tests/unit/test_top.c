@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../../user/cli/top_ui.h"
+#include "../../user/tools/top/top_ui.h"
 
 #define SECOND NSEC_PER_SEC
 

@@ -91,7 +91,7 @@ struct engine;
 
 /*
  * [all] Returns 0, -ENOMEM, or -EINVAL for a number that is taken or cannot be. stats and drops
- * must outlive the engine.
+ * must daemonize the engine.
  */
 int engine_create(const struct engine_config *config, struct engine **out);
 /* [all] All QPs and SRQs must be gone. What engines share goes with the last one. */

@@ -103,7 +103,7 @@ struct mr_table {
 int mr_table_init(struct mr_table *t, u64 (*random)(void *arg), void *arg);
 void mr_table_destroy(struct mr_table *t);
 /*
- * Show what is in it from here on in XROCE_MR_STATS elements of the caller's, which outlive all
+ * Show what is in it from here on in XROCE_MR_STATS elements of the caller's, which daemonize all
  * that is shown. What finds no element is not seen.
  */
 void mr_table_show(struct mr_table *t, struct xroce_mr_stat *stat, u32 pid);

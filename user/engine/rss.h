@@ -39,8 +39,8 @@ struct qp;
 struct rss;
 
 /*
- * num WQs, a power of 2, one several times if the caller wants that; they must outlive it. fields:
- * RSS_*; 0: all frames go to the first WQ. Returns 0, -EINVAL or -ENOMEM.
+ * num WQs, a power of 2, one several times if the caller wants that; they must daemonize it.
+ * fields: RSS_*; 0: all frames go to the first WQ. Returns 0, -EINVAL or -ENOMEM.
  */
 int rss_create(const u8 key[RSS_KEY_BYTES], u32 fields, struct qp *const *wq, u32 num,
 	       struct rss **out);

@@ -352,7 +352,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	if (!vmr)
 		return verb_fail(ENOMEM);
 	/*
-	 * The imported region may outlive the context that registered it, and must keep its port.
+	 * The imported region may daemonize the context that registered it, and must keep its port.
 	 */
 	err = context_port(to_vcontext(pd->context), &port);
 	if (err) {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The public verbs of our libibverbs.so.1, loaded when a command needs them: `xroce bench` and
+ * `xroce ping` measure what a program gets that `xroce run` runs. Whatever is inline in
+ * <infiniband/verbs.h> (posting, polling) goes through the context and needs no entry here.
+ */
+#ifndef BENCH_VERBS_H
+#define BENCH_VERBS_H
+
+#include <infiniband/verbs.h>
+
+#include "../cli.h"
+#include "../../verbs/xroce_cm.h"
+
+/* X(name without ibv_, returned type, arguments) */
+#define VERBS_CALLS(X)                                                                           \
+	X(get_device_list, struct ibv_device **, (int *))                                        \
+	X(free_device_list, void, (struct ibv_device **))                                        \
+	X(get_device_name, const char *, (struct ibv_device *))                                  \
+	X(open_device, struct ibv_context *, (struct ibv_device *))                              \
+	X(close_device, int, (struct ibv_context *))                                             \
+	X(query_port, int, (struct ibv_context *, u8, struct _compat_ibv_port_attr *))           \
+	X(query_gid, int, (struct ibv_context *, u8, int, union ibv_gid *))                      \
+	X(alloc_pd, struct ibv_pd *, (struct ibv_context *))                                     \
+	X(dealloc_pd, int, (struct ibv_pd *))                                                    \
+	X(reg_mr, struct ibv_mr *, (struct ibv_pd *, void *, size_t, int))                       \
+	X(dereg_mr, int, (struct ibv_mr *))                                                      \
+	X(create_comp_channel, struct ibv_comp_channel *, (struct ibv_context *))                \
+	X(destroy_comp_channel, int, (struct ibv_comp_channel *))                                \
+	X(create_cq, struct ibv_cq *, (struct ibv_context *, int, void *,                        \
+				       struct ibv_comp_channel *, int))                          \
+	X(destroy_cq, int, (struct ibv_cq *))                                                    \
+	X(get_cq_event, int, (struct ibv_comp_channel *, struct ibv_cq **, void **))             \
+	X(ack_cq_events, void, (struct ibv_cq *, unsigned int))                                  \
+	X(create_qp, struct ibv_qp *, (struct ibv_pd *, struct ibv_qp_init_attr *))              \
+	X(modify_qp, int, (struct ibv_qp *, struct ibv_qp_attr *, int))                          \
+	X(destroy_qp, int, (struct ibv_qp *))                                                    \
+	X(create_ah, struct ibv_ah *, (struct ibv_pd *, struct ibv_ah_attr *))                   \
+	X(create_ah_from_wc, struct ibv_ah *, (struct ibv_pd *, struct ibv_wc *,                 \
+					       struct ibv_grh *, u8))                            \
+	X(destroy_ah, int, (struct ibv_ah *))                                                    \
+	X(wc_status_str, const char *, (enum ibv_wc_status))
+
+/* Of XROCE_PRIVATE_1: user/verbs/xroce_cm.h. */
+#define VERBS_PRIVATE_CALLS(X)                                                                   \
+	X(create_qp1, struct ibv_qp *, (struct ibv_pd *, struct ibv_qp_init_attr *))             \
+	X(cm_place, int, (struct ibv_context *, u32 *, u32 *))                                   \
+	X(cm_bind, int, (struct ibv_context *, const struct xroce_cm_service *))
+
+struct verbs {
+#define VERBS_MEMBER(name, type, arguments) type(*name) arguments;
+	VERBS_CALLS(VERBS_MEMBER)
+	VERBS_PRIVATE_CALLS(VERBS_MEMBER)
+#undef VERBS_MEMBER
+};
+
+/* Filled by verbs_load(). */
+extern struct verbs verbs;
+
+/*
+ * Loads the library, once. EXIT_OK, or EXIT_FAILED after a line on standard error that begins with
+ * the command's name.
+ */
+int verbs_load(const struct command *command);
+
+/* A device that is open: that of an interface, with one of its GIDs. */
+struct device {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	char name[IF_NAMESIZE]; /* the interface's */
+	struct gid gid;
+	u8 gid_index;
+	u32 mtu;		/* the largest path MTU, in bytes */
+};
+
+/*
+ * Opens the device of the interface; gid is one of the interface's. EXIT_OK, or EXIT_FAILED after a
+ * line. verbs_load() has been called. device_close() of one that is all zero does nothing.
+ */
+int device_open(const struct command *command, const char *iface, const struct gid *gid,
+		struct device *dev);
+void device_close(struct device *dev);
+
+/* The address handle of a peer, or NULL with errno set: the kernel knows no way there. */
+struct ibv_ah *device_create_ah(const struct device *dev, const struct gid *peer);
+struct ibv_ah_attr device_ah_attr(const struct device *dev, const struct gid *peer);
+
+#endif

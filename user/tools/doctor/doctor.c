@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce doctor: says in one line each what is wrong and what to do about it. It changes nothing. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "../../io/tx_probe.h"
+#include "doctor.h"
+#include "../terminal.h"
+
+/* The interface is a member of its own, and what was found of it has not its name. */
+static void finding_json(struct doctor *d, const char *level, const char *what, const char *remedy,
+			 const char *fmt, va_list ap)
+{
+	const size_t n = d->iface ? strlen(d->iface) : 0;
+	struct json *j = d->json;
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	json_object(j, NULL);
+	json_text(j, "level", level);
+	if (d->iface)
+		json_text(j, "interface", d->iface);
+	else
+		json_null(j, "interface");
+	json_text(j, "what", n && !strncmp(what, d->iface, n) && what[n] == ' ' ? what + n + 1 :
+										what);
+	json_text(j, "finding", text);
+	if (remedy)
+		json_text(j, "remedy", remedy);
+	else
+		json_null(j, "remedy");
+	json_close(j);
+	/* the probes fork, and would write it once more */
+	fflush(j->out);
+}
+
+void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
+	     const char *fmt, ...)
+{
+	static const char *const word[] = {
+		[LEVEL_OK] = "ok", [LEVEL_WARN] = "warn", [LEVEL_FAIL] = "FAIL"
+	};
+	va_list ap;
+
+	d->failures += level == LEVEL_FAIL;
+	va_start(ap, fmt);
+	if (d->json) {
+		finding_json(d, level == LEVEL_FAIL ? "fail" : word[level], what, remedy, fmt, ap);
+	} else {
+		printf("%-4s  %s: ", word[level], what);
+		vprintf(fmt, ap);
+		printf("%s%s\n", remedy ? " -> " : "", remedy ? remedy : "");
+	}
+	va_end(ap);
+}
+
+/* What the interfaces are that it looks at: *n of them in *list, to be freed. An exit code. */
+static int doctor_interfaces(const char *name, struct netdev **list, int *n)
+{
+	if (name) {
+		*n = 1;
+		*list = calloc(1, sizeof(**list));
+		return *list ? find_device(&command_doctor, name, *list) : EXIT_FAILED;
+	}
+	*n = netdev_list(list);
+	if (*n >= 0)
+		return EXIT_OK;
+	fprintf(stderr, "xroce doctor: cannot read the network interfaces: %s\n", strerror(-*n));
+	return EXIT_FAILED;
+}
+
+/* Without a name: what a program could use, which is up and has an address; lo only by name. */
+static bool doctor_looks_at(const char *name, const struct netdev *dev)
+{
+	return name || (!dev->is_loopback && dev->is_up && dev->num_gids);
+}
+
+static void doctor_look(struct doctor *d, const char *name, const struct netdev *list, int n)
+{
+	u32 usable = 0;
+
+	for (int i = 0; i < n; i++)
+		d->brokered |= doctor_looks_at(name, &list[i]) && doctor_has_broker(&list[i]);
+	doctor_host(d);
+	for (int i = 0; i < n; i++) {
+		if (!doctor_looks_at(name, &list[i]))
+			continue;
+		d->iface = list[i].name;
+		if (d->json)
+			terminal_say("xroce doctor: looks at %s", d->iface);
+		doctor_iface(d, &list[i]);
+		d->iface = NULL;
+		usable++;
+	}
+	if (!usable)
+		finding(d, LEVEL_FAIL, "interfaces",
+			"`ip link set IFACE up`, `ip address add ADDRESS/PREFIX dev IFACE`",
+			"none that is up and has an address, but for lo");
+}
+
+static void doctor_json(struct doctor *d, const char *name, const struct netdev *list, int n)
+{
+	struct json j;
+
+	d->json = &j;
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_array(&j, "findings");
+	fflush(stdout);
+	doctor_look(d, name, list, n);
+	json_close(&j);
+	json_number(&j, "failures", d->failures);
+	json_close(&j);
+	json_end(&j);
+	terminal_say(NULL);
+}
+
+static int doctor_main(int argc, char **argv)
+{
+	struct netdev *list = NULL;
+	struct doctor d = { 0 };
+	const char *name;
+	bool is_json;
+	int ret = iface_arguments(&command_doctor, argc, argv, &name, &is_json), n;
+
+	if (ret)
+		return ret;
+	ret = doctor_interfaces(name, &list, &n);
+	if (!ret) {
+		/* The probes fork: what is buffered would be written twice, and lines come late. */
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		if (is_json)
+			doctor_json(&d, name, list, n);
+		else
+			doctor_look(&d, name, list, n);
+		ret = d.failures ? EXIT_FAILED : EXIT_OK;
+	}
+	free(list);
+	return ret;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.summary = "check what xroce needs, and say what to do where it is missing",
+	.main = doctor_main,
+	.help = "usage: xroce doctor [OPTION] [IFACE]\n"
+		"\n"
+		"Checks this process's privileges, the kernel, and IFACE, or every interface that "
+		"is up and has an address, and prints a line\n"
+		"for each thing that it looked at:\n"
+		"\n"
+		"  ok    what: finding\n"
+		"  warn  what: finding -> what to do          it will work, but less well, or not "
+		"at the same time\n"
+		"  FAIL  what: finding -> what to do          it will not work\n"
+		"\n"
+		"What it looks at: capabilities; locked memory; kernel release and type "
+		"information (BTF); BPF map and program types; whether the\n"
+		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of "
+		"several buffers; whether a TAP device can be\n"
+		"made, which the fast way out goes through (" TX_TUN_DEVICE
+		", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
+		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will "
+		"have, its broker, who is on its XDP hook, and\n"
+		"RDMA devices of the kernel that use it.\n"
+		"\n"
+		"It changes nothing: what needs trying out is tried in a network namespace of its "
+		"own; a broker gives it a port, and takes it back.\n"
+		"Run it as the user, and in the network namespace, that programs will run in: the "
+		"answers are theirs.\n"
+		"\n"
+		"  -j, --json  JSON, for programs: level, interface, what, finding, remedy\n"
+		"  -h, --help  this text\n"
+		"\n"
+		"Exit status: 0 if nothing failed, 1 if something did, 2 for wrong usage or no "
+		"such interface.\n",
+};

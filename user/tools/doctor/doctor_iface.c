@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The doctor's findings about one interface. */
+#define _GNU_SOURCE /* pipe2() */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../attach/ask.h"
+#include "../../attach/complain.h"
+#include "../../attach/shared.h"
+#include "../../os/options.h"
+#include "../../os/process.h"
+#include "../../os/identity.h"
+#include "../../os/xdp_mode.h"
+#include "../../io/tx_probe.h"
+#include "doctor.h"
+#include "../observe/observe.h"
+
+/* The kernel's RDMA devices, by what each GID's network interface is called. */
+#define RDMA_CLASS "/sys/class/infiniband"
+
+/* A round number above what path MTU 4096 needs, for tags and other encapsulations. */
+#define LINK_MTU_ADVICE 4500
+
+/* "IFACE thing", in a buffer that the next call reuses. */
+static const char *iface_subject(const struct netdev *dev, const char *thing)
+{
+	static char what[IF_NAMESIZE + 32];
+
+	snprintf(what, sizeof(what), "%s %s", dev->name, thing);
+	return what;
+}
+
+static void check_link(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128];
+
+	if (dev->is_up) {
+		if (dev->speed_mbps)
+			finding(d, LEVEL_OK, iface_subject(dev, "link"), NULL, "up, %u Mb/s",
+				dev->speed_mbps);
+		else
+			finding(d, LEVEL_OK, iface_subject(dev, "link"), NULL, "up");
+		return;
+	}
+	snprintf(remedy, sizeof(remedy),
+		 "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
+	finding(d, LEVEL_FAIL, iface_subject(dev, "link"), remedy, "down");
+}
+
+static void check_addresses(struct doctor *d, const struct netdev *dev)
+{
+	char text[INET6_ADDRSTRLEN], remedy[128];
+
+	if (dev->num_gids) {
+		finding(d, LEVEL_OK, iface_subject(dev, "addresses"), NULL,
+			"%u GID%s, the first is %s", dev->num_gids, dev->num_gids == 1 ? "" : "s",
+			inet_ntop(AF_INET6, dev->gid[0].gid.raw, text, sizeof(text)));
+		return;
+	}
+	snprintf(remedy, sizeof(remedy), "`ip address add ADDRESS/PREFIX dev %s`", dev->name);
+	finding(d, LEVEL_FAIL, iface_subject(dev, "addresses"), remedy, "none, so no GID");
+}
+
+static void check_mtu(struct doctor *d, const struct netdev *dev)
+{
+	const u32 pmtu = netdev_path_mtu(dev->mtu, d->multibuffer);
+	const u32 active = tx_preferred_path_mtu(dev, pmtu);
+	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
+	char remedy[160];
+
+	snprintf(remedy, sizeof(remedy),
+		 "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
+		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
+	if (!pmtu)
+		finding(d, LEVEL_FAIL, iface_subject(dev, "MTU"), remedy,
+			"%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
+			netdev_link_mtu_for(256));
+	else if (pmtu < best)
+		finding(d, LEVEL_WARN, iface_subject(dev, "MTU"), remedy,
+			"%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
+			netdev_link_mtu_for(best));
+	else if (active < pmtu)
+		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL,
+			"%u gives path MTU %u; programs are told %u, as longer frames cannot be "
+			"redirected",
+			dev->mtu, pmtu, active);
+	else
+		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL, "%u gives path MTU %u",
+			dev->mtu, pmtu);
+}
+
+static void check_queues(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128];
+
+	if (dev->rx_queues <= XROCE_MAX_QUEUE) {
+		finding(d, LEVEL_OK, iface_subject(dev, "queues"), NULL, "%u to receive on",
+			dev->rx_queues);
+		return;
+	}
+	snprintf(remedy, sizeof(remedy), "`ethtool -L %s combined %u`", dev->name, XROCE_MAX_QUEUE);
+	finding(d, LEVEL_WARN, iface_subject(dev, "queues"), remedy,
+		"%u to receive on, of which we serve the first %u", dev->rx_queues,
+		XROCE_MAX_QUEUE);
+}
+
+static void check_mode(struct doctor *d, const struct netdev *dev)
+{
+	struct xdp_driver driver;
+	const char *name;
+
+	xdp_driver_query(dev, &driver);
+	name = *driver.name ? driver.name : dev->name;
+	if (!driver.native) {
+		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, iface_subject(dev, "XDP mode"),
+			dev->is_loopback ? NULL :
+					   "if it has one, use the interface under it (of a "
+					   "bridge, bond, VLAN or macvlan)",
+			"generic: %s has no native XDP; it works, but slower", name);
+		return;
+	}
+	if (xdp_mode(dev) == XDP_MODE_GENERIC) {
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL,
+			"generic: what %s sends stays in one piece so; XROCE_XDP=native for less "
+			"delay",
+			name);
+		return;
+	}
+	finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL, "native (%s%s), %s", name,
+		driver.told ? "" : ", by its name",
+		driver.zero_copy ? "zero-copy" : "copies packets once");
+	if (driver.told && !driver.multibuffer &&
+	    netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP mode"),
+			"use a path MTU of at most 2048 on this interface",
+			"%s takes no frames of several buffers in native mode", name);
+}
+
+/*
+ * Returns 0 and the process that lets others in, or as ask_connect(). *answer: 0, or -errno of a
+ * first question: -EPIPE of one that has the interface alone, which hangs up on it, and would start
+ * a broker for a port; -ETIMEDOUT of one that is silent.
+ */
+static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
+{
+	struct ask_client client;
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	*pid = err ? 0 : ask_server(&asker);
+	*answer = err ? err : ask_list(&asker, 0, &client);
+	ask_close(&asker);
+	return err;
+}
+
+/* Makes a port as attach_make() does where there is a broker; the exit of the process ends it. */
+static int make_port(const struct netdev *dev)
+{
+	struct attachment m = { .ifindex = dev->ifindex };
+
+	for (u32 i = 0; i < ASK_FDS; i++)
+		m.fd[i] = -1;
+	ask_init(&m.asker);
+	return attach_shared(dev, &m);
+}
+
+/*
+ * Makes a port as a program does, in a child: the broker takes it back at the child's exit. text is
+ * what the library printed on standard error, without its newline. Returns true if it was made.
+ */
+static bool try_port(const struct netdev *dev, char *text, size_t n)
+{
+	int fds[2], status = 1;
+	size_t len = 0;
+	ssize_t got;
+	pid_t pid;
+
+	*text = 0;
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (pid == 0)
+		_exit(dup2(fds[1], STDERR_FILENO) < 0 || make_port(dev));
+	close(fds[1]);
+	while (pid > 0 && len < n - 1 && (got = read(fds[0], text + len, n - 1 - len)) > 0)
+		len += (size_t)got;
+	close(fds[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	text[len] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return !status;
+}
+
+static void check_port(struct doctor *d, const struct netdev *dev)
+{
+	char text[512], prefix[IF_NAMESIZE + 16];
+	size_t skip;
+
+	if (try_port(dev, text, sizeof(text))) {
+		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program gets one");
+		return;
+	}
+	snprintf(prefix, sizeof(prefix), "xroce: %s: ", dev->name);
+	skip = strncmp(text, prefix, strlen(prefix)) ? 0 : strlen(prefix);
+	finding(d, LEVEL_FAIL, iface_subject(dev, "port"), NULL, "%s",
+		text[skip] ? text + skip : "the library cannot make one");
+}
+
+bool doctor_has_broker(const struct netdev *dev)
+{
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	ask_close(&asker);
+	return !err;
+}
+
+/* Returns true if there is one: the hook is its own. */
+static bool check_broker(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128], comm[32];
+	int answer;
+	pid_t pid;
+	const int err = ask_for_broker(dev, &pid, &answer);
+
+	process_name(pid, comm, sizeof(comm));
+	if (!err && answer == -ETIMEDOUT) {
+		snprintf(remedy, sizeof(remedy), "have it go on (kill -CONT %d), or end it",
+			 (int)pid);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy,
+			"process %d (%s) does not answer: it is stopped, or gets no processor time",
+			(int)pid, comm);
+	} else if (!err) {
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"process %d (%s): any number of processes can use the interface", (int)pid,
+			comm);
+		if (answer != -EPIPE && options_share() != SHARE_NEVER)
+			check_port(d, dev);
+	} else if (err == -EACCES) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
+			"as root, `xroce serve` with another --mode or --group; or join the group "
+			"of its socket in " ASK_DIR,
+			"there is one, but not for this user");
+	} else if (err != -ENOENT) {
+		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be asked: %s",
+			strerror(-err));
+	} else if (attach_lacks_mount(dev)) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), ATTACH_MOUNT,
+			"there is one, whose socket is not in " ASK_DIR " here");
+	} else if (d->may_bpf) {
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"none: the first process starts one when another comes");
+	} else {
+		snprintf(remedy, sizeof(remedy), "as root, `xroce serve %s`", dev->name);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
+			dev->name);
+	}
+	return !err || err == -EACCES;
+}
+
+/* Somebody else's program is on the hook. */
+static void check_foreign_program(struct doctor *d, const struct netdev *dev,
+				  const struct xdp_hook *hook)
+{
+	char remedy[160];
+
+	if (hook->link_id)
+		snprintf(remedy, sizeof(remedy),
+			 "end the process that attached it, or `bpftool link detach id %u`",
+			 hook->link_id);
+	else
+		snprintf(remedy, sizeof(remedy),
+			 "end what attached it, or `ip link set dev %s %s off`", dev->name,
+			 hook->native ? "xdp" : "xdpgeneric");
+	if (hook->is_dispatcher) {
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL,
+			"a dispatcher, id %u, %s mode, with %s: a program of ours goes beside",
+			hook->prog_id, hook->native ? "native" : "generic",
+			*hook->others ? hook->others : "no program that lives");
+		return;
+	}
+	finding(d, LEVEL_FAIL, iface_subject(dev, "XDP hook"), remedy,
+		"taken by another program, id %u%s%s, %s mode", hook->prog_id,
+		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
+}
+
+static void check_hook(struct doctor *d, const struct netdev *dev)
+{
+	struct xdp_hook hook;
+	char comm[32];
+	pid_t pid;
+	int ret = xdp_hook_query(dev->ifindex, &hook);
+
+	if (ret) {
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"), NULL, "cannot be read: %s",
+			strerror(-ret));
+		return;
+	}
+	/*
+	 * A holder of another user's proves nothing: the hook shows whether it has the interface.
+	 */
+	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
+		/*
+		 * In use is as it should be: no failure of the machine's, but of whoever comes
+		 * second.
+		 */
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
+			"end it, or use another interface: a second process gets EBUSY; "
+			"`xroce serve` is for several",
+			"in use by %s (pid %d), program %u, %s mode, %s%s", comm, (int)pid,
+			hook.prog_id, hook.native ? "native" : "generic",
+			hook.is_dispatcher ? "a dispatcher that has others beside: " : "exclusive",
+			hook.is_dispatcher ? *hook.others ? hook.others : "none now" : "");
+		return;
+	}
+	if (hook.prog_id)
+		check_foreign_program(d, dev, &hook);
+	else
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL, "free");
+}
+
+/*
+ * True if RDMA device rdma has a GID on the interface; port 1 and its first entry are enough: all
+ * drivers fill that when they are bound.
+ */
+static bool rdma_uses(const char *rdma, const char *ifname)
+{
+	char path[512], name[IF_NAMESIZE + 1] = "";
+	bool uses = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), RDMA_CLASS "/%s/ports/1/gid_attrs/ndevs/0", rdma);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fgets(name, sizeof(name), f)) {
+		name[strcspn(name, "\n")] = 0;
+		uses = !strcmp(name, ifname);
+	}
+	fclose(f);
+	return uses;
+}
+
+/* Under `xroce run` there are such, which are no kernel's (sysfs_private.h). */
+static bool is_our_device(const char *rdma)
+{
+	return !strncmp(rdma, NETDEV_DEVICE_PREFIX, strlen(NETDEV_DEVICE_PREFIX));
+}
+
+static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
+{
+	DIR *dir = opendir(RDMA_CLASS);
+	struct dirent *e;
+	char remedy[384];
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] == '.' || is_our_device(e->d_name) ||
+		    !rdma_uses(e->d_name, dev->name))
+			continue;
+		snprintf(remedy, sizeof(remedy),
+			 "use one of them; a Soft-RoCE device goes by `rdma link delete %s`",
+			 e->d_name);
+		finding(d, LEVEL_WARN, iface_subject(dev, "kernel RDMA"), remedy,
+			"%s is on this interface too: while a program of ours runs, its RoCEv2 "
+			"packets are taken from it",
+			e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void doctor_iface(struct doctor *d, const struct netdev *dev)
+{
+	check_link(d, dev);
+	check_addresses(d, dev);
+	check_mtu(d, dev);
+	check_queues(d, dev);
+	check_mode(d, dev);
+	if (!check_broker(d, dev))
+		check_hook(d, dev);
+	check_kernel_rdma(d, dev);
+}

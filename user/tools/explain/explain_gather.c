@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../os/clock.h"
+#include "../../os/process.h"
+#include "explain_gather.h"
+#include "../observe/qp_view.h"
+
+static void *gather_room(void *list, u32 num, u32 *room, size_t size)
+{
+	if (num < *room)
+		return list;
+	*room = *room ? 2 * *room : 16;
+	list = reallocarray(list, *room, size);
+	if (!list) {
+		fprintf(stderr, "xroce: no memory\n");
+		exit(EXIT_FAILED);
+	}
+	return list;
+}
+
+/* ---- the process ---- */
+
+static char task_state(const char *path)
+{
+	char line[512], *at;
+	FILE *f = fopen(path, "re");
+	const bool is_read = f && fgets(line, sizeof(line), f);
+
+	if (f)
+		fclose(f);
+	/* behind the name, which may hold anything */
+	at = is_read ? strrchr(line, ')') : NULL;
+	return at && at[1] == ' ' ? at[2] : 0;
+}
+
+static void task_times(const char *path, u64 *ran, u64 *waited)
+{
+	unsigned long long a, b;
+	FILE *f = fopen(path, "re");
+
+	if (f && fscanf(f, "%llu %llu", &a, &b) == 2) {
+		*ran += a;
+		*waited += b;
+	}
+	if (f)
+		fclose(f);
+}
+
+static void process_look(u32 pid, struct explain_process *p)
+{
+	char path[300];
+	struct dirent *task;
+	DIR *tasks;
+
+	*p = (struct explain_process){ 0 };
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = pid ? opendir(path) : NULL;
+	while (tasks && (task = readdir(tasks))) {
+		char state;
+
+		if (*task->d_name < '0' || *task->d_name > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/task/%.20s/stat", pid, task->d_name);
+		state = task_state(path);
+		p->threads += state != 0;
+		p->stopped += state == 'T' || state == 't';
+		p->ready += state == 'R';
+		snprintf(path, sizeof(path), "/proc/%u/task/%.20s/schedstat", pid, task->d_name);
+		task_times(path, &p->ran_ns, &p->waited_ns);
+	}
+	if (tasks)
+		closedir(tasks);
+	p->is_known = p->threads;
+}
+
+/* ---- the network namespace ---- */
+
+/* "Icmp: names", "Icmp: numbers": the number under that name. */
+static u64 icmp_number(char *names, char *numbers, const char *name)
+{
+	char *of_names, *of_numbers;
+	const char *a = strtok_r(names, " \n", &of_names), *b = strtok_r(numbers,
+									 " \n",
+									 &of_numbers);
+
+	for (; a && b; a = strtok_r(NULL, " \n", &of_names), b = strtok_r(NULL, " \n", &of_numbers))
+		if (!strcmp(a, name))
+			return strtoull(b, NULL, 10);
+	return 0;
+}
+
+static u64 icmp_unreachable(void)
+{
+	char before[2048] = "", line[2048];
+	unsigned long long n6 = 0;
+	u64 n = 0;
+	FILE *f = fopen("/proc/thread-self/net/snmp", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Icmp:", 5) && !strncmp(before, "Icmp:", 5))
+			n = icmp_number(before, line, "InDestUnreachs");
+		memcpy(before, line, sizeof(before));
+	}
+	if (f)
+		fclose(f);
+	f = fopen("/proc/thread-self/net/snmp6", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Icmp6InDestUnreachs %llu", &n6) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return n + n6;
+}
+
+/* ---- a port ---- */
+
+static void port_vector(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_vector *v = value;
+	struct explain_port *port = arg;
+
+	port->wakeups += v->wakeups;
+	port->unannounced += v->unannounced;
+}
+
+static void port_socket(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_sock *s = value;
+	struct explain_port *port = arg;
+
+	port->queues += s->rx_frames || s->rx_ring_full;
+}
+
+static void port_look(const struct observed *p, struct explain_port *port)
+{
+	struct netdev dev;
+
+	*port = (struct explain_port){ .prog_id = p->prog_id, .pid = p->pid };
+	snprintf(port->command, sizeof(port->command), "%s", p->command);
+	snprintf(port->dev, sizeof(port->dev), "%s", p->iface->name);
+	port->refused = p->sent.refused;
+	port->has_iface = *p->iface->name && !netdev_find(p->iface->name, &dev);
+	if (port->has_iface) {
+		port->is_enabled = dev.is_enabled;
+		port->is_up = dev.is_up;
+		port->mtu = dev.mtu;
+		port->unreachable = icmp_unreachable();
+	}
+	sums_read(p, &port->sums);
+	observed_each(p, XROCE_MAP_VECTOR, sizeof(struct xroce_vector), port_vector, port);
+	observed_each(p, XROCE_MAP_SOCK, sizeof(struct xroce_sock), port_socket, port);
+	process_look(p->pid, &port->process);
+	port->time_ns = clock_now_ns();
+}
+
+/* ---- its queue pairs ---- */
+
+static void qp_cq(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_cq_stat *cq = value;
+	struct gathered_port *g = arg;
+
+	for (u32 i = 0; cq->pid && i < g->num_qps; i++) {
+		struct explain_qp *q = &g->qps[i];
+
+		if (q->has_stat && q->stat.send_cq == cq->cq) {
+			q->send_cq = *cq;
+			q->has_send_cq = true;
+		}
+		if (q->has_stat && q->stat.recv_cq == cq->cq) {
+			q->recv_cq = *cq;
+			q->has_recv_cq = true;
+		}
+	}
+}
+
+static void qp_srq(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_srq_stat *srq = value;
+	struct gathered_port *g = arg;
+
+	for (u32 i = 0; srq->pid && srq->srq && i < g->num_qps; i++) {
+		struct explain_qp *q = &g->qps[i];
+
+		if (q->has_stat && q->stat.srq == srq->srq) {
+			q->srq = *srq;
+			q->has_srq = true;
+		}
+	}
+}
+
+static void port_qps(const struct observe_options *l, const struct observed *p,
+		     struct gathered_port *g)
+{
+	struct observe_options all = { .command = l->command }; /* no filter */
+	u32 num;
+	struct qp_view *v = qp_views(&all, p, &num);
+
+	g->qps = calloc(num ? num : 1, sizeof(*g->qps));
+	g->num_qps = g->qps ? num : 0;
+	for (u32 i = 0; i < g->num_qps; i++) {
+		struct explain_qp *q = &g->qps[i];
+
+		q->qpn = v[i].qpn;
+		q->has_stat = v[i].has_stat;
+		q->has_steer = v[i].has_steer;
+		q->stat = v[i].stat;
+		q->steer = v[i].steer;
+		if (q->has_stat && q->stat.path_mtu && q->stat.path_mtu <= 4096)
+			q->link_mtu = netdev_link_mtu_for(q->stat.path_mtu);
+	}
+	free(v);
+	observed_each(p, "xroce_cq_stat", sizeof(struct xroce_cq_stat), qp_cq, g);
+	observed_each(p, "xroce_srq_stat", sizeof(struct xroce_srq_stat), qp_srq, g);
+}
+
+struct gathering {
+	const struct observe_options *look;
+	struct gathered *g;
+};
+
+static void gather_port(void *arg, const struct observed *p)
+{
+	struct gathering *to = arg;
+	struct gathered *g = to->g;
+
+	if (p->kind == OBSERVED_BROKER)
+		return;
+	g->list = gather_room(g->list, g->num, &g->room, sizeof(*g->list));
+	g->list[g->num] = (struct gathered_port){ 0 };
+	port_look(p, &g->list[g->num].port);
+	port_qps(to->look, p, &g->list[g->num]);
+	g->num++;
+}
+
+/* ---- processes of other network namespaces, whose programs root alone finds ---- */
+
+/* Has the process a descriptor of that map? A map may name any process as its owner. */
+static bool process_has_map(u32 pid, u32 map_id)
+{
+	char path[300], line[128];
+	bool has = false;
+	struct dirent *fd;
+	DIR *fds;
+
+	snprintf(path, sizeof(path), "/proc/%u/fdinfo", pid);
+	fds = opendir(path);
+	while (fds && !has && (fd = readdir(fds))) {
+		unsigned int id;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%u/fdinfo/%.20s", pid, fd->d_name);
+		f = fopen(path, "re");
+		while (f && !has && fgets(line, sizeof(line), f))
+			has = sscanf(line, "map_id: %u", &id) == 1 && id == map_id;
+		if (f)
+			fclose(f);
+	}
+	if (fds)
+		closedir(fds);
+	return has;
+}
+
+static void foreign_owner(struct observed *p)
+{
+	const struct observed_map *m = observed_map(p, XROCE_MAP_ENGINE, NULL);
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info), pid;
+
+	if (!m || observed_get(p, XROCE_MAP_ENGINE, 0, &pid, sizeof(pid)) ||
+	    bpf_obj_get_info_by_fd(m->fd, &info, &len) || !process_has_map(pid, info.id))
+		return;
+	p->pid = pid;
+	process_name((pid_t)pid, p->command, sizeof(p->command));
+}
+
+static void gather_foreign(struct gathering *to, u32 prog_id)
+{
+	struct observed_iface nowhere = { .name = "" };
+	struct observed p = {
+		.iface = &nowhere, .kind = OBSERVED_ALONE, .prog_id = prog_id, .command = "?"
+	};
+
+	/* there is no conversation: nothing of it asks */
+	if (observed_open(&p))
+		return;
+	foreign_owner(&p);
+	gather_port(to, &p);
+	observed_close(&p);
+}
+
+static bool prog_is_ours(u32 id)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	const int fd = bpf_prog_get_fd_by_id(id);
+	bool ours = false;
+
+	if (fd >= 0) {
+		ours = !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		       !strncmp(info.name, "xroce_xdp", sizeof(info.name));
+		close(fd);
+	}
+	return ours;
+}
+
+/* False: this user may not. */
+static bool gather_foreigners(struct gathering *to)
+{
+	u32 id = 0;
+	int err;
+
+	while (!(err = bpf_prog_get_next_id(id, &id)))
+		if (!gathered_find(to->g, id) && prog_is_ours(id))
+			gather_foreign(to, id);
+	return err == -ENOENT;
+}
+
+/* ---- all of it ---- */
+
+void gather(struct observe_options *l, struct gathered *g)
+{
+	struct gathering to = { .look = l, .g = g };
+
+	*g = (struct gathered){ 0 };
+	observe_options_each(l, gather_port, &to);
+	/* a broker does not say that there are processes of other users */
+	g->is_whole = gather_foreigners(&to) && !l->is_hidden;
+}
+
+void gathered_end(struct gathered *g)
+{
+	for (u32 i = 0; i < g->num; i++)
+		free(g->list[i].qps);
+	free(g->list);
+	*g = (struct gathered){ 0 };
+}
+
+const struct gathered_port *gathered_find(const struct gathered *g, u32 prog_id)
+{
+	for (u32 i = 0; i < g->num; i++)
+		if (g->list[i].port.prog_id == prog_id)
+			return &g->list[i];
+	return NULL;
+}
+
+const struct explain_qp *gathered_qp(const struct gathered_port *p, u32 qpn)
+{
+	for (u32 i = 0; p && i < p->num_qps; i++)
+		if (p->qps[i].qpn == qpn)
+			return &p->qps[i];
+	return NULL;
+}
+
+static bool stats_are_ends(const struct xroce_qp_stat *a, const struct xroce_qp_stat *b)
+{
+	return a->peer_qpn == b->qpn && b->peer_qpn == a->qpn && a->transport == b->transport &&
+	       !memcmp(a->peer, b->local, sizeof(a->peer)) &&
+	       !memcmp(a->local, b->peer, sizeof(a->local));
+}
+
+const struct explain_qp *gathered_peer(const struct gathered *g, const struct explain_qp *q,
+				       const struct gathered_port **port)
+{
+	if (!q->has_stat || q->stat.transport == XROCE_UD || q->stat.state < XROCE_QPS_RTR)
+		return NULL;
+	for (u32 i = 0; i < g->num; i++) {
+		const struct explain_qp *other = gathered_qp(&g->list[i], q->stat.peer_qpn);
+
+		if (other && other->has_stat && stats_are_ends(&q->stat, &other->stat)) {
+			*port = &g->list[i];
+			return other;
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce export: the counters of all processes for Prometheus, by HTTP or once. */
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "../cli.h"
+#include "../serve/notify.h"
+#include "listen.h"
+#include "metrics.h"
+
+#define EXPORT_QPS	 256
+#define EXPORT_PROCESSES 64
+#define EXPORT_MOST	 65536
+
+struct export {
+	const char *dev;
+	const char *listen;
+	bool once;
+	enum text_format format;
+	u32 most_qps, most_processes;
+	struct collector collector;
+	struct http http;
+};
+
+/* ---- options ---- */
+
+enum { OPTION_FORMAT = 256, OPTION_QPS, OPTION_PROCESSES };
+
+static bool export_number(const char *text, u32 *out)
+{
+	unsigned long n;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	*out = (u32)n;
+	return !errno && !*end && n <= EXPORT_MOST;
+}
+
+static int export_option(struct export *e, int option)
+{
+	bool good = true;
+
+	switch (option) {
+	case 'l':
+		e->listen = optarg;
+		break;
+	case '1':
+		e->once = true;
+		break;
+	case 'd':
+		e->dev = optarg;
+		break;
+	case OPTION_FORMAT:
+		if (!strcmp(optarg, "openmetrics"))
+			e->format = TEXT_OPENMETRICS;
+		else
+			good = !strcmp(optarg, "prometheus");
+		break;
+	case OPTION_QPS:
+		good = export_number(optarg, &e->most_qps);
+		break;
+	case OPTION_PROCESSES:
+		good = export_number(optarg, &e->most_processes);
+		break;
+	}
+	return good ? EXIT_OK : usage_error(&command_export, "'%s' is not valid here", optarg);
+}
+
+static int export_options(struct export *e, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "listen", required_argument, NULL, 'l' },
+		{ "once", no_argument, NULL, '1' },
+		{ "format", required_argument, NULL, OPTION_FORMAT },
+		{ "dev", required_argument, NULL, 'd' },
+		{ "max-qps", required_argument, NULL, OPTION_QPS },
+		{ "max-processes", required_argument, NULL, OPTION_PROCESSES },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int option, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":l:1d:h", options, NULL)) != -1) {
+		if (option == 'h') {
+			command_help(&command_export);
+			exit(EXIT_OK);
+		}
+		if (option == ':')
+			return usage_error(&command_export, "option '%s' needs an argument",
+					   argv[optind - 1]);
+		if (option == '?')
+			return usage_error(&command_export, "unknown option '%s'",
+					   argv[optind - 1]);
+		ret = export_option(e, option);
+		if (ret)
+			return ret;
+	}
+	if (optind < argc)
+		return usage_error(&command_export, "'%s' is no option", argv[optind]);
+	if (e->once && e->listen)
+		return usage_error(&command_export, "--once listens nowhere");
+	return EXIT_OK;
+}
+
+/* ---- once ---- */
+
+static int export_print(struct export *e)
+{
+	struct text t;
+	int ret = EXIT_OK;
+
+	collector_collect(&e->collector);
+	text_begin(&t, e->format);
+	metrics_write(&t, &e->collector, NULL);
+	if (text_end(&t) || fwrite(t.at, 1, t.len, stdout) != t.len || fflush(stdout)) {
+		fprintf(stderr, "xroce export: cannot write: %s\n", strerror(errno));
+		ret = EXIT_FAILED;
+	}
+	free(t.at);
+	return e->collector.is_up ? ret : EXIT_FAILED;
+}
+
+/* ---- serving ---- */
+
+static int export_page(void *arg, struct text *t)
+{
+	struct export *e = arg;
+
+	collector_collect(&e->collector);
+	metrics_write(t, &e->collector, &e->http.counts);
+	return 0;
+}
+
+/* Signals that end it, as a descriptor. */
+static int export_signals(void)
+{
+	sigset_t ends;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int export_loop(struct export *e, int signals)
+{
+	struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
+				{ .fd = http_fd(&e->http), .events = POLLIN } };
+
+	for (;;) {
+		if (poll(fds, ARRAY_SIZE(fds), http_wait_ms(&e->http)) < 0 && errno != EINTR)
+			break;
+		if (fds[0].revents)
+			return EXIT_OK;
+		if (http_run(&e->http))
+			break;
+	}
+	fprintf(stderr, "xroce export: cannot serve any more: %s\n", strerror(errno));
+	return EXIT_FAILED;
+}
+
+static int export_serve(struct export *e)
+{
+	int fd = listen_inherited(), signals, ret;
+	const bool is_inherited = fd != -ENOENT;
+	struct listen_at at = { 0 };
+	char where[160];
+
+	if (!is_inherited) {
+		const char *text = e->listen ? e->listen : "127.0.0.1";
+
+		if (listen_parse(text, &at))
+			return usage_error(&command_export, "'%s' is no address to listen at",
+					   text);
+		fd = listen_open(&at);
+	}
+	if (fd < 0) {
+		fprintf(stderr, "xroce export: cannot listen at %s: %s\n",
+			is_inherited ? "systemd's socket" : e->listen ? e->listen : "127.0.0.1",
+			strerror(-fd));
+		return EXIT_FAILED;
+	}
+	listen_describe(fd, where, sizeof(where));
+	signals = export_signals();
+	ret = signals < 0 ? -errno : http_open(&e->http, fd, export_page, e);
+	if (ret) {
+		fprintf(stderr, "xroce export: cannot serve: %s\n", strerror(-ret));
+		ret = EXIT_FAILED;
+	} else {
+		printf("xroce export: %s\n", where);
+		fflush(stdout);
+		notify_systemd("READY=1");
+		ret = export_loop(e, signals);
+		http_close(&e->http);
+	}
+	if (signals >= 0)
+		close(signals);
+	if (!is_inherited)
+		listen_close(&at);
+	return ret;
+}
+
+static int export_main(int argc, char **argv)
+{
+	struct export e = { .format = TEXT_PROMETHEUS,
+			    .most_qps = EXPORT_QPS,
+			    .most_processes = EXPORT_PROCESSES };
+	struct netdev dev;
+	int ret = export_options(&e, argc, argv);
+
+	/* for the words that all subcommands have for it; later it may go, and come back */
+	if (!ret && e.dev && strncmp(e.dev, "xroce_", 6))
+		ret = find_device(&command_export, e.dev, &dev);
+	if (!ret)
+		ret = observe_options_raise_limit(&command_export);
+	if (ret)
+		return ret;
+	collector_begin(&e.collector, e.dev, e.most_processes, e.most_qps);
+	ret = e.once ? export_print(&e) : export_serve(&e);
+	collector_end(&e.collector);
+	return ret;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "all counters for Prometheus, by HTTP or once",
+	.main = export_main,
+	.help = "usage: xroce export [OPTION...]\n"
+		"\n"
+		"Serves the counters of every process on every interface as OpenMetrics, or as the "
+		"older text format for whoever asks for that, at\n"
+		"http://127.0.0.1:9791/metrics, until it is ended. Root sees all processes, others "
+		"their own that share an interface.\n"
+		"\n"
+		"  -l, --listen ADDR[:PORT]  where: an IPv4 address, an IPv6 address in brackets, "
+		"or the path of a Unix socket\n"
+		"  -1, --once                prints them once, and listens nowhere\n"
+		"  --format FORMAT           of --once: prometheus (as it is) or openmetrics\n"
+		"  -d, --dev IFACE           of this interface alone\n"
+		"  --max-qps N               so many queue pairs by themselves, the busiest "
+		"(256); the others as one\n"
+		"  --max-processes N         so many processes (64)\n"
+		"  -h, --help                this text\n"
+		"\n"
+		"What listens is not encrypted, and tells whoever can connect the names of "
+		"programs.\n"
+		"\n"
+		"Exit status: 0; 1 if it cannot listen or read the interfaces; 2 for wrong usage "
+		"or no such interface.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce export --listen [::1]:9000\n"
+		"  xroce export --once >xroce.prom.new && mv xroce.prom.new "
+		"/var/lib/node_exporter/xroce.prom\n",
+};

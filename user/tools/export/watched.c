@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shares.h"
+#include "text.h"
+#include "watched.h"
+
+static const struct watched_part {
+	const char *map;
+	size_t offset, size; /* in struct counts */
+} parts[WATCHED_PARTS] = {
+#define PART(map, field) \
+	{ map, offsetof(struct counts, sums.field), sizeof(((struct sums *)0)->field) }
+	PART(XROCE_MAP_ENGINE_STAT, engine),
+	PART(XROCE_MAP_RX, rx),
+	PART(XROCE_MAP_SOCK, sock),
+	PART(XROCE_MAP_DROP, xdp),
+	PART(XROCE_MAP_ENGINE_DROP, refused),
+#undef PART
+};
+
+/* Of objects, beside those. */
+static const char *const object_maps[] = { XROCE_MAP_QP, XROCE_MAP_QP_STAT, XROCE_MAP_CQ_STAT,
+					   XROCE_MAP_SRQ_STAT, XROCE_MAP_MR_STAT };
+
+/* ---- maps ---- */
+
+static bool watched_reads(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (!strncmp(name, parts[i].map, OBSERVED_NAME_MAX))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(object_maps); i++)
+		if (!strncmp(name, object_maps[i], OBSERVED_NAME_MAX))
+			return true;
+	return false;
+}
+
+static u32 map_number(const struct observed *p, const char *name)
+{
+	const struct observed_map *m = observed_map(p, name, NULL);
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+
+	return m && !bpf_obj_get_info_by_fd(m->fd, &info, &len) ? info.id : 0;
+}
+
+/* Descriptors of maps that are not read are not kept. */
+static void observed_shrink(struct observed *p)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->num_maps; i++) {
+		if (watched_reads(p->maps[i].name))
+			p->maps[n++] = p->maps[i];
+		else
+			close(p->maps[i].fd);
+	}
+	p->num_maps = n;
+}
+
+int watched_take(struct watched *w, struct observed *p)
+{
+	u32 ids[WATCHED_PARTS];
+
+	for (u32 i = 0; i < WATCHED_PARTS; i++) {
+		ids[i] = map_number(p, parts[i].map);
+		if (ids[i] != w->mark.ids[i])
+			memset((u8 *)&w->mark.seen + parts[i].offset, 0, parts[i].size);
+	}
+	memcpy(w->mark.ids, ids, sizeof(ids));
+	observed_shrink(p);
+	observed_close(&w->port);
+	w->port = *p;
+	w->port.iface = NULL;
+	p->maps = NULL;
+	p->num_maps = p->room = 0;
+	return w->port.num_maps ? 0 : -ENOENT;
+}
+
+void watched_describe(struct watched *w, const struct observed *p)
+{
+	w->port.kind = p->kind;
+	w->port.client = p->client;
+	w->port.prog_id = p->prog_id;
+	w->port.pid = p->pid;
+	w->port.uid = p->uid;
+	w->port.sent = p->sent;
+	w->ifindex = p->iface->ifindex;
+	/* all of it, as keys are compared whole */
+	memset(w->command, 0, sizeof(w->command));
+	text_clean(w->command, sizeof(w->command), p->command);
+	w->is_listed = true;
+}
+
+void watched_come_back(struct watched *w, const struct watched_mark *m)
+{
+	w->mark = *m;
+	w->now = m->seen;
+	w->is_back = true;
+}
+
+u32 watched_id(const struct watched *w)
+{
+	/* a broker has no engine */
+	return w->mark.ids[0] ? w->mark.ids[0] : w->mark.ids[1];
+}
+
+u32 watched_id_of(const struct observed *p)
+{
+	const u32 id = map_number(p, parts[0].map);
+
+	return id ? id : map_number(p, parts[1].map);
+}
+
+void watched_close(struct watched *w)
+{
+	observed_close(&w->port);
+	free(w->qps);
+	w->qps = NULL;
+	w->num_qps = 0;
+}
+
+/* ---- objects ---- */
+
+void objects_now_add(struct objects_now *to, const struct objects_now *o)
+{
+	for (u32 i = 0; i < QP_STATES; i++)
+		to->qps[i] += o->qps[i];
+	to->cqs += o->cqs;
+	to->cq_entries += o->cq_entries;
+	to->cq_waiting += o->cq_waiting;
+	if (o->cq_fullest > to->cq_fullest)
+		to->cq_fullest = o->cq_fullest;
+	to->srqs += o->srqs;
+	to->srq_entries += o->srq_entries;
+	to->srq_waiting += o->srq_waiting;
+	to->mrs += o->mrs;
+	to->mr_bytes = counter_plus(to->mr_bytes, o->mr_bytes);
+	to->mws += o->mws;
+}
+
+/*
+ * What an element of a map has counted since it was looked at last: all of it, if it is of another
+ * object than then, or counts from the beginning.
+ */
+static void slot_grow(const struct watched *w, struct watched_slot *slot, u32 number,
+		      const u64 *now, u64 *const total[], u32 num)
+{
+	bool is_new = slot->number != number;
+
+	for (u32 i = 0; i < num; i++)
+		is_new |= now[i] < slot->last[i];
+	if (is_new)
+		*slot = (struct watched_slot){ .number = number };
+	for (u32 i = 0; i < num; i++) {
+		if (!w->is_back)
+			*total[i] = counter_plus(*total[i], now[i] - slot->last[i]);
+		slot->last[i] = now[i];
+	}
+}
+
+static void watched_take_cq(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_cq_stat *s = value;
+	struct watched *w = arg;
+	const u32 nth = *(const u32 *)key;
+	const u64 now[] = { s->completions, s->events, s->overruns };
+	u64 *const total[] = { &w->now.cq_completions, &w->now.cq_events, &w->now.cq_overruns };
+
+	if (!s->pid || nth >= XROCE_CQ_STATS)
+		return;
+	slot_grow(w, &w->cqs[nth], s->cq, now, total, ARRAY_SIZE(now));
+	w->objects.cqs++;
+	w->objects.cq_entries += s->entries;
+	w->objects.cq_waiting += s->waiting;
+	if (s->entries && (double)s->waiting / s->entries > w->objects.cq_fullest)
+		w->objects.cq_fullest = (double)s->waiting / s->entries;
+}
+
+static void watched_take_srq(void *arg, const struct observed *p, const void *key,
+			     const void *value)
+{
+	const struct xroce_srq_stat *s = value;
+	struct watched *w = arg;
+	const u32 nth = *(const u32 *)key;
+	const u64 now[] = { s->taken, s->limit_events };
+	u64 *const total[] = { &w->now.srq_taken, &w->now.srq_limit_events };
+
+	if (!s->pid || nth >= XROCE_SRQ_STATS)
+		return;
+	slot_grow(w, &w->srqs[nth], s->srq, now, total, ARRAY_SIZE(now));
+	w->objects.srqs++;
+	w->objects.srq_entries += s->entries;
+	w->objects.srq_waiting += s->waiting;
+}
+
+static void watched_take_mr(void *arg, const struct observed *p, const void *key, const void *value)
+{
+	const struct xroce_mr_stat *s = value;
+	struct objects_now *o = &((struct watched *)arg)->objects;
+
+	if (!s->pid)
+		return;
+	if (s->kind == XROCE_MR_WINDOW_1 || s->kind == XROCE_MR_WINDOW_2) {
+		o->mws++;
+		return;
+	}
+	o->mrs++;
+	/* one without a length opens all addresses */
+	if (s->kind == XROCE_MR_REGION)
+		o->mr_bytes = counter_plus(o->mr_bytes, s->length);
+}
+
+/* ---- reading ---- */
+
+static void watched_read_objects(struct watched *w)
+{
+	const struct observe_options all = { 0 };
+	const struct observed *p = &w->port;
+
+	memset(&w->objects, 0, sizeof(w->objects));
+	free(w->qps);
+	w->qps = qp_views(&all, p, &w->num_qps);
+	for (u32 i = 0; i < w->num_qps; i++) {
+		const struct qp_view *v = &w->qps[i];
+		const u32 state = v->has_stat ? v->stat.state : QP_STATES - 1;
+
+		w->objects.qps[state < QP_STATES ? state : QP_STATES - 1]++;
+	}
+	observed_each(p, XROCE_MAP_CQ_STAT, sizeof(struct xroce_cq_stat), watched_take_cq, w);
+	observed_each(p, XROCE_MAP_SRQ_STAT, sizeof(struct xroce_srq_stat), watched_take_srq, w);
+	observed_each(p, XROCE_MAP_MR_STAT, sizeof(struct xroce_mr_stat), watched_take_mr, w);
+	w->is_back = false;
+}
+
+void watched_read(struct watched *w, struct counts *total)
+{
+	u64 *seen = (u64 *)&w->mark.seen;
+	const u64 *now = (const u64 *)&w->now;
+
+	sums_read(&w->port, &w->now.sums);
+	watched_read_objects(w);
+	w->now.broker_refused = w->port.sent.refused;
+	counters_grow((u64 *)total, seen, now, COUNT_WORDS);
+	for (size_t i = 0; i < COUNT_WORDS; i++)
+		if (now[i] > seen[i])
+			seen[i] = now[i];
+}

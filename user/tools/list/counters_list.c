@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce stat: the counters of each process, once or as they grow. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "../../os/clock.h"
+#include "../observe/observe_options.h"
+#include "../counter_names.h"
+#include "../observe/sums.h"
+#include "../terminal.h"
+
+static const struct column columns[] = {
+	COLUMN_TEXT("dev", "DEV"),	   COLUMN("pid", "PID"),
+	COLUMN_TEXT("command", "COMMAND"), COLUMN_TEXT("counter", "COUNTER"),
+	COLUMN("value", "VALUE"),	   COLUMN("rate", "PER-SECOND"),
+	COLUMN_TEXT("text", "MEANING"),
+};
+
+/* What a port had when it was looked at last. A program's number is never used again. */
+struct stat_before {
+	u32 prog_id;
+	struct sums sums;
+};
+
+struct stat {
+	const struct observe_options *look;
+	struct table *table; /* NULL: JSON */
+	struct json json;
+	struct stat_before *before, *now;
+	u32 num_before, num_now, room;
+	bool has_before;
+	double seconds; /* since */
+	u32 found;
+};
+
+static const struct sums *stat_find(const struct stat *s, u32 prog_id)
+{
+	for (u32 i = 0; i < s->num_before; i++)
+		if (s->before[i].prog_id == prog_id)
+			return &s->before[i].sums;
+	return NULL;
+}
+
+static struct sums *stat_remember(struct stat *s, u32 prog_id)
+{
+	if (s->num_now == s->room) {
+		s->room = s->room ? 2 * s->room : 16;
+		s->now = reallocarray(s->now, s->room, sizeof(*s->now));
+		s->before = reallocarray(s->before, s->room, sizeof(*s->before));
+		if (!s->now || !s->before) {
+			fprintf(stderr, "xroce: no memory\n");
+			exit(EXIT_FAILED);
+		}
+	}
+	s->now[s->num_now].prog_id = prog_id;
+	return &s->now[s->num_now++].sums;
+}
+
+/* Counters that a process writes may do anything, also fall. */
+static u64 stat_since(const struct sums *now, const struct sums *before,
+		      const struct sums_field *f)
+{
+	const u64 a = sums_get(now, f), b = before ? sums_get(before, f) : 0;
+
+	return a > b ? a - b : 0;
+}
+
+static void stat_row(struct stat *s, const struct observed *p, const struct sums_field *f,
+		     u64 value, double rate)
+{
+	table_text(s->table, "%s", p->iface->name);
+	if (p->pid)
+		table_number(s->table, p->pid);
+	else
+		table_none(s->table);
+	table_text(s->table, "%s", p->command);
+	table_text(s->table, "%s", f->name);
+	table_number(s->table, value);
+	if (s->has_before)
+		table_real(s->table, rate);
+	else
+		table_none(s->table);
+	table_text(s->table, "%s", f->text);
+}
+
+static void stat_identify(struct json *j, const struct observed *p)
+{
+	static const char *const kinds[] = { [OBSERVED_ALONE] = "alone",
+					     [OBSERVED_FIRST] = "first",
+					     [OBSERVED_CLIENT] = "client",
+					     [OBSERVED_BROKER] = "broker" };
+
+	json_text(j, "dev", p->iface->name);
+	json_number(j, "pid", p->pid);
+	json_text(j, "command", p->command);
+	json_text(j, "kind", kinds[p->kind]);
+	json_number(j, "program_id", p->prog_id);
+}
+
+/* Under the names that tools for adapters know. */
+static void stat_names(struct json *j, const struct sums *now)
+{
+	for (u32 f = 0; f < NAME_FAMILIES; f++) {
+		json_object(j, counter_family((enum name_family)f));
+		for (u32 i = 0; i < counter_num_names; i++)
+			if (counter_names[i].family == f)
+				json_number(j, counter_names[i].name,
+					    counter_value(now, &counter_names[i]));
+		json_close(j);
+	}
+}
+
+static void stat_port(void *arg, const struct observed *p)
+{
+	struct stat *s = arg;
+	struct sums *now = stat_remember(s, p->prog_id);
+	const struct sums *before = stat_find(s, p->prog_id);
+
+	s->found++;
+	sums_read(p, now);
+	if (!s->table) {
+		json_object(&s->json, NULL);
+		stat_identify(&s->json, p);
+		json_object(&s->json, "counters");
+	}
+	for (u32 i = 0; i < sums_num_fields; i++) {
+		const struct sums_field *f = &sums_fields[i];
+		const u64 value = sums_get(now, f), since = stat_since(now, before, f);
+
+		if (!s->table)
+			json_number(&s->json, f->name, value);
+		else if (s->has_before && !f->is_gauge ? since : value)
+			stat_row(s, p, f, value, (double)since / s->seconds);
+	}
+	if (s->table)
+		return;
+	json_close(&s->json);
+	stat_names(&s->json, now);
+	if (s->has_before) {
+		json_object(&s->json, "per_second");
+		for (u32 i = 0; i < sums_num_fields; i++)
+			if (!sums_fields[i].is_gauge)
+				json_real(&s->json, sums_fields[i].name,
+					  (double)stat_since(now, before, &sums_fields[i]) /
+						  s->seconds, 1);
+		json_close(&s->json);
+	}
+	json_close(&s->json);
+}
+
+static void stat_once(struct stat *s, struct observe_options *l)
+{
+	struct table t;
+	u32 width, lines;
+
+	s->found = s->num_now = 0;
+	if (l->json) {
+		json_begin(&s->json, stdout);
+		s->json.is_compact = l->interval_ms;
+		json_object(&s->json, NULL);
+		json_number(&s->json, "time_ns", clock_now_ns());
+		json_array(&s->json, "ports");
+		observe_options_each(l, stat_port, s);
+		json_close(&s->json);
+		json_close(&s->json);
+		json_end(&s->json);
+	} else {
+		s->table = &t;
+		table_begin(&t, columns, ARRAY_SIZE(columns));
+		observe_options_each(l, stat_port, s);
+		terminal_size(stdout, &width, &lines);
+		table_print(&t, stdout, 0, width, terminal_is_coloured(stdout));
+		table_end(&t);
+		if (l->interval_ms)
+			putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static void stat_swap(struct stat *s)
+{
+	struct stat_before *other = s->before;
+
+	s->before = s->now;
+	s->num_before = s->num_now;
+	s->now = other;
+	s->has_before = true;
+}
+
+/* Until the count is full, or nobody reads what is printed. */
+static void stat_watch(struct stat *s, struct observe_options *l)
+{
+	u64 at_ns = clock_now_ns(), before_ns = at_ns, now_ns;
+
+	for (u32 n = 0; !l->count || n < l->count; n++) {
+		now_ns = clock_now_ns();
+		s->seconds = (double)(now_ns - before_ns) / 1e9;
+		before_ns = now_ns;
+		stat_once(s, l);
+		if (ferror(stdout) || (l->count && n + 1 == l->count))
+			return;
+		stat_swap(s);
+		at_ns += (u64)l->interval_ms * NSEC_PER_MSEC;
+		now_ns = clock_now_ns();
+		if (at_ns > now_ns) {
+			const u64 ns = at_ns - now_ns;
+
+			nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC),
+						      .tv_nsec = (long)(ns % NSEC_PER_SEC) },
+				  NULL);
+		} else {
+			at_ns = now_ns;
+		}
+	}
+}
+
+static int stat_main(int argc, char **argv)
+{
+	struct stat s = { 0 };
+	struct observe_options l;
+	int ret = observe_options_begin(&l, &command_stat, "dpwnj", &argc, &argv);
+
+	if (ret)
+		return ret;
+	if (argc) {
+		observe_options_end(&l);
+		return usage_error(&command_stat, "'%s' is no option", argv[0]);
+	}
+	s.look = &l;
+	if (l.interval_ms)
+		stat_watch(&s, &l);
+	else
+		stat_once(&s, &l);
+	ret = observe_options_ends(&l, s.found, "process");
+	free(s.before);
+	free(s.now);
+	observe_options_end(&l);
+	return ret;
+}
+
+static void stat_options(void)
+{
+	observe_options_print_options("dpwnj");
+}
+
+const struct command command_stat = {
+	.name = "stat",
+	.summary = "the counters of each process, once or as they grow",
+	.main = stat_main,
+	.help = "usage: xroce stat [OPTION...]\n"
+		"\n"
+		"What each process that uses an interface has sent, received, sent again, dropped "
+		"and lost, since it opened the interface: a line\n"
+		"for each counter that is not 0, with its meaning. With --watch, those that have "
+		"grown since the last time. JSON has all of them.\n"
+		"\n",
+	.print_options = stat_options,
+	.help_end = "\n"
+		    "With --json and --watch each document is a line; from the second on it has "
+		    "what came per second.\n"
+		    "\n"
+		    "Exit status: 0; 1 if there is no such process, or none that this user may "
+		    "look into; 2 for wrong usage.\n"
+		    "\n"
+		    "Examples:\n"
+		    "  xroce stat --dev eth0\n"
+		    "  xroce stat -w 1 --pid 4145\n"
+		    "  xroce stat --json | jq '.ports[].counters.tx_retransmitted'\n",
+};

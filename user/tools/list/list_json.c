@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce list --json: what the lines of xroce list say, of each device an object. */
+#include <arpa/inet.h>
+
+#include "../../attach/ask.h"
+#include "../../os/process.h"
+#include "../../os/xdp_mode.h"
+#include "../../io/tx_probe.h"
+#include "list.h"
+#include "../observe/observe.h"
+
+/* 0: it is not known. */
+static void list_json_known(struct json *j, const char *name, u64 value)
+{
+	if (value)
+		json_number(j, name, value);
+	else
+		json_null(j, name);
+}
+
+static void list_json_process(struct json *j, pid_t pid)
+{
+	char comm[32];
+
+	list_json_known(j, "pid", pid > 0 ? (u64)pid : 0);
+	process_name(pid, comm, sizeof(comm));
+	json_text(j, "command", comm);
+}
+
+static void list_json_hook(struct json *j, const struct xdp_hook *hook)
+{
+	json_text(j, "mode", hook->native ? "native" : "generic");
+	json_number(j, "program_id", hook->prog_id);
+	json_text(j, "program", hook->prog_name);
+	list_json_known(j, "xroce_program_id", hook->ours_id);
+	json_bool(j, "dispatcher", hook->is_dispatcher);
+	json_bool(j, "broker", hook->is_broker);
+	json_text(j, "others", hook->others);
+}
+
+/* As long as nothing is attached: what a program will have. */
+static void list_json_ahead(struct json *j, const struct netdev *dev)
+{
+	static const char *const ways[] = {
+		[TX_PROBE_REDIRECT] = "redirect",    [TX_PROBE_NOT_NOW] = "not_now",
+		[TX_PROBE_FORCED_GSO] = "forced_gso", [TX_PROBE_FORCED_XSK] = "forced_xsk",
+		[TX_PROBE_ZERO_COPY] = "zero_copy",  [TX_PROBE_NO_NATIVE] = "no_native",
+		[TX_PROBE_UNTOLD] = "untold",	     [TX_PROBE_NO_TUN] = "no_tun",
+	};
+	struct xdp_driver driver;
+
+	xdp_driver_query(dev, &driver);
+	json_text(j, "mode",
+		  driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
+	json_null(j, "program_id");
+	json_text(j, "sends_by", ways[tx_probe(dev->ifindex)]);
+}
+
+#define COUNTERS(s) (sizeof(s) / sizeof(u64))
+
+/* Root sees them. */
+static void list_json_counters(struct json *j, u32 prog_id)
+{
+	struct xroce_engine_stats sent;
+	struct xroce_rx_stats rx;
+	struct xroce_sock sock;
+
+	if (!xdp_counters(prog_id, XROCE_MAP_RX, (u64 *)&rx, COUNTERS(rx)) &&
+	    !xdp_counters(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, COUNTERS(sock))) {
+		json_object(j, "received");
+		json_number(j, "frames", rx.redirected);
+		json_number(j, "refused", rx.dropped);
+		json_number(j, "lost_ring_full", sock.rx_ring_full);
+		json_number(j, "lost_no_buffer", sock.rx_dropped);
+		json_close(j);
+	}
+	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&sent, COUNTERS(sent)))
+		return;
+	json_object(j, "sent_by");
+	json_number(j, "tap", sent.tx_tap);
+	json_number(j, "live", sent.tx_live);
+	json_number(j, "gso", sent.tx_gso);
+	json_number(j, "gso_packets", sent.tx_gso_sends);
+	json_number(j, "xsk", sent.tx_xsk);
+	json_number(j, "slowed", sent.tx_slowed);
+	json_number(j, "refused", sent.tx_lost);
+	json_number(j, "gave_up", sent.tx_gave_up);
+	json_close(j);
+}
+
+/* Returns the id of our program on it, 0 if there is none. */
+static u32 list_json_xdp(struct json *j, const struct netdev *dev)
+{
+	struct xdp_hook hook = { 0 };
+	const int err = xdp_hook_query(dev->ifindex, &hook);
+
+	json_object(j, "xdp");
+	if (err)
+		json_text(j, "error", strerror(-err));
+	else if (hook.prog_id)
+		list_json_hook(j, &hook);
+	else
+		list_json_ahead(j, dev);
+	json_close(j);
+	if (hook.ours_id)
+		list_json_counters(j, hook.ours_id);
+	return hook.ours_id;
+}
+
+static void list_json_client(struct json *j, const struct ask_client *c)
+{
+	char command[sizeof(c->command)];
+
+	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
+	json_object(j, NULL);
+	json_number(j, "client", c->client);
+	json_number(j, "pid", c->pid);
+	json_text(j, "command", command);
+	json_number(j, "uid", c->uid);
+	json_number(j, "qps", c->qps);
+	json_number(j, "services", c->services);
+	json_bool(j, "has_sockets", c->sockets);
+	json_number(j, "sent", c->frames);
+	json_number(j, "sent_here", c->hairpin);
+	json_number(j, "refused", c->refused);
+	json_number(j, "memory", c->memory);
+	list_json_listeners(j, c->prog_id);
+	json_close(j);
+}
+
+/* An answer of the broker, or of the process that would start one. */
+static void list_json_clients(struct json *j, struct asker *asker)
+{
+	struct pkey_table pkeys;
+	struct ask_client client;
+	u32 n = 0;
+	int err = ask_list(asker, n, &client);
+
+	if (ask_is_over(err) && err != -ETIMEDOUT) {
+		json_object(j, "sharing");
+		list_json_process(j, ask_server(asker));
+		json_close(j);
+		return;
+	}
+	json_object(j, "broker");
+	list_json_process(j, ask_server(asker));
+	json_bool(j, "silent", err == -ETIMEDOUT);
+	json_array(j, "clients");
+	for (; !err && n < XROCE_MAX_CLIENT; err = ask_list(asker, ++n, &client))
+		list_json_client(j, &client);
+	json_close(j);
+	if (err != -ETIMEDOUT && !ask_pkeys(asker, &pkeys)) {
+		json_array(j, "pkeys");
+		for (u32 i = 0; i < pkeys.num; i++)
+			json_number(j, NULL, pkeys.key[i]);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_id)
+{
+	struct asker asker;
+	pid_t pid = 0;
+	char comm[32];
+	int err;
+
+	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	json_bool(j, "broker_hidden", err == -EACCES);
+	if (!err)
+		list_json_clients(j, &asker);
+	ask_close(&asker);
+	if (!iface_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
+		json_object(j, "in_use");
+		list_json_known(j, "pid", pid > 0 ? (u64)pid : 0);
+		json_text(j, "command", pid ? comm : "?");
+		json_close(j);
+	}
+	if (ours_id)
+		list_json_listeners(j, ours_id);
+}
+
+static void list_json_gids(struct json *j, const struct netdev *dev)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	json_array(j, "gids");
+	for (u32 i = 0; i < dev->num_gids; i++)
+		json_text(j, NULL,
+			  inet_ntop(AF_INET6, dev->gid[i].gid.raw, text, sizeof(text)));
+	json_close(j);
+}
+
+void list_json_device(struct json *j, const struct netdev *dev)
+{
+	const u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
+	char text[8 + sizeof(dev->name)];
+
+	json_object(j, NULL);
+	snprintf(text, sizeof(text), "xroce_%s", dev->name);
+	json_text(j, "name", text);
+	json_text(j, "interface", dev->name);
+	json_number(j, "index", dev->ifindex);
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", dev->mac[0], dev->mac[1],
+		 dev->mac[2], dev->mac[3], dev->mac[4], dev->mac[5]);
+	json_text(j, "mac", text);
+	json_bool(j, "up", dev->is_up);
+	list_json_known(j, "speed_mbps", dev->speed_mbps);
+	json_number(j, "mtu", dev->mtu);
+	json_number(j, "rx_queues", dev->rx_queues);
+	list_json_known(j, "path_mtu", pmtu);
+	list_json_known(j, "active_mtu", tx_preferred_path_mtu(dev, pmtu));
+	list_json_users(j, dev, list_json_xdp(j, dev));
+	list_json_gids(j, dev);
+	json_close(j);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The maps of a port: opened, found by name, read. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../os/shown_maps.h"
+#include "observe.h"
+
+#define OBSERVED_IDS	     1024 /* maps of a program; more are not looked at */
+#define OBSERVED_VALUE_MAX   65536u
+#define OBSERVED_BATCH	     256u
+#define OBSERVED_ENTRIES_MAX 65536u /* no map of ours has more */
+
+/* ---- opening ---- */
+
+/* The descriptor is the port's from here on, or closed. */
+static int observed_take(struct observed *p, int fd)
+{
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+	struct observed_map *maps;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.value_size > OBSERVED_VALUE_MAX ||
+	    info.max_entries > OBSERVED_ENTRIES_MAX ||
+	    info.key_size > sizeof(struct xroce_service_key) || !shown_map_is(info.name)) {
+		close(fd);
+		return 0;
+	}
+	if (p->num_maps == p->room) {
+		maps = reallocarray(p->maps, p->room + 32, sizeof(*maps));
+		if (!maps) {
+			close(fd);
+			return -ENOMEM;
+		}
+		p->maps = maps;
+		p->room += 32;
+	}
+	p->maps[p->num_maps] = (struct observed_map){ .fd = fd,
+						      .type = info.type,
+						      .max_entries = info.max_entries,
+						      .key_size = info.key_size,
+						      .value_size = info.value_size };
+	memcpy(p->maps[p->num_maps].name, info.name, sizeof(p->maps[0].name));
+	p->num_maps++;
+	return 0;
+}
+
+/* By their numbers, as CAP_SYS_ADMIN may. */
+static int observed_open_ids(struct observed *p)
+{
+	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
+	u32 *ids = calloc(OBSERVED_IDS, sizeof(*ids)), len = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info prog = { .nr_map_ids = OBSERVED_IDS, .map_ids = (uintptr_t)ids };
+	int fd = ids ? bpf_prog_get_fd_by_id(p->prog_id) : -ENOMEM, err = fd;
+
+	if (fd >= 0) {
+		err = bpf_obj_get_info_by_fd(fd, &prog, &len);
+		close(fd);
+	}
+	for (u32 i = 0; !err && i < prog.nr_map_ids && i < OBSERVED_IDS; i++) {
+		fd = bpf_map_get_fd_by_id_opts(ids[i], &opts);
+		if (fd >= 0)
+			err = observed_take(p, fd);
+		else if (fd == -EMFILE || fd == -ENFILE)
+			err = fd;
+	}
+	free(ids);
+	return err;
+}
+
+/* Between two questions clients may have come and gone. */
+static bool observed_is_same(const struct observed *p, const struct ask_client *c)
+{
+	return c->client == p->client && c->prog_id == p->prog_id && c->pid == p->pid;
+}
+
+static int observed_open_asked(struct observed *p)
+{
+	int fds[ASK_FDS], n, err = 0;
+	struct ask_client client;
+	u32 first = 0;
+
+	if (!p->iface->asks)
+		return -EPERM;
+	do {
+		n = ask_maps(p->iface->asker, p->nth, first, &client, fds);
+		if (n > 0 && !observed_is_same(p, &client))
+			err = -ENOENT;
+		for (int i = 0; i < n; i++) {
+			if (err)
+				close(fds[i]);
+			else
+				err = observed_take(p, fds[i]);
+		}
+		first += n > 0 ? (u32)n : 0;
+	} while (n > 0 && !err && first < OBSERVED_IDS);
+	return err ? err : n < 0 ? n : first ? 0 : -ENOENT;
+}
+
+int observed_open(struct observed *p)
+{
+	int err;
+
+	if (p->num_maps)
+		return 0;
+	err = observed_open_ids(p);
+	if (err == -EPERM)
+		err = observed_open_asked(p);
+	if (err)
+		observed_close(p);
+	return err;
+}
+
+void observed_close(struct observed *p)
+{
+	for (u32 i = 0; i < p->num_maps; i++)
+		close(p->maps[i].fd);
+	free(p->maps);
+	p->maps = NULL;
+	p->num_maps = p->room = 0;
+}
+
+/* ---- reading ---- */
+
+const struct observed_map *observed_map(const struct observed *p, const char *name,
+					const struct observed_map *before)
+{
+	for (u32 i = before ? (u32)(before - p->maps) + 1 : 0; i < p->num_maps; i++)
+		if (!strncmp(p->maps[i].name, name, OBSERVED_NAME_MAX))
+			return &p->maps[i];
+	return NULL;
+}
+
+static bool map_is_per_cpu(const struct observed_map *m)
+{
+	return m->type == BPF_MAP_TYPE_PERCPU_ARRAY;
+}
+
+static bool map_is_array(const struct observed_map *m)
+{
+	return (m->type == BPF_MAP_TYPE_ARRAY || map_is_per_cpu(m)) && m->key_size == sizeof(u32);
+}
+
+int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t counters)
+{
+	const struct observed_map *m = observed_map(p, name, NULL);
+	int cpus = 1, err = 0;
+	size_t stride;
+	u64 *value;
+
+	memset(sum, 0, counters * sizeof(*sum));
+	if (!m || !map_is_array(m))
+		return -ENOENT;
+	if (map_is_per_cpu(m))
+		cpus = libbpf_num_possible_cpus();
+	/* counters are only ever added behind the others: of another version it may be shorter */
+	stride = (m->value_size + sizeof(*sum) - 1) / sizeof(*sum);
+	value = cpus > 0 ? calloc((size_t)cpus, stride * sizeof(*sum)) : NULL;
+	if (!value)
+		return -ENOMEM;
+	for (u32 i = 0; !err && i < m->max_entries; i++) {
+		err = bpf_map_lookup_elem(m->fd, &i, value);
+		for (int c = 0; !err && c < cpus; c++)
+			for (size_t k = 0; k < counters && k < stride; k++)
+				sum[k] += value[(size_t)c * stride + k];
+	}
+	free(value);
+	return err;
+}
+
+/* A value of the map as one of size bytes. */
+static void map_fit(const struct observed_map *m, const u8 *from, u8 *to, size_t size)
+{
+	memset(to, 0, size);
+	memcpy(to, from, m->value_size < size ? m->value_size : size);
+}
+
+static int map_each(const struct observed *p, const struct observed_map *m, size_t size,
+		    observed_fn *fn, void *arg)
+{
+	u8 *keys = calloc(OBSERVED_BATCH, m->key_size), *one = calloc(1, size);
+	u8 *values = calloc(OBSERVED_BATCH, m->value_size);
+	u8 at[sizeof(struct xroce_service_key)] = { 0 };
+	u32 seen = 0, n;
+	int err = keys && values && one ? 0 : -ENOMEM;
+
+	while (!err && seen < m->max_entries) {
+		n = OBSERVED_BATCH;
+		err = bpf_map_lookup_batch(m->fd, seen ? at : NULL, at, keys, values, &n, NULL);
+		if (err && err != -ENOENT)
+			break;
+		for (u32 i = 0; i < n && seen < m->max_entries; i++, seen++) {
+			map_fit(m, values + (size_t)i * m->value_size, one, size);
+			fn(arg, p, keys + (size_t)i * m->key_size, one);
+		}
+		if (!n && !err)
+			break;
+	}
+	free(keys);
+	free(values);
+	free(one);
+	return err && err != -ENOENT ? err : (int)seen;
+}
+
+int observed_each(const struct observed *p, const char *name, size_t size, observed_fn *fn,
+		  void *arg)
+{
+	int n, all = 0;
+
+	for (const struct observed_map *m = NULL; (m = observed_map(p, name, m));) {
+		if (map_is_per_cpu(m))
+			continue;
+		n = map_each(p, m, size, fn, arg);
+		if (n < 0)
+			return n;
+		all += n;
+	}
+	return all;
+}
+
+int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size)
+{
+	const struct observed_map *m = observed_map(p, name, NULL);
+	u8 *whole;
+	int err;
+
+	if (!m || m->type != BPF_MAP_TYPE_ARRAY || !map_is_array(m))
+		return -ENOENT;
+	whole = calloc(1, m->value_size);
+	if (!whole)
+		return -ENOMEM;
+	err = bpf_map_lookup_elem(m->fd, &key, whole);
+	if (!err)
+		map_fit(m, whole, value, size);
+	free(whole);
+	return err;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "observe_options.h"
+#include "../terminal.h"
+
+/* Of one process: its maps, and those that the command has open. */
+#define OBSERVE_OPTIONS_FDS 64u
+
+/* ---- options ---- */
+
+static const struct observe_options_option {
+	struct option option;
+	const char *argument, *text;
+} look_options[] = {
+	{ { "dev", required_argument, NULL, 'd' }, "IFACE", "of this interface alone" },
+	{ { "pid", required_argument, NULL, 'p' }, "PID", "of this process alone" },
+	{ { "qpn", required_argument, NULL, 'q' },
+	  "QPN",
+	  "of this queue pair alone (0x.. is hex)" },
+	{ { "peer", required_argument, NULL, 'P' }, "ADDR", "whose peer has that address" },
+	{ { "state", required_argument, NULL, 's' },
+	  "STATE",
+	  "in that state: reset, init, rtr, rts, sqd, sqe, err" },
+	{ { "watch", required_argument, NULL, 'w' },
+	  "SECONDS",
+	  "again and again, so far apart: what has come since" },
+	{ { "interval", required_argument, NULL, 'i' },
+	  "SECONDS",
+	  "between the two looks; 1 if it is not said" },
+	{ { "count", required_argument, NULL, 'n' }, "N", "so many times, not for ever" },
+	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "the largest of that column first" },
+	{ { "view", required_argument, NULL, 'v' }, "VIEW", "what is shown" },
+	{ { "batch", no_argument, NULL, 'b' }, NULL, "tables, as if this were no terminal" },
+	{ { "json", no_argument, NULL, 'j' }, NULL, "JSON, for programs" },
+	{ { "help", no_argument, NULL, 'h' }, NULL, "this text" },
+};
+
+static bool observe_options_is_allowed(const char *allowed, int letter)
+{
+	return letter == 'h' || strchr(allowed, letter);
+}
+
+void observe_options_print_options(const char *allowed)
+{
+	char left[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(look_options); i++) {
+		const struct observe_options_option *o = &look_options[i];
+
+		if (!observe_options_is_allowed(allowed, o->option.val))
+			continue;
+		snprintf(left, sizeof(left), "-%c, --%s%s%s", o->option.val, o->option.name,
+			 o->argument ? " " : "", o->argument ? o->argument : "");
+		printf("  %-20s  %s\n", left, o->text);
+	}
+}
+
+static bool observe_options_number(const char *text, u32 *number)
+{
+	unsigned long n;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	n = strtoul(text, &end, 0);
+	*number = (u32)n;
+	return !errno && !*end && n <= 0xffffffff;
+}
+
+/* From a millisecond to a day. */
+static bool observe_options_seconds(const char *text, u32 *ms)
+{
+	char *end;
+	const double s = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(s) || s < 0.001 || s > 86400)
+		return false;
+	*ms = (u32)(s * 1000 + 0.5);
+	return true;
+}
+
+static bool observe_options_address(const char *text, struct gid *gid)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		return true;
+	memcpy(gid->raw, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, text, gid->raw + sizeof(mapped)) == 1;
+}
+
+/* With the values of enum ibv_qp_state. */
+static const char *const states[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
+
+const char *observe_options_state(u32 state)
+{
+	return state < ARRAY_SIZE(states) ? states[state] : "?";
+}
+
+static bool observe_options_find_state(const char *text, u32 *state)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(states); i++)
+		if (!strcasecmp(text, states[i])) {
+			*state = i;
+			return true;
+		}
+	return false;
+}
+
+const char *observe_options_transport(u32 transport)
+{
+	switch (transport) {
+	case XROCE_RC:
+		return "RC";
+	case XROCE_UC:
+		return "UC";
+	case XROCE_UD:
+		return "UD";
+	case XROCE_XRC:
+		return "XRC";
+	default:
+		return "?";
+	}
+}
+
+const char *observe_options_gid(const u8 raw[16], char text[46])
+{
+	static const u8 none[16];
+	struct gid gid;
+
+	memcpy(gid.raw, raw, sizeof(gid.raw));
+	if (!memcmp(raw, none, sizeof(none)))
+		return "-";
+	if (gid_is_ipv4(&gid))
+		return inet_ntop(AF_INET, gid.raw + 12, text, 46);
+	return inet_ntop(AF_INET6, gid.raw, text, 46);
+}
+
+/* Returns EXIT_OK, or EXIT_USAGE after a line that says why. */
+static int observe_options_set(struct observe_options *l, int letter, const char *text)
+{
+	bool good = true;
+
+	switch (letter) {
+	case 'd':
+		l->dev = text;
+		break;
+	case 'p':
+		l->has_pid = good = observe_options_number(text, &l->pid);
+		break;
+	case 'q':
+		l->has_qpn = good = observe_options_number(text, &l->qpn) && l->qpn <= 0xffffff;
+		break;
+	case 'P':
+		l->has_peer = good = observe_options_address(text, &l->peer);
+		break;
+	case 's':
+		l->has_state = good = observe_options_find_state(text, &l->state);
+		break;
+	case 'w':
+	case 'i':
+		good = observe_options_seconds(text, &l->interval_ms);
+		break;
+	case 'n':
+		good = observe_options_number(text, &l->count) && l->count;
+		break;
+	case 'o':
+		l->sort = text;
+		break;
+	case 'v':
+		l->view = text;
+		break;
+	case 'b':
+		l->is_batch = true;
+		break;
+	case 'j':
+		l->json = true;
+		break;
+	}
+	return good ? EXIT_OK : usage_error(l->command, "'%s' is not valid here", text);
+}
+
+/* The options as getopt_long() has them. */
+static void observe_options_spell(const char *allowed, struct option *options, char *letters)
+{
+	*letters++ = ':';
+	for (size_t i = 0; i < ARRAY_SIZE(look_options); i++) {
+		const struct option *o = &look_options[i].option;
+
+		if (!observe_options_is_allowed(allowed, o->val))
+			continue;
+		*options++ = *o;
+		*letters++ = (char)o->val;
+		if (o->has_arg)
+			*letters++ = ':';
+	}
+	*options = (struct option){ 0 };
+	*letters = 0;
+}
+
+int observe_options_raise_limit(const struct command *command)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return EXIT_OK;
+	if (limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (limit.rlim_max >= OBSERVE_OPTIONS_FDS)
+		return EXIT_OK;
+	fprintf(stderr,
+		"xroce %s: cannot look at processes with at most %llu descriptors: raise "
+		"`ulimit -n` to %u\n",
+		command->name, (unsigned long long)limit.rlim_max, OBSERVE_OPTIONS_FDS);
+	return EXIT_FAILED;
+}
+
+static int observe_options_observe(struct observe_options *l)
+{
+	struct netdev dev;
+	int err;
+
+	if (observe_options_raise_limit(l->command))
+		return EXIT_FAILED;
+	err = observer_begin(&l->observer, l->dev);
+	l->observer.ask_ns = OBSERVE_ASK_NS;
+	/* for the words that all subcommands have for it */
+	if (err && l->dev)
+		return find_device(l->command, l->dev, &dev);
+	if (err) {
+		fprintf(stderr, "xroce %s: cannot read the network interfaces: %s\n",
+			l->command->name, strerror(-err));
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+int observe_options_begin(struct observe_options *l, const struct command *command,
+			  const char *allowed, int *argc, char ***argv)
+{
+	struct option options[ARRAY_SIZE(look_options) + 1];
+	char letters[2 * ARRAY_SIZE(look_options) + 2];
+	int letter, ret = EXIT_OK;
+
+	*l = (struct observe_options){ .command = command };
+	observe_options_spell(allowed, options, letters);
+	opterr = 0;
+	while ((letter = getopt_long(*argc, *argv, letters, options, NULL)) != -1) {
+		if (letter == 'h') {
+			command_help(command);
+			exit(output_end(EXIT_OK));
+		}
+		if (letter == ':')
+			return usage_error(command, "option '%s' needs an argument",
+					   (*argv)[optind - 1]);
+		if (letter == '?')
+			return usage_error(command, "unknown option '%s'", (*argv)[optind - 1]);
+		ret = observe_options_set(l, letter, optarg);
+		if (ret)
+			return ret;
+	}
+	*argc -= optind;
+	*argv += optind;
+	return observe_options_observe(l);
+}
+
+void observe_options_end(struct observe_options *l)
+{
+	observer_end(&l->observer);
+}
+
+/* ---- ports ---- */
+
+void observe_options_each(struct observe_options *l,
+			  void (*fn)(void *arg, const struct observed *p), void *arg)
+{
+	struct observer *o = &l->observer;
+
+	observer_list(o);
+	l->is_hidden = false;
+	l->silent = NULL;
+	for (u32 i = 0; i < o->num_ifaces; i++) {
+		l->is_hidden |= o->ifaces[i].is_hidden;
+		if (o->ifaces[i].is_silent)
+			l->silent = o->ifaces[i].name;
+	}
+	for (u32 i = 0; i < o->num; i++) {
+		struct observed *p = &o->ports[i];
+		int err;
+
+		if (l->has_pid && p->pid != l->pid)
+			continue;
+		err = observed_open(p);
+		l->is_hidden |= err && err != -ENOENT;
+		if (!err)
+			fn(arg, p);
+		observed_close(p);
+	}
+}
+
+int observe_options_ends(const struct observe_options *l, u32 found, const char *what)
+{
+	const char *name = l->command->name;
+
+	if (l->silent) {
+		fprintf(stderr,
+			"xroce %s: the broker of %s does not answer: it is stopped, or gets no "
+			"processor time\n",
+			name, l->silent);
+		return EXIT_FAILED;
+	}
+	if (found)
+		return EXIT_OK;
+	if (l->is_hidden) {
+		fprintf(stderr, "xroce %s: there are processes that only root may look into\n",
+			name);
+		return EXIT_FAILED;
+	}
+	if (!l->has_pid && !l->has_qpn && !l->has_peer && !l->has_state)
+		return EXIT_OK;
+	fprintf(stderr, "xroce %s: there is no such %s\n", name, what);
+	return EXIT_FAILED;
+}
+
+int observe_options_column(const struct observe_options *l, const struct column *columns, u32 num)
+{
+	for (u32 i = 0; i < num; i++)
+		if (!strcmp(columns[i].name, l->sort))
+			return (int)i;
+	usage_error(l->command, "there is no column '%s'", l->sort);
+	return -1;
+}
+
+void observe_options_print(const struct observe_options *l, const struct table *t, const char *name)
+{
+	struct json j;
+	u32 width, lines;
+
+	if (l->json) {
+		json_begin(&j, stdout);
+		json_object(&j, NULL);
+		table_json(t, &j, name);
+		json_close(&j);
+		json_end(&j);
+		return;
+	}
+	terminal_size(stdout, &width, &lines);
+	table_print(t, stdout, 0, width, terminal_is_coloured(stdout));
+}

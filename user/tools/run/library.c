@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where our libibverbs.so.1 lies: known from where this program lies, in the build tree and
+ * installed alike.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../cli.h"
+
+#define LIBRARY "libibverbs.so.1"
+/* XROCE_LIBDIR, from the Makefile: where make install puts it, from the command's directory. */
+/* In our library as the name of a BPF map, in no other. */
+#define MARK XROCE_MAP_ENGINE
+
+/*
+ * True if the file is a library of ours: under a prefix such as /usr the system's own may have the
+ * name that we look for.
+ */
+static bool library_is_ours(const char *path)
+{
+	struct stat st;
+	void *map;
+	bool found;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	map = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ?
+		      mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) :
+		      MAP_FAILED;
+	close(fd);
+	if (map == MAP_FAILED)
+		return false;
+	found = memmem(map, (size_t)st.st_size, MARK, sizeof(MARK)) != NULL;
+	munmap(map, (size_t)st.st_size);
+	return found;
+}
+
+int library_dir(char *dir, size_t n)
+{
+	/* Installed first: PREFIX/lib of an installation is not ours. */
+	static const char *const place[] = { XROCE_LIBDIR, "../lib" };
+	char self[PATH_MAX], path[2 * PATH_MAX], *real;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len < 0)
+		return -errno;
+	self[len] = 0;
+	*strrchr(self, '/') = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(place); i++) {
+		const char *base = place[i][0] == '/' ? "" : self;
+
+		snprintf(path, sizeof(path), "%s/%s/" LIBRARY, base, place[i]);
+		if (!library_is_ours(path))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", base, place[i]);
+		real = realpath(path, NULL);
+		if (!real)
+			return -errno;
+		len = snprintf(dir, n, "%s", real);
+		free(real);
+		return (size_t)len < n ? 0 : -ENAMETOOLONG;
+	}
+	snprintf(dir, n, "%s/%s nor in %s/%s", XROCE_LIBDIR[0] == '/' ? "" : self, place[0], self,
+		 place[1]);
+	return -ENOENT;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * xroce run: start a program on our library. It sets environment variables, makes the files of the
+ * devices in a mount namespace of its own (sysfs_private.h), and becomes the program; nothing else.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "../../attach/pin.h"
+#include "../../os/options.h"
+#include "../../os/privilege.h"
+#include "../cli.h"
+#include "daemonize.h"
+#include "sysfs_private.h"
+
+/* As env(1), nohup(1) and the shells have it. */
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+/* Beside libibverbs.so.1: what redirects the calls of sockets. */
+#define PRELOAD "librspreload.so"
+
+/* The file that execvp(3) will run for name, or false. */
+static bool search_path(const char *name, char *file, size_t n)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/')) {
+		snprintf(file, n, "%s", name);
+		return access(file, X_OK) == 0;
+	}
+	for (path = path ? path : "/bin:/usr/bin";; path++) {
+		size_t len = strcspn(path, ":");
+
+		snprintf(file, n, "%.*s/%s", len ? (int)len : 1, len ? path : ".", name);
+		if (access(file, X_OK) == 0)
+			return true;
+		path += len;
+		if (!*path)
+			return false;
+	}
+}
+
+/*
+ * The loader ignores LD_LIBRARY_PATH for a program that gains privileges at its start (ld.so(8),
+ * secure-execution mode). Returns true of one.
+ */
+static bool warn_if_privileged(const char *name)
+{
+	char file[PATH_MAX];
+	struct stat st;
+	const char *what;
+
+	if (!search_path(name, file, sizeof(file)) || stat(file, &st))
+		return false;
+	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+		what = "set-user-ID";
+	else if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid())
+		what = "set-group-ID";
+	else if (getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0)
+		what = "given file capabilities";
+	else
+		return false;
+	fprintf(stderr,
+		"xroce run: warning: %s is %s: the dynamic loader will ignore LD_LIBRARY_PATH and "
+		"it will not run on xroce; "
+		"run it as its owner, or run a copy without that privilege\n",
+		file, what);
+	return true;
+}
+
+/*
+ * Put text in front of a variable that is a list with colons. Returns 0 or -errno. An empty value
+ * means the current directory to the loader: never leave one behind.
+ */
+static int prepend_to_variable(const char *variable, const char *text)
+{
+	const char *old = getenv(variable);
+	char *joined;
+	int ret;
+
+	if (!old || !*old)
+		return setenv(variable, text, 1) ? -errno : 0;
+	if (asprintf(&joined, "%s:%s", text, old) < 0)
+		return -ENOMEM;
+	ret = setenv(variable, joined, 1) ? -errno : 0;
+	free(joined);
+	return ret;
+}
+
+static int prepend(const char *variable, const char *text)
+{
+	int ret = prepend_to_variable(variable, text);
+
+	if (!ret)
+		return EXIT_OK;
+	fprintf(stderr, "xroce run: cannot set %s: %s\n", variable, strerror(-ret));
+	return EXIT_FAILED;
+}
+
+/* The sockets of the program become rsockets: rsocket(7). */
+static int set_preload(const char *dir)
+{
+	char file[3 * PATH_MAX];
+
+	snprintf(file, sizeof(file), "%s/" PRELOAD, dir);
+	if (access(file, R_OK)) {
+		fprintf(stderr, "xroce run: cannot read %s: %s\n", file, strerror(errno));
+		return EXIT_USAGE;
+	}
+	if (strchr(dir, ' ')) {
+		fprintf(stderr,
+			"xroce run: the library's directory '%s' has a space in its name, which "
+			"LD_PRELOAD cannot hold; move it\n",
+			dir);
+		return EXIT_USAGE;
+	}
+	return prepend("LD_PRELOAD", file);
+}
+
+static int set_library(bool with_rsockets)
+{
+	char dir[2 * PATH_MAX + 64];
+	int ret = library_dir(dir, sizeof(dir));
+
+	if (ret == -ENOENT)
+		fprintf(stderr,
+			"xroce run: our libibverbs.so.1 is neither in %s; build it with 'make' or "
+			"install it with 'make install'\n",
+			dir);
+	else if (ret)
+		fprintf(stderr, "xroce run: cannot find our own directory: %s\n", strerror(-ret));
+	if (ret)
+		return EXIT_USAGE;
+	if (strpbrk(dir, ":;")) {
+		fprintf(stderr,
+			"xroce run: the library's directory '%s' has a colon or semicolon in its "
+			"name, which LD_LIBRARY_PATH cannot hold; "
+			"move it\n",
+			dir);
+		return EXIT_USAGE;
+	}
+	ret = prepend("LD_LIBRARY_PATH", dir);
+	return ret || !with_rsockets ? ret : set_preload(dir);
+}
+
+/* ---- what the library is told by variables of its own: os/options.h ---- */
+
+static const struct option_spec *spec_of(int letter)
+{
+	for (u32 i = 0; i < NUM_OPTIONS; i++)
+		if (option_table[i].flag && option_table[i].letter == letter)
+			return &option_table[i];
+	return NULL;
+}
+
+static int set_variable(const struct option_spec *spec, const char *value)
+{
+	char wants[128];
+
+	if (!option_is_valid(spec, value))
+		return usage_error(&command_run, "'%s' is not %s", value,
+				   option_wants(spec, wants, sizeof(wants)));
+	if (!setenv(spec->variable, value, 1))
+		return EXIT_OK;
+	fprintf(stderr, "xroce run: cannot set %s: %s\n", spec->variable, strerror(errno));
+	return EXIT_FAILED;
+}
+
+/* Why there is no process that outlives the program. */
+static const char *outlive_strerror(int err)
+{
+	return err == -ECHILD ? "the first process of this PID namespace is this one, or is not "
+				"known to wait for orphans as an init does" :
+				strerror(-err);
+}
+
+/* Without the files most programs run as well: no error. */
+static void show_files(bool verbose)
+{
+	struct netdev *devs;
+	int n = netdev_list(&devs), err, counters_err;
+
+	if (n <= 0)
+		return;
+	err = sysfs_private_enter(devs, (u32)n, &counters_err);
+	free(devs);
+	if (!verbose && !options_is_set(OPTION_DEBUG))
+		return;
+	if (!err && counters_err)
+		fprintf(stderr,
+			"xroce run: no counters in the files of the devices, as no file system "
+			"can be served by /dev/fuse: %s\n",
+			outlive_strerror(counters_err));
+	if (err)
+		fprintf(stderr,
+			"xroce run: no files of the devices in /sys/class/infiniband and "
+			"/dev/infiniband, as no mount namespace can be made: %s\n",
+			strerror(-err));
+}
+
+/*
+ * The maps that the program pins, and a program of its children's, do not go with it if it is
+ * killed: a process that outlives it takes them away.
+ */
+static void keep_pins_work(void *arg)
+{
+	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	pins_sweep(options_pin());
+}
+
+static void keep_pins(bool verbose)
+{
+	int fd, err;
+
+	/* of a broker's client the broker does it */
+	if (!options_pin() || !privilege_may_attach())
+		return;
+	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	err = fd < 0 ? -errno : daemonize("xroce-pins", 0, keep_pins_work, &fd, &fd, 1);
+	if (fd >= 0)
+		close(fd);
+	if (err && (verbose || options_is_set(OPTION_DEBUG)))
+		fprintf(stderr,
+			"xroce run: pinned maps stay until the next use of xroce if the program "
+			"is killed: %s\n",
+			outlive_strerror(err));
+}
+
+/* Our own options, and those of the table. */
+static void add_options(struct option *options, char *letters)
+{
+	static const struct option own[] = {
+		{ "dev", required_argument, NULL, 'd' },
+		{ "no-mounts", no_argument, NULL, 'N' },
+		{ "pin", optional_argument, NULL, 'P' },
+		{ "rsockets", no_argument, NULL, 'r' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+	};
+	u32 n = ARRAY_SIZE(own);
+
+	memcpy(options, own, sizeof(own));
+	letters = stpcpy(letters, "+:d:Nrvh");
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
+
+		if (!spec->flag)
+			continue;
+		options[n++] = (struct option){ spec->flag, required_argument, NULL, spec->letter };
+		letters += sprintf(letters, "%c:", spec->letter);
+	}
+	options[n] = (struct option){ 0 };
+}
+
+static void run_print_options(void)
+{
+	char wants[128], left[32];
+
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
+
+		if (!spec->flag)
+			continue;
+		snprintf(left, sizeof(left), "-%c, --%s %s", spec->letter, spec->flag, spec->value);
+		printf("  %-16s %s: %s", left, spec->help,
+		       option_wants(spec, wants, sizeof(wants)));
+		if (spec->kind == OPTION_IS_NUMBER)
+			printf(", otherwise %u", spec->fallback);
+		printf(" (%s)\n", spec->variable);
+	}
+}
+
+static int run_main(int argc, char **argv)
+{
+	struct option options[NUM_OPTIONS + 7];
+	char letters[10 + 2 * NUM_OPTIONS];
+	const struct option_spec *spec;
+	const char *dev_name = NULL;
+	bool verbose = false, with_rsockets = false, with_files = true;
+	struct netdev dev;
+	int opt, ret;
+
+	opterr = 0;
+	add_options(options, letters);
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		switch (opt) {
+		case 'd':
+			dev_name = optarg;
+			break;
+		case 'N':
+			with_files = false;
+			break;
+		case 'P':
+			ret = set_variable(&option_table[OPTION_PIN], optarg ? optarg : PIN_DIR);
+			if (ret)
+				return ret;
+			break;
+		case 'r':
+			with_rsockets = true;
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		case 'h':
+			command_help(&command_run);
+			return EXIT_OK;
+		case ':':
+			return usage_error(&command_run, "option '%s' needs an argument",
+					   argv[optind - 1]);
+		default:
+			spec = spec_of(opt);
+			if (!spec)
+				return usage_error(&command_run, "unknown option '%s'",
+						   argv[optind - 1]);
+			ret = set_variable(spec, optarg);
+			if (ret)
+				return ret;
+		}
+	}
+	if (optind == argc)
+		return usage_error(&command_run, "no command given");
+	argv += optind;
+
+	if (dev_name) {
+		ret = find_device(&command_run, dev_name, &dev);
+		if (ret)
+			return ret;
+		if (setenv(NETDEV_ENV, dev_name, 1)) {
+			fprintf(stderr, "xroce run: cannot set " NETDEV_ENV ": %s\n",
+				strerror(errno));
+			return EXIT_FAILED;
+		}
+	}
+	ret = set_library(with_rsockets);
+	if (ret)
+		return ret;
+	if (warn_if_privileged(argv[0]))
+		with_files = false; /* it is not for our library, and loses its privilege */
+	if (verbose) {
+		const char *only = getenv(NETDEV_ENV);
+
+		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s%s%s%s\n",
+			getenv("LD_LIBRARY_PATH"), with_rsockets ? "LD_PRELOAD=" : "",
+			with_rsockets ? getenv("LD_PRELOAD") : "", with_rsockets ? " " : "",
+			only ? NETDEV_ENV "=" : "", only ? only : "", only ? " " : "", argv[0]);
+	}
+	keep_pins(verbose);
+	if (with_files)
+		show_files(verbose);
+
+	execvp(argv[0], argv);
+	ret = errno;
+	fprintf(stderr, "xroce run: cannot run '%s': %s\n", argv[0],
+		ret == ENOENT ? "command not found" : strerror(ret));
+	return ret == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}
+
+const struct command command_run = {
+	.name = "run",
+	.summary = "run a program on the xroce devices",
+	.main = run_main,
+	.help = "usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+		"\n"
+		"Runs COMMAND, an unmodified program that uses libibverbs or librdmacm, with our "
+		"libibverbs.so.1 and librdmacm.so.1\n"
+		"in place of the system's.\n"
+		"Every Ethernet interface of the network namespace is then an RDMA device, named "
+		"xroce_IFACE. Nothing happens to an\n"
+		"interface before COMMAND creates a queue pair on it, and all of it is gone when "
+		"COMMAND ends.\n"
+		"\n"
+		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; "
+		"there is no process in between.\n"
+		"COMMAND sees the devices in /sys/class/infiniband and /dev/infiniband, in a mount "
+		"namespace of its\n"
+		"own.\n"
+		"\n"
+		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single "
+		"device (sets " NETDEV_ENV ")\n",
+	.print_options = run_print_options,
+	.help_end = "  -N, --no-mounts  leave COMMAND in its caller's namespaces, without these "
+		    "files\n"
+		    "  --pin[=DIR]      pin the maps of interfaces that COMMAND has alone in DIR "
+		    "of a BPF file system\n"
+		    "                   (sets XROCE_PIN), otherwise " PIN_DIR "\n"
+		    "  -r, --rsockets   COMMAND's stream and datagram sockets are rsockets, over "
+		    "RDMA (sets LD_PRELOAD; rsocket(7));\n"
+		    "                   servers that fork need RDMAV_FORK_SAFE=1 at both ends "
+		    "(xroce-rdmacm(7))\n"
+		    "  -v, --verbose    say on standard error what is run, and with which library\n"
+		    "  -h, --help       this text\n"
+		    "\n"
+		    "COMMAND needs the privileges that 'xroce doctor' names: root, or some "
+		    "capabilities. A program that is\n"
+		    "set-user-ID or has file capabilities of its own does not look at "
+		    "LD_LIBRARY_PATH: run warns of it.\n"
+		    "\n"
+		    "Exit status: COMMAND's; 127 if it is not found, 126 if it cannot be run; 2 "
+		    "for wrong usage, no such interface or no library,\n"
+		    "1 for other failures, before it was run.\n"
+		    "\n"
+		    "Examples:\n"
+		    "  xroce run -- ibv_devinfo -v\n"
+		    "  xroce run --dev eth0 -- ibv_rc_pingpong -g 0 192.0.2.7\n",
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The mounts of sysfs_private.h. A directory that has no `infiniband` cannot be given one
+ * (/sys/class is sysfs, and /dev is everybody's): a tmpfs is mounted over it that has all that it
+ * had, each entry a bind mount, and `infiniband`. Where the machine has `infiniband`, the tmpfs is
+ * mounted over that one, so that the kernel's own RDMA devices stay beside ours.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../attach/ask.h"
+#include "../../os/options.h"
+#include "../../os/identity.h"
+#include "../cli.h"
+#include "sysfs_private.h"
+
+#define SYS_CLASS "/sys/class"
+#define DEV	  "/dev"
+#define RDMA	  "infiniband"
+#define NODE	  "/dev/null" /* what our character devices are: nothing is read of them */
+/* In the tmpfs, while the counters are bound; the kernel's devices have no such name. */
+#define HIDDEN	  ".xroce-counters"
+
+/*
+ * What is mounted on path is seen by nobody outside of this mount namespace: the mount that has
+ * path receives what others mount, and passes nothing on.
+ */
+static int mount_keep_private(const char *path)
+{
+	char at[PATH_MAX];
+	char *slash;
+
+	snprintf(at, sizeof(at), "%s", path);
+	for (;;) {
+		if (!mount(NULL, at, NULL, MS_SLAVE, NULL))
+			return 0;
+		slash = strrchr(at, '/');
+		/* EINVAL: no mount point; the one that has it is further up */
+		if (errno != EINVAL || !slash || !strcmp(at, "/"))
+			return -errno;
+		slash[slash == at] = 0;
+	}
+}
+
+static int mount_bind(const char *from, const char *to)
+{
+	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) ? -errno : 0;
+}
+
+static int mount_make_file(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* The entry of the directory old_fd is shown in the directory cover. */
+static int mount_show_entry(int old_fd, const char *name, const char *cover)
+{
+	char from[NAME_MAX + 64], to[PATH_MAX + NAME_MAX + 2], target[PATH_MAX];
+	struct stat st;
+	ssize_t len;
+	int err;
+
+	/* it has gone since: then it is not shown either */
+	if (fstatat(old_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	snprintf(to, sizeof(to), "%s/%s", cover, name);
+	if (S_ISLNK(st.st_mode)) {
+		len = readlinkat(old_fd, name, target, sizeof(target) - 1);
+		if (len < 0)
+			return -errno;
+		target[len] = 0;
+		return symlink(target, to) ? -errno : 0;
+	}
+	if (S_ISDIR(st.st_mode))
+		err = mkdir(to, 0755) ? -errno : 0;
+	else
+		err = mount_make_file(to);
+	if (err)
+		return err;
+	snprintf(from, sizeof(from), "/proc/self/fd/%d/%s", old_fd, name);
+	err = mount_bind(from, to);
+	if (err == -ENOENT)
+		return (S_ISDIR(st.st_mode) ? rmdir(to) : unlink(to)) ? -errno : 0;
+	return err;
+}
+
+/* What an `xroce run` around this one has made: ours replace them. */
+static bool mount_is_ours(const char *name, int dir_fd)
+{
+	struct stat st;
+
+	return !strncmp(name, NETDEV_DEVICE_PREFIX, strlen(NETDEV_DEVICE_PREFIX)) &&
+	       !fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISLNK(st.st_mode);
+}
+
+static int mount_show_all(int old_fd, const char *cover, bool is_rdma)
+{
+	const int fd = dup(old_fd);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	int err = 0;
+
+	if (!dir) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && (e = readdir(dir))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		    (is_rdma && mount_is_ours(e->d_name, old_fd)))
+			continue;
+		err = mount_show_entry(old_fd, e->d_name, cover);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int mount_sysfs(const char *dir, const struct netdev *dev)
+{
+	struct pkey_table pkeys = options_pkeys();
+
+	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);
+	return sysfs_write(dir, dev, &pkeys);
+}
+
+static int mount_node(const char *dir, const struct netdev *dev)
+{
+	char path[PATH_MAX];
+	int err;
+
+	snprintf(path, sizeof(path), "%s/" NETDEV_DEVICE_PREFIX "%s", dir, dev->name);
+	err = mount_make_file(path);
+	return err ? err : mount_bind(NODE, path);
+}
+
+/* One of the two places, and what makes a device's part of it. */
+struct place {
+	const char *parent;
+	int (*make)(const char *dir, const struct netdev *dev);
+	unsigned long flags; /* as the file system has them that it covers */
+	bool has_counters;
+};
+
+/* What is not shown is not there. */
+static int mount_counters_of(const char *hidden, const char *rdma, const struct netdev *dev)
+{
+	int err = sysfs_private_counters_mkdir(rdma, dev);
+
+	if (!err)
+		err = sysfs_private_counters_show(hidden, rdma, dev);
+	if (err)
+		sysfs_private_counters_rmdir(rdma, dev);
+	return err;
+}
+
+/* The files are of use without them: no error of the caller's. */
+static void mount_counters(struct sysfs_private_counters *c, const char *rdma,
+			   const struct netdev *devs, u32 n)
+{
+	char hidden[PATH_MAX + sizeof(HIDDEN) + 1];
+
+	snprintf(hidden, sizeof(hidden), "%s/" HIDDEN, rdma);
+	c->err = mkdir(hidden, 0700) ? -errno : sysfs_private_counters_mount(c, hidden);
+	for (u32 i = 0; !c->err && i < n; i++)
+		c->err = mount_counters_of(hidden, rdma, &devs[i]);
+	if (c->is_mounted)
+		sysfs_private_counters_unmount(c, hidden);
+	rmdir(hidden);
+}
+
+static int mount_fill(const struct place *p, int old_fd, const char *cover, const char *rdma,
+		      const struct netdev *devs, u32 n, struct sysfs_private_counters *c)
+{
+	const bool is_rdma = !strcmp(cover, rdma);
+	int err = mount_show_all(old_fd, cover, is_rdma);
+
+	if (!err && !is_rdma && mkdir(rdma, 0755))
+		err = -errno;
+	for (u32 i = 0; !err && i < n; i++)
+		err = p->make(rdma, &devs[i]);
+	if (!err && c && p->has_counters)
+		mount_counters(c, rdma, devs, n);
+	/* what was bound hears of its source's mounts, and not the other way round */
+	if (!err && mount(NULL, cover, NULL, MS_SLAVE | MS_REC, NULL))
+		err = -errno;
+	if (!err && mount(NULL, cover, NULL, MS_REMOUNT | MS_BIND | p->flags, NULL))
+		err = -errno;
+	return err;
+}
+
+static int mount_place(const struct place *p, const struct netdev *devs, u32 n,
+		       struct sysfs_private_counters *c)
+{
+	char rdma[PATH_MAX];
+	const char *cover;
+	struct stat st;
+	int old_fd, err;
+
+	snprintf(rdma, sizeof(rdma), "%s/" RDMA, p->parent);
+	cover = !stat(rdma, &st) && S_ISDIR(st.st_mode) ? rdma : p->parent;
+	old_fd = open(cover, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (old_fd < 0)
+		return -errno;
+	err = mount_keep_private(cover);
+	if (!err && mount(SYSFS_PRIVATE_SOURCE, cover, "tmpfs", MS_NOSUID, "mode=0755"))
+		err = -errno;
+	if (!err) {
+		err = mount_fill(p, old_fd, cover, rdma, devs, n, c);
+		if (err)
+			umount2(cover, MNT_DETACH);
+	}
+	close(old_fd);
+	return err;
+}
+
+int sysfs_private_mount(const struct netdev *devs, u32 n, struct sysfs_private_counters *c)
+{
+	static const struct place places[] = {
+		{ SYS_CLASS, mount_sysfs, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, true },
+		{ DEV, mount_node, MS_NOSUID | MS_NOEXEC, false },
+	};
+	/* whatever user the program becomes is to read them */
+	const mode_t mask = umask(0);
+	bool some = false;
+	int err, first = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		err = mount_place(&places[i], devs, n, c);
+		some |= !err;
+		if (!first)
+			first = err;
+	}
+	umask(mask);
+	return some ? 0 : first;
+}

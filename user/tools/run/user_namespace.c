@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The user namespace of processes that `xroce run` starts for a user without privileges: the same
+ * for all of them that are there at a time. Nothing names it but /proc, so it is looked for there.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "../../os/clock.h"
+#include "../../os/process.h"
+#include "../cli.h"
+#include "sysfs_private.h"
+
+#define NS_USER "/proc/self/ns/user"
+/*
+ * For the lock, which any user can hold: another's is waited for no longer, and then there may be
+ * two namespaces. Of this user's processes many may begin at once.
+ */
+#define LOCK_MS	     2000
+#define LOCK_OWN_MS  30000
+#define LOCK_LOOK_MS 10 /* from one look to the next, after a first ms */
+/* so many looks that find no holder of this user's: one may have let go between two */
+#define LOCK_STRANGE 3
+
+/* The process that holds the lock, by /proc/locks, or 0. */
+static pid_t lock_holder(int fd)
+{
+	FILE *f = fopen("/proc/locks", "re");
+	unsigned int dev_major, dev_minor;
+	unsigned long long inode;
+	char line[256];
+	struct stat st;
+	int found = 0, pid;
+
+	if (!f)
+		return 0;
+	if (fstat(fd, &st))
+		st = (struct stat){ 0 };
+	while (!found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &dev_major, &dev_minor,
+			   &inode) == 4 &&
+		    makedev(dev_major, dev_minor) == st.st_dev && inode == st.st_ino)
+			found = pid;
+	fclose(f);
+	return found;
+}
+
+static bool lock_is_own(int fd)
+{
+	const pid_t pid = lock_holder(fd);
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return pid > 0 && !stat(path, &st) && st.st_uid == geteuid();
+}
+
+/*
+ * Taken on the user namespace that all begin in, so nothing remains of it; gone with its
+ * descriptor. Also a descriptor if it was not to be had.
+ */
+static int lock_take(u64 begin_ns)
+{
+	const int fd = open(NS_USER, O_RDONLY | O_CLOEXEC);
+	u64 waited_ms;
+	u32 strange = 0;
+
+	if (fd < 0)
+		return -errno;
+	waited_ms = (clock_now_ns() - begin_ns) / NSEC_PER_MSEC;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (waited_ms >= LOCK_MS)
+			strange = lock_is_own(fd) ? 0 : strange + 1;
+		if (waited_ms >= LOCK_OWN_MS || strange == LOCK_STRANGE)
+			break;
+		poll(NULL, 0, waited_ms ? LOCK_LOOK_MS : 1);
+		waited_ms = (clock_now_ns() - begin_ns) / NSEC_PER_MSEC;
+	}
+	return fd;
+}
+
+/* ---- joining ---- */
+
+static FILE *proc_open(pid_t pid, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	return fopen(path, "re");
+}
+
+/* Has it one entry, which is that number as it is? */
+static bool map_is_identity(pid_t pid, const char *file, unsigned int id)
+{
+	FILE *f = proc_open(pid, file);
+	unsigned int inside, outside, count, more;
+	bool is;
+
+	if (!f)
+		return false;
+	is = fscanf(f, "%u %u %u", &inside, &outside, &count) == 3 && inside == id &&
+	     outside == id && count == 1 && fscanf(f, "%u", &more) != 1;
+	fclose(f);
+	return is;
+}
+
+/* Has `xroce run` made its mounts? */
+static bool process_has_view(pid_t pid)
+{
+	return process_has_mount(pid, " - tmpfs " SYSFS_PRIVATE_SOURCE " ");
+}
+
+/* Also of one that has gone. */
+static bool process_is_trial(pid_t pid)
+{
+	char name[16]; /* what the kernel has of any */
+
+	process_name(pid, name, sizeof(name));
+	return !strcmp(name, SYSFS_PRIVATE_TRIAL) || !strcmp(name, "?");
+}
+
+/* Was it made by this user, in the namespace that `here` is? */
+static bool namespace_is_child(int ns, const struct stat *here)
+{
+	uid_t owner = 0;
+	struct stat st;
+	bool is = false;
+	const int parent = ioctl(ns, NS_GET_PARENT);
+
+	if (parent < 0)
+		return false;
+	is = !fstat(parent, &st) && st.st_ino == here->st_ino && st.st_dev == here->st_dev &&
+	     !ioctl(ns, NS_GET_OWNER_UID, &owner) && owner == geteuid();
+	close(parent);
+	return is;
+}
+
+/*
+ * Is it in this PID namespace? One of a container's is seen from outside, but sees none outside: so
+ * those in there have made a user namespace of their own, and those out here one for each other.
+ */
+static bool process_is_beside(pid_t pid)
+{
+	char path[64];
+	struct stat own, its;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return !stat("/proc/self/ns/pid", &own) && !stat(path, &its) && own.st_ino == its.st_ino &&
+	       own.st_dev == its.st_dev;
+}
+
+/* Returns the process's user namespace, if it is one to join, or -1. */
+static int namespace_of(pid_t pid, const struct stat *here)
+{
+	char path[64];
+	struct stat st;
+	int ns;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &st) || st.st_uid != geteuid() || !process_is_beside(pid))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns < 0)
+		return -1;
+	if (fstat(ns, &st) || st.st_ino == here->st_ino || !namespace_is_child(ns, here) ||
+	    !map_is_identity(pid, "uid_map", geteuid()) ||
+	    !map_is_identity(pid, "gid_map", getegid()) || !process_has_view(pid) ||
+	    process_is_trial(pid)) {
+		close(ns);
+		return -1;
+	}
+	return ns;
+}
+
+/* True if it is in another process's now. */
+static bool namespace_join(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	struct stat here;
+	bool joined = false;
+	int ns;
+
+	if (!dir)
+		return false;
+	while (!stat(NS_USER, &here) && !joined && (e = readdir(dir))) {
+		if (!isdigit((unsigned char)*e->d_name))
+			continue;
+		ns = namespace_of((pid_t)atol(e->d_name), &here);
+		if (ns < 0)
+			continue;
+		joined = !setns(ns, CLONE_NEWUSER);
+		close(ns);
+	}
+	closedir(dir);
+	return joined;
+}
+
+/* ---- making ---- */
+
+static int proc_write(const char *file, const char *text)
+{
+	const int fd = open(file, O_WRONLY | O_CLOEXEC);
+	const size_t len = strlen(text);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * The caller's groups are in force as before, though they have no number but its own group's.
+ */
+static int namespace_make(void)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+	char uids[64], gids[64];
+	int err;
+
+	snprintf(uids, sizeof(uids), "%u %u 1", uid, uid);
+	snprintf(gids, sizeof(gids), "%u %u 1", gid, gid);
+	if (unshare(CLONE_NEWUSER))
+		return -errno;
+	err = proc_write("/proc/self/uid_map", uids);
+	if (!err)
+		err = proc_write("/proc/self/setgroups", "deny");
+	if (!err)
+		err = proc_write("/proc/self/gid_map", gids);
+	return err;
+}
+
+int user_namespace_enter(u64 begin_ns)
+{
+	const int lock = lock_take(begin_ns);
+	int err;
+
+	if (lock < 0)
+		return lock;
+	if (namespace_join()) {
+		flock(lock, LOCK_UN);
+		return lock;
+	}
+	err = namespace_make();
+	if (err)
+		close(lock);
+	return err ? err : lock;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * xroce stop: ends the broker of an interface, and takes away what those that were killed have
+ * left.
+ */
+#include <getopt.h>
+#include <sys/socket.h>
+
+#include "../../attach/ask.h"
+#include "../../attach/door.h"
+#include "../../attach/pin.h"
+#include "../../os/options.h"
+#include "../cli.h"
+#include "sysfs_global.h"
+
+/* It hangs up when all of it has gone. */
+static void stop_await(const struct asker *a)
+{
+	char byte;
+
+	while (recv(a->fd, &byte, 1, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int stop_broker(const struct netdev *dev)
+{
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	if (!err) {
+		err = ask_stop(&asker);
+		if (!err)
+			stop_await(&asker);
+		else if (err == -EPERM)
+			err = -EACCES;
+		else if (err == -EPIPE)
+			/* it has the interface alone: no broker yet */
+			err = -ENOENT;
+	}
+	ask_close(&asker);
+	return err;
+}
+
+/* What brokers that were killed have left: true if there was some. */
+static bool stop_sweep(const char *dir)
+{
+	const int swept = pins_sweep(dir);
+	const u32 files = sysfs_global_sweep(false);
+
+	door_bury_dead();
+	if (swept > 0)
+		fprintf(stderr,
+			"xroce stop: took away the pinned maps of %d process%s that had been "
+			"killed, in %s\n",
+			swept, swept == 1 ? "" : "es", dir);
+	if (files)
+		fprintf(stderr,
+			"xroce stop: took away the files of %u device%s whose broker had been "
+			"killed\n",
+			files, files == 1 ? "" : "s");
+	return swept > 0 || files;
+}
+
+static int stop_main(int argc, char **argv)
+{
+	static const struct option options[] = { { "pin", optional_argument, NULL, 'P' }, { 0 } };
+	const char *dir = options_pin();
+	struct netdev dev;
+	int err, ret, opt;
+	bool swept;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (opt != 'P')
+			return usage_error(&command_stop, "unknown option '%s'", argv[optind - 1]);
+		dir = optarg;
+	}
+	if (argc - optind != 1)
+		return usage_error(&command_stop, "%s",
+				   argc == optind ? "no interface given" :
+						    "more than one interface");
+	ret = find_device(&command_stop, argv[optind], &dev);
+	if (ret)
+		return ret;
+	err = stop_broker(&dev);
+	swept = stop_sweep(dir ? dir : PIN_DIR);
+	if (!err || (err == -ENOENT && swept))
+		return EXIT_OK;
+	fprintf(stderr, "xroce stop: %s: %s\n", dev.name,
+		err == -ENOENT ? "no broker here" :
+		err == -EACCES ? "the broker is for root, or the user that it runs as, to end" :
+				 strerror(-err));
+	return EXIT_FAILED;
+}
+
+const struct command command_stop = {
+	.name = "stop",
+	.summary = "end the broker of an interface",
+	.main = stop_main,
+	.help = "usage: xroce stop [--pin=DIR] IFACE\n"
+		"\n"
+		"Ends what 'xroce serve' does for IFACE, and returns when all of it has gone. Its "
+		"clients have a fatal event, and their work is\n"
+		"flushed. For root, and the user that serves.\n"
+		"\n"
+		"  --pin[=DIR]  the directory in which to take away the maps that processes "
+		"which were killed have left pinned,\n"
+		"               otherwise " PIN_DIR "\n"
+		"\n"
+		"Exit status: 0 if it has ended, 1 if there is no broker or it may not be ended, 2 "
+		"for wrong usage or no such interface.\n",
+};

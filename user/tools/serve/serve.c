@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce serve: the broker of interfaces, in the foreground. `xroce stop` ends it: stop.c. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "../../attach/door.h"
+#include "../../attach/pin.h"
+#include "../../os/options.h"
+#include "../../broker/broker.h"
+#include "../cli.h"
+#include "sysfs_global.h"
+#include "notify.h"
+#include "../terminal.h"
+
+#define SERVE_MODE     0666
+#define SERVE_CLIENTS  128
+#define SERVE_QPS      4096
+#define SERVE_RINGS    4096
+#define SERVE_SERVICES 2048
+#define SERVE_MIB      1024
+#define SERVE_MOST_MIB 1048576
+#define SERVE_MOST_QPS 65536
+
+/* ---- options ---- */
+
+struct serve {
+	struct broker_options options;
+	const char *netns;
+	bool background;
+	bool files; /* of the devices, for everyone */
+	struct sysfs_global everyone;
+	u32 inherits; /* so many descriptors, of enum inherit */
+};
+
+static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
+			 u32 *out)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, base);
+	*out = (u32)value;
+	return isdigit((unsigned char)*text) && !*end && !errno && value >= least && value <= most;
+}
+
+static int serve_limit(const char *name, const char *text, u32 most, u32 *out)
+{
+	return serve_number(text, 10, 1, most, out) ?
+		       EXIT_OK :
+		       usage_error(&command_serve, "--%s '%s' is not a number from 1 to %u", name,
+				   text, most);
+}
+
+static int serve_group(const char *name, gid_t *group)
+{
+	const struct group *entry = getgrnam(name);
+	u32 number;
+
+	if (entry)
+		*group = entry->gr_gid;
+	else if (serve_number(name, 10, 0, UINT_MAX - 1, &number))
+		*group = number;
+	else
+		return usage_error(&command_serve, "no group '%s'", name);
+	return EXIT_OK;
+}
+
+static int serve_pkey(struct pkey_table *pkeys, const char *text)
+{
+	switch (option_add_pkey(pkeys, text, strlen(text))) {
+	case 0:
+		return EXIT_OK;
+	case -EEXIST:
+		return usage_error(&command_serve, "--pkey '%s' is given twice", text);
+	case -ENOSPC:
+		return usage_error(&command_serve, "--pkey: more than %u P_Keys with 0xffff",
+				   XROCE_MAX_PKEY);
+	default:
+		return usage_error(&command_serve, "--pkey '%s' is not a P_Key, as 0x8001", text);
+	}
+}
+
+/* A list with commas, of which each is one more entry. */
+static int serve_pkeys(struct pkey_table *pkeys, char *list)
+{
+	int ret = EXIT_OK;
+	char *one;
+
+	while (!ret && (one = strsep(&list, ",")))
+		ret = serve_pkey(pkeys, one);
+	return ret;
+}
+
+static int serve_option(struct serve *s, int opt, char **argv)
+{
+	u32 mode;
+
+	switch (opt) {
+	case 'm':
+		if (!serve_number(optarg, 8, 0, 0777, &mode))
+			return usage_error(&command_serve, "--mode '%s' is not a mode as in 0660",
+					   optarg);
+		s->options.mode = mode;
+		return EXIT_OK;
+	case 'g':
+		return serve_group(optarg, &s->options.group);
+	case 'n':
+		s->netns = optarg;
+		return EXIT_OK;
+	case 'b':
+		s->background = true;
+		return EXIT_OK;
+	case 'i':
+		if (!serve_number(optarg, 10, 0, INHERITS, &s->inherits))
+			return usage_error(&command_serve, "--inherit '%s' is not a number to %u",
+					   optarg, INHERITS);
+		return EXIT_OK;
+	case 'u':
+		s->options.while_used = true;
+		return EXIT_OK;
+	case 'f':
+		s->files = true;
+		return EXIT_OK;
+	case 'p':
+		return serve_pkeys(&s->options.pkeys, optarg);
+	case 'P':
+		if (optarg && *optarg != '/')
+			return usage_error(&command_serve,
+					   "--pin '%s' is not the absolute name of a directory",
+					   optarg);
+		s->options.pin = optarg ? optarg : PIN_DIR;
+		return EXIT_OK;
+	case 'G':
+		return serve_group(optarg, &s->options.pin_group);
+	case 'c':
+		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
+				   &s->options.max_clients);
+	case 'q':
+		return serve_limit("max-qps", optarg, SERVE_MOST_QPS, &s->options.max_qps);
+	case 'r':
+		return serve_limit("max-rings", optarg, SERVE_MOST_QPS, &s->options.max_rings);
+	case 's':
+		return serve_limit("max-services", optarg, BROKER_SERVICES,
+				   &s->options.max_services);
+	case 'M':
+		return serve_limit("max-memory", optarg, SERVE_MOST_MIB,
+				   &s->options.max_memory_mib);
+	case ':':
+		return usage_error(&command_serve, "option '%s' needs an argument",
+				   argv[optind - 1]);
+	default:
+		return usage_error(&command_serve, "unknown option '%s'", argv[optind - 1]);
+	}
+}
+
+/* ---- the network namespace ---- */
+
+/* By the name that `ip netns` gave it, or by a process in it. Returns an exit code. */
+static int serve_enter(const char *netns)
+{
+	char path[PATH_MAX];
+	u32 pid;
+	int fd, err;
+
+	if (serve_number(netns, 10, 1, INT_MAX, &pid))
+		snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
+	else
+		snprintf(path, sizeof(path), "/run/netns/%s", netns);
+	fd = strchr(netns, '/') ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "xroce serve: no network namespace '%s': neither one of `ip netns` "
+				"nor a process's number\n", netns);
+		return EXIT_USAGE;
+	}
+	err = setns(fd, CLONE_NEWNET) ? errno : 0;
+	close(fd);
+	if (!err)
+		return EXIT_OK;
+	fprintf(stderr, "xroce serve: cannot enter network namespace '%s': %s\n", netns,
+		strerror(err));
+	return EXIT_FAILED;
+}
+
+/* ---- what a process that had the interface alone has left open for us ---- */
+
+static int serve_inherit(struct serve *s, int interfaces)
+{
+	if (!s->inherits)
+		return EXIT_OK;
+	if (s->inherits < INHERIT_HAIRPIN || interfaces != 1)
+		return usage_error(&command_serve, "--inherit is the library's");
+	s->options.inherits = true;
+	for (u32 i = 0; i < s->inherits; i++) {
+		s->options.inherited[i] = INHERIT_AT + (int)i;
+		if (fcntl(s->options.inherited[i], F_SETFD, FD_CLOEXEC)) {
+			fprintf(stderr, "xroce serve: nothing to inherit: %s\n", strerror(errno));
+			return EXIT_USAGE;
+		}
+	}
+	return EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+static int serve_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void serve_ends(void *arg, const struct netdev *dev)
+{
+	struct serve *s = arg;
+
+	sysfs_global_drop(&s->everyone, dev->ifindex);
+}
+
+static int serve_devices(struct brokers *all, struct serve *s, char **names, u32 n)
+{
+	struct netdev *devs = calloc(n, sizeof(*devs));
+	int ret = devs ? EXIT_OK : EXIT_FAILED;
+
+	for (u32 i = 0; i < n && !ret; i++) {
+		ret = find_device(&command_serve, names[i], &devs[i]);
+		if (!ret && brokers_add(all, &devs[i], &s->options))
+			ret = EXIT_FAILED;
+	}
+	if (!ret && s->files && sysfs_global_begin(&s->everyone, devs, n, &s->options.pkeys))
+		ret = EXIT_FAILED;
+	free(devs);
+	return ret;
+}
+
+static int serve_all(struct brokers *all, struct serve *s, char **names)
+{
+	u32 n = 0;
+
+	while (names[n])
+		n++;
+	/* of those that were killed */
+	sysfs_global_sweep(false);
+	door_bury_dead();
+	return serve_devices(all, s, names, n);
+}
+
+/*
+ * Standard error is let go of as well: whoever reads it to its end waits for the program that has
+ * started us, and not for us.
+ */
+static void serve_tell(int ready_fd)
+{
+	if (ready_fd < 0)
+		return;
+	dup2(STDIN_FILENO, STDERR_FILENO);
+	if (write(ready_fd, "", 1) == 1)
+		close(ready_fd);
+}
+
+/* To a user who waits in front of it. */
+static void serve_say(char **names)
+{
+	for (; *names; names++)
+		terminal_note("xroce serve: serves %s; ^C ends it", *names);
+}
+
+/* ready_fd: somebody waits for a byte from it, or -1. */
+static int serve_run(struct serve *s, char **names, int ready_fd)
+{
+	const int end_fd = serve_signals();
+	struct brokers *all;
+	int ret = end_fd < 0 ? -errno : brokers_make(&all);
+
+	if (ret) {
+		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(-ret));
+		return EXIT_FAILED;
+	}
+	ret = serve_all(all, s, names);
+	if (!ret) {
+		notify_systemd("READY=1");
+		serve_tell(ready_fd);
+		if (ready_fd < 0 && !s->inherits && !s->options.while_used)
+			serve_say(names);
+		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
+		notify_systemd("STOPPING=1");
+	}
+	sysfs_global_end(&s->everyone);
+	brokers_unmake(all);
+	close(end_fd);
+	return ret;
+}
+
+/*
+ * The child serves, in a session of its own; this process ends once it listens, or has said why it
+ * does not.
+ */
+static int serve_in_background(struct serve *s, char **names)
+{
+	int ready[2], null_fd;
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) || (pid = fork()) < 0) {
+		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (pid) {
+		close(ready[1]);
+		return read(ready[0], &byte, 1) == 1 ? EXIT_OK : EXIT_FAILED;
+	}
+	close(ready[0]);
+	setsid();
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd >= 0) {
+		dup2(null_fd, STDIN_FILENO);
+		dup2(null_fd, STDOUT_FILENO);
+	}
+	return chdir("/") ? EXIT_FAILED : serve_run(s, names, ready[1]);
+}
+
+static int serve_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "mode", required_argument, NULL, 'm' },
+		{ "group", required_argument, NULL, 'g' },
+		{ "netns", required_argument, NULL, 'n' },
+		{ "background", no_argument, NULL, 'b' },
+		{ "while-used", no_argument, NULL, 'u' },
+		{ "files", no_argument, NULL, 'f' },
+		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
+		{ "pkey", required_argument, NULL, 'p' },
+		{ "pin", optional_argument, NULL, 'P' },
+		{ "pin-group", required_argument, NULL, 'G' },
+		{ "max-clients", required_argument, NULL, 'c' },
+		{ "max-qps", required_argument, NULL, 'q' },
+		{ "max-rings", required_argument, NULL, 'r' },
+		{ "max-services", required_argument, NULL, 's' },
+		{ "max-memory", required_argument, NULL, 'M' },
+		{ 0 },
+	};
+	struct serve s = { .everyone = SYSFS_GLOBAL_NONE,
+			   .options = { .mode = SERVE_MODE,
+					.group = (gid_t)-1,
+					.pin = options_pin(),
+					.pin_group = (gid_t)-1,
+					.max_clients = SERVE_CLIENTS,
+					.max_qps = SERVE_QPS,
+					.max_rings = SERVE_RINGS,
+					.max_services = SERVE_SERVICES,
+					.max_memory_mib = SERVE_MIB,
+					.pkeys = PKEY_TABLE_DEFAULT } };
+	int opt, ret;
+
+	for (u32 i = 0; i < INHERITS; i++)
+		s.options.inherited[i] = -1;
+	s.options.ends = serve_ends;
+	s.options.ends_arg = &s;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":m:g:n:b", options, NULL)) != -1) {
+		ret = serve_option(&s, opt, argv);
+		if (ret)
+			return ret;
+	}
+	if (optind == argc)
+		return usage_error(&command_serve, "no interface given");
+	if (s.options.pin_group != (gid_t)-1 && !s.options.pin)
+		return usage_error(&command_serve, "--pin-group without --pin");
+	if (s.files && s.netns)
+		return usage_error(&command_serve,
+				   "--files and --netns: those files are for processes here");
+	ret = serve_inherit(&s, argc - optind);
+	if (!ret && s.netns)
+		ret = serve_enter(s.netns);
+	if (ret)
+		return ret;
+	return s.background ? serve_in_background(&s, argv + optind) :
+			      serve_run(&s, argv + optind, -1);
+}
+
+const struct command command_serve = {
+	.name = "serve",
+	.summary = "share interfaces: any process of any user can use them then",
+	.main = serve_main,
+	.help = "usage: xroce serve [OPTION...] IFACE...\n"
+		"\n"
+		"Is the broker of each IFACE, in the foreground unless asked otherwise, until it "
+		"is ended ('xroce stop', SIGTERM, SIGINT) or the\n"
+		"interface has gone: any number of processes, of users without any privilege too, "
+		"use the interface at the same time. Clients\n"
+		"whose broker ends have a fatal event. It needs root, or CAP_NET_ADMIN, CAP_BPF "
+		"and CAP_PERFMON.\n"
+		"\n"
+		"  -m, --mode MODE    who may open the socket in /run/xroce: 0666 otherwise, "
+		"everybody\n"
+		"  -g, --group GROUP  the group that the socket belongs to, for --mode 0660\n"
+		"  -n, --netns NS     serve interfaces of that network namespace: a name of `ip "
+		"netns`, or the number of a process in it\n"
+		"  -b, --background   returns when it listens, and serves on in a session of its "
+		"own\n"
+		"  --while-used       it ends a second after its last client has gone, or when "
+		"none has come for ten\n"
+		"  --pkey KEY[,...]   P_Keys of the table behind the default 0xffff, up to 31, as "
+		"0x8001 for full members, 0x0001 limited\n"
+		"  --pin[=DIR]        pins the maps that are made for reading, the broker's and "
+		"its clients', in DIR of a BPF file\n"
+		"                     system, otherwise " PIN_DIR "\n"
+		"  --pin-group GROUP  may read them; otherwise root alone\n"
+		"  --files            all processes see the devices in /sys/class/infiniband and "
+		"/dev/infiniband, as `xroce run` shows\n"
+		"                     them to one, until it has ended\n"
+		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
+		"1024 in all\n"
+		"  --max-qps N        QPs of a user, otherwise 4096\n"
+		"  --max-rings N      wake-up rings of a user, otherwise 4096\n"
+		"  --max-services N   services of the connection manager (bound ports) of a user, "
+		"otherwise 2048; 8192 in all\n"
+		"  --max-memory MIB   kernel memory that the ports, channels and tracers of a user "
+		"take, otherwise 1024\n"
+		"\n"
+		"Limits are for each interface, and not for root. With $NOTIFY_SOCKET it tells "
+		"systemd when it is ready: xroce@.service.\n"
+		"\n"
+		"Exit status: 0 after it was ended, 1 if it cannot serve, 2 for wrong usage or no "
+		"such interface.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce serve eth0 &\n"
+		"  xroce serve --group rdma --mode 0660 eth0 eth1\n"
+		"  xroce serve --pkey 0x8001,0x0002 eth0\n"
+		"  systemctl enable --now xroce@eth0\n",
+};

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * xroce capture: RoCEv2 packets into a pcapng file, those that XDP took before the kernel's taps,
+ * with what XDP said of them as comments.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../os/clock.h"
+#include "capture.h"
+#include "../cli.h"
+#include "decode.h"
+#include "../observe/observe_options.h"
+#include "packets.h"
+#include "../terminal.h"
+
+#define SNAPLEN_ALL   65616u
+#define RING_BYTES    (32u << 20)
+#define RING_BYTES_MAX (1u << 30)
+#define BUSY_MS	      1	 /* from one look to the next, where there was something; */
+#define IDLE_MS	      20 /* where there was not for long */
+
+struct capture {
+	struct capture_file file;
+	struct tracer_want want;
+	const char *dev;
+	u32 pid;
+	u32 snaplen;
+	u64 max_packets; /* 0: for ever */
+	u64 until_ns;
+	u64 received, dropped, sent;
+	s64 real_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	struct tracers tracers;
+	struct packets packets;
+	int err;
+};
+
+static _Atomic bool capture_ended;
+
+static void capture_end(int sig)
+{
+	atomic_store_explicit(&capture_ended, true, memory_order_relaxed);
+}
+
+/* ---- a record ---- */
+
+/* What the CQE says, in front of which the packet lay. */
+static void capture_say_cqe(const struct xroce_record *r, char *text, size_t n)
+{
+	const struct xroce_rx_cqe *c = &r->cqe;
+	int at = snprintf(text, n, "CQE: QP %u, %s, byte_len %u, tos 0x%02x, queue %u", c->qpn,
+			  opcode_name(c->opcode), c->byte_len, c->tos, r->queue);
+#define MORE(...)                                                                                  \
+	do {                                                                                       \
+		if (at >= 0 && (size_t)at < n)                                                     \
+			at += snprintf(text + at, n - (size_t)at, __VA_ARGS__);                    \
+	} while (0)
+
+	if (c->src_qpn)
+		MORE(", source QP %u", c->src_qpn);
+	if (c->flags & XROCE_RX_IMM)
+		MORE(", immediate 0x%08x", ntohl(c->imm));
+	if (c->flags & XROCE_RX_INV)
+		MORE(", invalidates R_Key 0x%08x", ntohl(c->imm));
+	if (c->flags & XROCE_RX_SOLICITED)
+		MORE(", solicited");
+	if (c->flags & XROCE_RX_CE)
+		MORE(", congestion experienced");
+	if (c->flags & XROCE_RX_VLAN)
+		MORE(", VLAN TCI 0x%04x", c->vlan_tci);
+#undef MORE
+}
+
+static void capture_say(const struct capture *c, const struct traced *from,
+			const struct xroce_record *r, const struct one_packet *one, char *text,
+			size_t n)
+{
+	const struct packets *p = &c->packets;
+	char what[512], who[64] = "", part[96] = "";
+	const char *name, *why;
+
+	if (r->kind == XROCE_RECORD_DROPPED) {
+		why = decode_drop(r->drop, &name);
+		snprintf(what, sizeof(what), "dropped: %s (%s)", why, name);
+	} else if (r->kind == XROCE_RECORD_RECEIVED) {
+		capture_say_cqe(r, what, sizeof(what));
+	} else {
+		snprintf(what, sizeof(what), "sent by QP %u%s", r->cqe.qpn,
+			 r->kind == XROCE_RECORD_LOOPED ? " to a QP of this process" : "");
+	}
+	if (from->is_broker)
+		snprintf(who, sizeof(who), "; of no process");
+	else if (from->pid)
+		snprintf(who, sizeof(who), "; pid %u (%s)", from->pid, from->command);
+	if (p->num > 1)
+		snprintf(part, sizeof(part), "; packet %u of %u of a super-packet", one->nth,
+			 p->num);
+	else if (p->is_cut_off)
+		snprintf(part, sizeof(part), "; a super-packet, not whole, so not cut");
+	snprintf(text, n, "%s%s%s", what, part, who);
+}
+
+static bool capture_is_full(const struct capture *c)
+{
+	return c->max_packets && c->received + c->dropped + c->sent >= c->max_packets;
+}
+
+static void capture_record(void *arg, struct traced *from, struct xroce_record *r, u32 size)
+{
+	const bool dropped = r->kind == XROCE_RECORD_DROPPED;
+	const bool received = r->kind == XROCE_RECORD_RECEIVED;
+	struct capture *c = arg;
+	struct one_packet one;
+	char text[PCAPNG_COMMENT_MAX];
+
+	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TALE)
+		return;
+	packets_begin(&c->packets, r, size);
+	while (!c->err && !capture_is_full(c) && packets_next(&c->packets, &one)) {
+		struct pcapng_packet packet = {
+			.time_ns = r->cqe.rx_time_ns + (u64)c->real_ns,
+			.data = one.data,
+			.captured = min_u32(one.have, c->snaplen),
+			.len = one.len,
+			.direction = dropped || received ? PCAPNG_INBOUND : PCAPNG_OUTBOUND,
+			.comment = text,
+		};
+
+		capture_say(c, from, r, &one, text, sizeof(text));
+		c->err = capture_file_put(&c->file, from->iface, &packet,
+					  tracers_lost(&c->tracers));
+		if (dropped)
+			c->dropped++;
+		else if (received)
+			c->received++;
+		else
+			c->sent++;
+	}
+}
+
+/* ---- the whole ---- */
+
+static int capture_failed(const char *what, int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		fprintf(stderr, "xroce capture: cannot %s: %s; it takes root, or a broker (xroce "
+				"serve) for one's own processes\n", what, strerror(-err));
+	else
+		fprintf(stderr, "xroce capture: cannot %s: %s\n", what, strerror(-err));
+	return EXIT_FAILED;
+}
+
+/* Not beside packets that somebody prints on the same terminal. */
+static void capture_progress(const struct capture *c)
+{
+	if (strcmp(c->file.path, "-") != 0)
+		terminal_say("%llu packets received, %llu dropped, %llu sent; ^C ends it",
+			     (unsigned long long)c->received, (unsigned long long)c->dropped,
+			     (unsigned long long)c->sent);
+}
+
+/* What of each process came before it was looked at is said once. */
+static void capture_say_before(struct capture *c)
+{
+	for (struct traced *p = c->tracers.first; p; p = p->next) {
+		if (p->told_before)
+			continue;
+		p->told_before = true;
+		if (!p->received && !p->sent)
+			continue;
+		terminal_say(NULL);
+		fprintf(stderr, "xroce capture: %s: pid %u (%s) had received %llu packets and sent "
+				"%llu when the capture joined\n",
+			p->iface, p->pid, p->command, (unsigned long long)p->received,
+			(unsigned long long)p->sent);
+	}
+}
+
+/* What cannot be looked at is said once. */
+static void capture_complain(const struct capture *c, int *told)
+{
+	const int err = c->tracers.err;
+
+	if (!err || err == *told)
+		return;
+	*told = err;
+	terminal_say(NULL);
+	if (err == -EBUSY)
+		fprintf(stderr, "xroce capture: as many others as can look at a process already\n");
+	else
+		capture_failed("look at a process", err);
+}
+
+static int capture_run(struct capture *c)
+{
+	bool waits = false, stopped = false;
+	u32 idle_ms = BUSY_MS;
+	int told = 0, n = 0;
+
+	c->real_ns = tracers_real_ns();
+	while (n >= 0 && !c->err) {
+		n = tracers_round(&c->tracers, capture_record, c);
+		if (n > 0 && !c->err)
+			c->err = capture_file_flush(&c->file);
+		capture_say_before(c);
+		capture_complain(c, &told);
+		if (told == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
+			break;
+		if (!waits && !tracers_num(&c->tracers)) {
+			fprintf(stderr, "xroce capture: no process has %s open yet; waiting\n",
+				c->dev ? c->dev : "an interface");
+			waits = true;
+		}
+		if (atomic_load_explicit(&capture_ended, memory_order_relaxed) ||
+		    clock_now_ns() >= c->until_ns) {
+			if (!stopped)
+				tracers_stop(&c->tracers);
+			stopped = true;
+			continue;
+		}
+		capture_progress(c);
+		idle_ms = n ? BUSY_MS : min_u32(2 * idle_ms, IDLE_MS);
+		poll(NULL, 0, (int)idle_ms);
+	}
+	terminal_say(NULL);
+	if (n < 0)
+		return capture_failed("look at the processes", n);
+	return told == -EPERM ? EXIT_FAILED : EXIT_OK;
+}
+
+static int capture_main_run(struct capture *c)
+{
+	struct sigaction action = { .sa_handler = capture_end };
+	u64 lost, interrupted, late;
+	char what[sizeof(c->file.opened) + sizeof("open ")];
+	int ret = observe_options_raise_limit(&command_capture);
+
+	if (ret)
+		return ret;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	c->file.snaplen = c->snaplen;
+	ret = capture_file_open(&c->file);
+	if (ret) {
+		snprintf(what, sizeof(what), "open %s", c->file.opened);
+		return capture_failed(what, ret);
+	}
+	ret = capture_file_flush(&c->file);
+	if (ret)
+		return capture_failed("write the file", ret);
+	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
+	ret = capture_run(c);
+	tracers_end(&c->tracers);
+	late = c->tracers.late;
+	lost = tracers_lost(&c->tracers);
+	interrupted = c->tracers.interrupted;
+	if (c->err)
+		capture_file_close(&c->file, lost);
+	else
+		c->err = capture_file_close(&c->file, lost);
+	/* whoever reads standard output may have enough of it */
+	if (c->err && c->err != -EPIPE)
+		ret = capture_failed("write the file", c->err);
+	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check, %llu sent; "
+			"%llu packets lost as the ring was full\n",
+		(unsigned long long)c->received, (unsigned long long)c->dropped,
+		(unsigned long long)c->sent, (unsigned long long)lost);
+	if (late)
+		fprintf(stderr, "xroce capture: %llu packets came too late to be written in the "
+				"order of their times\n", (unsigned long long)late);
+	if (interrupted)
+		fprintf(stderr, "xroce capture: it was stopped %llu times for longer than %llu s: "
+				"what came then is not there, and not counted\n",
+			(unsigned long long)interrupted, XROCE_TRACE_LEASE / NSEC_PER_SEC);
+	return ret;
+}
+
+/* ---- options ---- */
+
+static bool capture_peer(const char *text, struct gid *gid)
+{
+	*gid = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
+	return inet_pton(AF_INET, text, gid->raw + 12) == 1 ||
+	       inet_pton(AF_INET6, text, gid->raw) == 1;
+}
+
+enum { OPTION_PEER = 256, OPTION_DROPS, OPTION_BUFFER };
+
+static const struct option capture_options[] = {
+	{ "write", required_argument, NULL, 'w' },
+	{ "file-size", required_argument, NULL, 'C' },
+	{ "files", required_argument, NULL, 'W' },
+	{ "count", required_argument, NULL, 'c' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "snaplen", required_argument, NULL, 's' },
+	{ "qp", required_argument, NULL, 'q' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "direction", required_argument, NULL, 'Q' },
+	{ "peer", required_argument, NULL, OPTION_PEER },
+	{ "drops", no_argument, NULL, OPTION_DROPS },
+	{ "buffer", required_argument, NULL, OPTION_BUFFER },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int capture_option(struct capture *c, int opt, char **argv)
+{
+	bool ok = true;
+	u64 n = 0;
+
+	switch (opt) {
+	case 'w': c->file.path = optarg; break;
+	case 'C':
+		ok = tracers_number(optarg, 1u << 20, &n);
+		c->file.max_bytes = n * 1000000;
+		break;
+	case 'W':
+		ok = tracers_number(optarg, 1u << 20, &n);
+		c->file.max_files = (u32)n;
+		break;
+	case 'c': ok = tracers_number(optarg, UINT64_MAX, &c->max_packets); break;
+	case 'd':
+		ok = tracers_number(optarg, 1u << 30, &n);
+		c->until_ns = clock_now_ns() + n * NSEC_PER_SEC;
+		break;
+	case 's':
+		ok = tracers_number(optarg, SNAPLEN_ALL, &n) && n >= 64;
+		c->snaplen = (u32)n;
+		break;
+	case 'q':
+		ok = tracers_number(optarg, ROCE_QPN_MASK, &n);
+		c->want.qpn = (u32)n;
+		break;
+	case 'p':
+		ok = tracers_number(optarg, INT_MAX, &n);
+		c->pid = (u32)n;
+		break;
+	case 'Q': ok = tracers_direction(optarg, &c->want.what); break;
+	case OPTION_PEER:
+		ok = c->want.has_peer = capture_peer(optarg, &c->want.peer);
+		break;
+	case OPTION_DROPS: c->want.what = XROCE_TRACE_DROPPED; break;
+	case OPTION_BUFFER:
+		ok = tracers_number(optarg, RING_BYTES_MAX >> 20, &n);
+		c->want.ring_bytes = roundup_pow2((u32)n) << 20;
+		break;
+	case ':': return usage_error(&command_capture, "%s needs a value", argv[optind - 1]);
+	default: return usage_error(&command_capture, "unknown option '%s'", argv[optind - 1]);
+	}
+	/* of `-s 10` the option is the argument before the value, of `-s10` it is the same one */
+	return ok ? EXIT_OK : usage_error(&command_capture, "'%s' is not what %s takes", optarg,
+					  argv[optind - 1] == optarg ? argv[optind - 2] :
+								       argv[optind - 1]);
+}
+
+static int capture_main(int argc, char **argv)
+{
+	static struct capture c = {
+		.want = { .what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT,
+			  .bytes = SNAPLEN_ALL,
+			  .ring_bytes = RING_BYTES },
+		.snaplen = SNAPLEN_ALL,
+		.until_ns = NSEC_NEVER,
+	};
+	struct netdev dev;
+	int opt, ret;
+
+	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:Q:", capture_options, NULL)) !=
+	       -1) {
+		ret = capture_option(&c, opt, argv);
+		if (ret)
+			return ret;
+	}
+	if (argc - optind > 1)
+		return usage_error(&command_capture, "more than one interface");
+	if (!c.file.path)
+		return usage_error(&command_capture, "no file given (-w FILE)");
+	if (c.file.max_files && !c.file.max_bytes)
+		return usage_error(&command_capture, "-W needs -C");
+	if (c.file.max_bytes && !strcmp(c.file.path, "-"))
+		return usage_error(&command_capture, "standard output is one file: no -C");
+	if (!strcmp(c.file.path, "-") && isatty(STDOUT_FILENO))
+		return usage_error(&command_capture, "-w - writes packets, not to a terminal");
+	if (optind < argc) {
+		c.dev = argv[optind];
+		ret = find_device(&command_capture, c.dev, &dev);
+		if (ret)
+			return ret;
+	}
+	return capture_main_run(&c);
+}
+
+const struct command command_capture = {
+	.name = "capture",
+	.summary = "write RoCEv2 packets to a pcapng file, with what XDP said of them",
+	.main = capture_main,
+	.help = "usage: xroce capture -w FILE [OPTION...] [IFACE]\n"
+		"\n"
+		"Writes the RoCEv2 packets of programs that run on xroce to a file that Wireshark "
+		"and tshark read (pcapng), until it is ended\n"
+		"(SIGINT, SIGTERM): of all interfaces, or of IFACE; also of programs that are "
+		"started meanwhile. XDP takes them before any tap of\n"
+		"the kernel's: tcpdump(8) does not see them. Each has as its comment what XDP "
+		"wrote in the CQE, or why it was dropped, and whose it\n"
+		"is. Super-packets are written as the packets that they are. Nobody waits for it: "
+		"what finds no room is lost, and counted.\n"
+		"\n"
+		"Options:\n"
+		"  -w, --write FILE     where to; - is standard output\n"
+		"  -C, --file-size N    begin another file after N million bytes: FILE, FILE1, "
+		"FILE2, ...\n"
+		"  -W, --files N        with -C: so many files, FILE0 and on, then the first is "
+		"written over\n"
+		"  -c, --count N        end after so many packets\n"
+		"  -d, --duration N     end after so many seconds\n"
+		"  -s, --snaplen N      write so many bytes of each packet at most (64 or more)\n"
+		"  -q, --qp N           packets to and from this queue pair of a process alone\n"
+		"  -p, --pid N          of this process alone\n"
+		"  -Q, --direction D    in: those received; out: those sent\n"
+		"  --peer ADDRESS       from and to this address alone\n"
+		"  --drops              those alone that a check of XDP's dropped\n"
+		"  --buffer N           room for N MiB between XDP and the file (default 32), for "
+		"each process\n"
+		"\n"
+		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
+};

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce trace: packets and what engines note of their QPs, a line each, as they happen. */
+#define _GNU_SOURCE /* strcasestr() */
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../../os/clock.h"
+#include "../cli.h"
+#include "decode.h"
+#include "../observe/observe_options.h"
+#include "packets.h"
+#include "../terminal.h"
+#include "tracers.h"
+
+#define RING_BYTES (32u << 20)
+#define LOOK_MS	   5 /* from one look to the next */
+
+struct trace {
+	struct tracers tracers;
+	struct tracer_want want;
+	const char *dev, *opcode; /* NULL: all */
+	u32 pid;
+	bool errors, json, coloured;
+	u64 max_lines, lines;	  /* max_lines 0: for ever */
+	u64 until_ns, lost_told;
+	s64 real_ns;		  /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	struct packets packets;
+};
+
+static _Atomic bool trace_ended;
+
+static void trace_end(int sig)
+{
+	atomic_store_explicit(&trace_ended, true, memory_order_relaxed);
+}
+
+/* ---- a line ---- */
+
+static void trace_print_head(const struct trace *t, const struct traced *from,
+			     const struct xroce_record *r, const char *arrow)
+{
+	const u64 ns = r->cqe.rx_time_ns + (u64)t->real_ns;
+	const time_t seconds = (time_t)(ns / NSEC_PER_SEC);
+	char clock[16], name[OUTPUT_NAME];
+	struct tm tm;
+
+	localtime_r(&seconds, &tm);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	printf("%s.%06u %s %s[%u] QP %u %s ", clock, (unsigned int)(ns % NSEC_PER_SEC / 1000),
+	       output_name(from->iface, name), from->is_broker ? "nobody" : from->command,
+	       from->pid, r->cqe.qpn, arrow);
+}
+
+static void trace_json_head(const struct trace *t, const struct traced *from,
+			    const struct xroce_record *r, const char *kind, struct json *j)
+{
+	json_begin(j, stdout);
+	j->is_compact = true;
+	json_object(j, NULL);
+	json_number(j, "time_ns", r->cqe.rx_time_ns + (u64)t->real_ns);
+	json_text(j, "interface", from->iface);
+	if (!from->is_broker) {
+		json_number(j, "pid", from->pid);
+		json_text(j, "command", from->command);
+	}
+	json_text(j, "kind", kind);
+	json_number(j, "qpn", r->cqe.qpn);
+}
+
+static const char *trace_kind(const struct xroce_record *r, const char **arrow)
+{
+	switch (r->kind) {
+	case XROCE_RECORD_RECEIVED: *arrow = "<"; return "received";
+	case XROCE_RECORD_DROPPED: *arrow = "<!"; return "dropped";
+	case XROCE_RECORD_SENT: *arrow = ">"; return "sent";
+	case XROCE_RECORD_LOOPED: *arrow = "<>"; return "looped";
+	default: *arrow = "*"; return "event";
+	}
+}
+
+static void trace_event(struct trace *t, const struct traced *from, const struct xroce_record *r)
+{
+	struct xroce_told told;
+	char text[DECODE_TEXT];
+	struct json j;
+	bool trouble;
+
+	memcpy(&told, r->data, sizeof(told));
+	trouble = decode_event_is_trouble(&told);
+	if (t->opcode || (t->errors && !trouble))
+		return;
+	t->lines++;
+	if (t->json) {
+		trace_json_head(t, from, r, "event", &j);
+		decode_event_json(&told, &j);
+		json_close(&j);
+		json_end(&j);
+		return;
+	}
+	decode_event(&told, text, sizeof(text));
+	trace_print_head(t, from, r, "*");
+	printf(t->coloured && trouble ? "\033[31m%s\033[m\n" : "%s\n", text);
+}
+
+/* p NULL: it cannot be read. */
+static void trace_packet(struct trace *t, const struct traced *from, const struct xroce_record *r,
+			 const struct packet *p, u32 len)
+{
+	const char *arrow, *kind = trace_kind(r, &arrow), *name = NULL, *why = NULL;
+	char text[DECODE_TEXT] = "";
+	struct json j;
+
+	if (r->kind == XROCE_RECORD_DROPPED)
+		why = decode_drop(r->drop, &name);
+	if ((t->errors && !why && p && !decode_is_trouble(p)) ||
+	    (t->opcode && (!p || !strcasestr(opcode_name(p->opcode), t->opcode))))
+		return;
+	t->lines++;
+	if (t->json) {
+		trace_json_head(t, from, r, kind, &j);
+		if (why) {
+			json_text(&j, "reason", name);
+			json_text(&j, "reason_text", why);
+		}
+		json_number(&j, "bytes", len);
+		if (p)
+			decode_json(p, &j);
+		json_close(&j);
+		json_end(&j);
+		return;
+	}
+	if (p)
+		decode_text(p, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%u bytes that are no packet", len);
+	trace_print_head(t, from, r, arrow);
+	if (why)
+		printf(t->coloured ? "%s, \033[31mdropped: %s (%s)\033[m\n" :
+				     "%s, dropped: %s (%s)\n",
+		       text, why, name);
+	else
+		printf("%s\n", text);
+}
+
+static bool trace_is_full(const struct trace *t)
+{
+	return t->max_lines && t->lines >= t->max_lines;
+}
+
+static void trace_record(void *arg, struct traced *from, struct xroce_record *r, u32 size)
+{
+	struct trace *t = arg;
+	struct one_packet one;
+	struct packet p;
+
+	if (trace_is_full(t))
+		return;
+	if (r->kind == XROCE_RECORD_EVENT) {
+		trace_event(t, from, r);
+		return;
+	}
+	packets_begin(&t->packets, r, size);
+	while (!trace_is_full(t) && packets_next(&t->packets, &one))
+		trace_packet(t, from, r, decode_parse(one.data, one.have, &p) ? &p : NULL, one.len);
+}
+
+/* ---- the whole ---- */
+
+static void trace_say_lost(struct trace *t)
+{
+	const u64 lost = tracers_lost(&t->tracers);
+
+	if (lost == t->lost_told)
+		return;
+	fprintf(stderr, "xroce trace: %llu records lost here, as they came faster than they were "
+			"written\n",
+		(unsigned long long)(lost - t->lost_told));
+	t->lost_told = lost;
+}
+
+static int trace_run(struct trace *t)
+{
+	bool waits = false, stopped = false, noted = false;
+	int n;
+
+	for (;;) {
+		n = tracers_round(&t->tracers, trace_record, t);
+		if (fflush(stdout) || n < 0 || t->tracers.err == -EPERM ||
+		    tracers_are_read(&t->tracers) || trace_is_full(t))
+			break;
+		trace_say_lost(t);
+		if (!waits && !tracers_num(&t->tracers)) {
+			fprintf(stderr, "xroce trace: no process has %s open yet; waiting\n",
+				t->dev ? t->dev : "an interface");
+			waits = true;
+		}
+		if (!noted && tracers_num(&t->tracers))
+			terminal_note("xroce trace: looks at %u process%s; ^C ends it",
+				      tracers_num(&t->tracers),
+				      tracers_num(&t->tracers) == 1 ? "" : "es");
+		noted |= tracers_num(&t->tracers) != 0;
+		if (atomic_load_explicit(&trace_ended, memory_order_relaxed) ||
+		    clock_now_ns() >= t->until_ns) {
+			if (!stopped)
+				tracers_stop(&t->tracers);
+			stopped = true;
+			continue;
+		}
+		poll(NULL, 0, LOOK_MS);
+	}
+	trace_say_lost(t);
+	if (t->tracers.err == -EPERM || t->tracers.err == -EBUSY || n < 0) {
+		const int err = n < 0 ? n : t->tracers.err;
+
+		fprintf(stderr, "xroce trace: cannot look at a process: %s%s\n", strerror(-err),
+			err == -EPERM ? "; it takes root, or a broker (xroce serve) for one's own "
+					"processes" :
+			err == -EBUSY ? ": as many look at it as can be" :
+					"");
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+static const struct option trace_options[] = {
+	{ "qp", required_argument, NULL, 'q' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "opcode", required_argument, NULL, 'o' },
+	{ "direction", required_argument, NULL, 'Q' },
+	{ "events", no_argument, NULL, 'E' },
+	{ "errors", no_argument, NULL, 'e' },
+	{ "count", required_argument, NULL, 'c' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "json", no_argument, NULL, 'j' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int trace_option(struct trace *t, int opt, char **argv)
+{
+	bool ok = true;
+	u64 n = 0;
+
+	switch (opt) {
+	case 'q':
+		ok = tracers_number(optarg, ROCE_QPN_MASK, &n);
+		t->want.qpn = (u32)n;
+		break;
+	case 'p':
+		ok = tracers_number(optarg, INT_MAX, &n);
+		t->pid = (u32)n;
+		break;
+	case 'o': t->opcode = optarg; break;
+	case 'Q': ok = tracers_direction(optarg, &t->want.what); break;
+	case 'E': t->want.what = XROCE_TRACE_EVENTS; break;
+	case 'e': t->errors = true; break;
+	case 'c': ok = tracers_number(optarg, UINT64_MAX, &t->max_lines); break;
+	case 'd':
+		ok = tracers_number(optarg, 1u << 30, &n);
+		t->until_ns = clock_now_ns() + n * NSEC_PER_SEC;
+		break;
+	case 'j': t->json = true; break;
+	case ':': return usage_error(&command_trace, "%s needs a value", argv[optind - 1]);
+	default: return usage_error(&command_trace, "unknown option '%s'", argv[optind - 1]);
+	}
+	return ok ? EXIT_OK : usage_error(&command_trace, "'%s' is not what %s takes", optarg,
+					  argv[optind - 1] == optarg ? argv[optind - 2] :
+								       argv[optind - 1]);
+}
+
+static int trace_main(int argc, char **argv)
+{
+	static struct trace t = {
+		.want = { .what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT |
+				  XROCE_TRACE_EVENTS,
+			  .bytes = UINT32_MAX,
+			  .ring_bytes = RING_BYTES },
+		.until_ns = NSEC_NEVER,
+	};
+	struct sigaction action = { .sa_handler = trace_end };
+	struct netdev dev;
+	int opt, ret;
+
+	while ((opt = getopt_long(argc, argv, "+:q:p:o:Q:Eec:d:j", trace_options, NULL)) != -1) {
+		ret = trace_option(&t, opt, argv);
+		if (ret)
+			return ret;
+	}
+	if (argc - optind > 1)
+		return usage_error(&command_trace, "more than one interface");
+	if (optind < argc) {
+		t.dev = argv[optind];
+		ret = find_device(&command_trace, t.dev, &dev);
+		if (ret)
+			return ret;
+	}
+	ret = observe_options_raise_limit(&command_trace);
+	if (ret)
+		return ret;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	t.coloured = terminal_is_coloured(stdout);
+	t.real_ns = tracers_real_ns();
+	tracers_begin(&t.tracers, &t.want, t.dev, t.pid);
+	ret = trace_run(&t);
+	tracers_end(&t.tracers);
+	return ret;
+}
+
+const struct command command_trace = {
+	.name = "trace",
+	.summary = "show packets and what happens to queue pairs, as it happens",
+	.main = trace_main,
+	.help = "usage: xroce trace [OPTION...] [IFACE]\n"
+		"\n"
+		"Prints a line for each packet that programs on xroce receive, send or drop, and "
+		"for each event of their queue pairs:\n"
+		"retransmissions, NAKs and RNR NAKs both ways, time-outs, states, errors, "
+		"notifications of congestion; until it is ended\n"
+		"(SIGINT, SIGTERM). Of all interfaces, or of IFACE; also of programs that are "
+		"started meanwhile. Nobody waits for it: what it\n"
+		"cannot take in time is lost, and said.\n"
+		"\n"
+		"  <   received         >   sent          <>  sent to the process itself\n"
+		"  <!  dropped by XDP   *   an event\n"
+		"\n"
+		"Options:\n"
+		"  -q, --qp N         of this queue pair of a process alone\n"
+		"  -p, --pid N        of this process alone\n"
+		"  -o, --opcode TEXT  packets alone whose opcode has that in its name, as "
+		"READ or 'RC SEND'\n"
+		"  -Q, --direction D  packets alone: in, those received; out, those sent\n"
+		"  -E, --events       events alone\n"
+		"  -e, --errors       what went wrong: drops, NAKs, congestion, events that "
+		"are not as they should be\n"
+		"  -c, --count N      end after so many lines\n"
+		"  -d, --duration N   end after so many seconds\n"
+		"  -j, --json         a JSON object a line\n"
+		"\n"
+		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
+};
