@@ -105,7 +105,7 @@ PORT_ROOMS    := os io run attach broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)
-RDMACM_SRC    := $(wildcard user/rdmacm/*.c)
+RDMACM_SRC    := $(wildcard user/rdmacm/*.c user/rsocket/*.c)
 RSPRELOAD_SRC := $(wildcard user/rspreload/*.c)
 BENCH_SRC     := $(wildcard user/tools/bench/*.c)
 TOOLS_SRC     := $(filter-out $(BENCH_SRC),$(wildcard user/tools/*.c user/tools/*/*.c))

@@ -163,9 +163,9 @@ int xroce_xdp(struct xdp_md *ctx)
 }
 
 /*
- * The library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
- * (user/run/trace_tx.c). That comes into the tracers' rings so, as what was received does. Clients of
- * a broker have its descriptor: a program of this type can be attached to nothing.
+ * The library runs this program (BPF_PROG_RUN) with the packets that it has sent while a tracer
+ * runs (user/run/trace_tx.c), so that they reach the tracers' rings as received packets do. Clients
+ * of a broker have its descriptor: a program of this type can be attached to nothing.
  */
 SEC("syscall")
 int xroce_tell(struct xroce_telling *told)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# docs/counters.md has each counter of user/tools/counter_names.c, with its unit and meaning, and no other.
+# docs/counters.md has each counter of user/tools/counter_names.c, with its unit and meaning, and
+# no other.
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 1
 table=$(sed -nE '/\{ NAME_/{N;s/.*NAME_[A-Z0-9]+, "([a-z_0-9]+)", "([^"]+)",\n\t  "(.*)",/\1 | \2 | \3/;s/\\"/"/g;p}' user/tools/counter_names.c | sort)

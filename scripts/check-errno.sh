@@ -13,7 +13,7 @@ names='E(PERM|NOENT|INTR|IO|AGAIN|NOMEM|ACCES|FAULT|BUSY|EXIST|NODEV|INVAL|NOSPC
 files=()
 for f in user/*/*.[ch] user/*/*/*.[ch]; do
 	case $f in
-	user/verbs/* | user/tools/* | user/rspreload/* | user/rdmacm/rsocket*) ;;
+	user/verbs/* | user/tools/* | user/rspreload/* | user/rsocket/*) ;;
 	*) files+=("$f") ;;
 	esac
 done

@@ -22,6 +22,7 @@ declare -A rooms=(
 	[port]='engine|os|io|run|attach'
 	[verbs]='engine|os|port'
 	[rdmacm]='engine|os|cm'
+	[rsocket]='engine|os|rdmacm'
 	[rspreload]='none'
 	[tools]='engine|os|io|attach|broker|port'
 	[tools/bench]='engine|os|cm'
@@ -52,10 +53,11 @@ declare -A never=(
 # Of the verbs only what is for it, and of the network interfaces only what changes nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'
-may[user/rspreload]+='|"\.\./rdmacm/xroce_rsocket\.h"'
+may[user/rsocket]+='|"\.\./verbs/xroce_cm\.h"'
+may[user/rspreload]+='|"\.\./rsocket/xroce_rsocket\.h"'
 never[user/rdmacm]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
-	[[ $room =~ ^(verbs|rdmacm|rspreload|tools/bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
+	[[ $room =~ ^(verbs|rdmacm|rsocket|rspreload|tools/bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
 done
 
 bad=0 seen=0

@@ -376,12 +376,12 @@ draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | 
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/device.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
 sysfs_guid        | user/os/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
-look_writable     | user/broker/shown.c      | s/BPF_F_RDONLY/0/ | netns-look
-look_any_map      | user/broker/shown.c      | s/ \&\& shown_map_is(map.name)// | netns-look
+look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-look
+look_any_map      | user/broker/readonly_maps.c      | s/ \&\& shown_map_is(map.name)// | netns-look
 look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c) \&\& !n--)/if (c \&\& !n--)/ | netns-look
 look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);/first = 0;/ | netns-look
-look_freezable    | user/broker/shown.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
-look_by_number    | user/broker/shown.c      | s/return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
+look_freezable    | user/broker/readonly_maps.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
+look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
 look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
 stat_rate         | user/tools/list/counters_list.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
@@ -402,7 +402,7 @@ view_hides        | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mo
 view_not_replaced | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
 view_umask        | user/tools/run/sysfs_private_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
 view_umask_stays  | user/tools/run/sysfs_private_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
-view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && view/view/ | netns-sysfs
+view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && sysfs/sysfs/ | netns-sysfs
 view_not_tried    | user/tools/run/sysfs_private.c          | s/err = sysfs_private_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
 view_set_uid      | user/tools/run/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
 parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
@@ -417,10 +417,10 @@ everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NU
 everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
 everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
 holder_door       | user/tools/observe/iface_owner.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
-dead_socket_lives | user/attach/door_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
+dead_socket_lives | user/attach/broker_socket_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
-no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
+no_capability     | user/attach/attach_error.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
 limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits
 limits_srq_wr     | user/verbs/query.c       | s/max_srq_wr = VERBS_MAX_SRQ_WR/max_srq_wr = VERBS_MAX_SRQ_WR - 1/ | limits_queues
@@ -492,19 +492,19 @@ cm_afonly_late    | user/rdmacm/option.c     | s/id->binding->use.family_only = 
 cm_foreign_pd     | user/rdmacm/qp.c         | s/attr->pd \&\& attr->pd->context != pub->verbs)/0)/ | rdmacm-xrc
 cm_qp_with_less   | user/rdmacm/qp.c         | s/^		attr->send_cq = NULL;/		;/ | rdmacm-qp
 cm_exit_silent    | user/rdmacm/exit.c       | s/^		conn_close(id);/		;/ | netns-cm_slow
-rs_timeout_domain | user/rdmacm/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_usec >= 1000000)/if (0)/ | rdmacm-rsocket_refused
-rs_timeout_past   | user/rdmacm/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused
-rs_timeout_told   | user/rdmacm/rsocket_option.c | s/timeout->tv_sec < 0 ? &none : timeout/timeout/ | rdmacm-rsocket_refused
-rs_iov_max        | user/rdmacm/rsocket.c    | s/if (msg->msg_iovlen > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
-rs_iov_count      | user/rdmacm/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
+rs_timeout_domain | user/rsocket/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_usec >= 1000000)/if (0)/ | rdmacm-rsocket_refused
+rs_timeout_past   | user/rsocket/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused
+rs_timeout_told   | user/rsocket/rsocket_option.c | s/timeout->tv_sec < 0 ? &none : timeout/timeout/ | rdmacm-rsocket_refused
+rs_iov_max        | user/rsocket/rsocket.c    | s/if (msg->msg_iovlen > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
+rs_iov_count      | user/rsocket/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
 rs_bind_twice     | user/rdmacm/bind.c       | /^int addr_bind/,/^}/s/if (id->state != ID_IDLE)/if (0)/ | rdmacm-rsocket_refused
-rs_name_connected | user/rdmacm/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
-rs_send_elsewhere | user/rdmacm/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
-rs_edge_arrival   | user/rdmacm/rsocket_standin.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
-rs_shown_hup      | user/rdmacm/rsocket_standin.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
-rs_shown_error    | user/rdmacm/rsocket_standin.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
-rs_shown_full     | user/rdmacm/rsocket_standin.c | s/FILLER_BYTES = 2048/FILLER_BYTES = 1/ | netns-cm_epoll
-rs_accept_edge    | user/rdmacm/rsocket_listen.c | s/l->rs.standin.arrived = true;/;/ | netns-cm_epoll
+rs_name_connected | user/rsocket/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
+rs_send_elsewhere | user/rsocket/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
+rs_edge_arrival   | user/rsocket/rsocket_standin.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
+rs_shown_hup      | user/rsocket/rsocket_standin.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
+rs_shown_error    | user/rsocket/rsocket_standin.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
+rs_shown_full     | user/rsocket/rsocket_standin.c | s/FILLER_BYTES = 2048/FILLER_BYTES = 1/ | netns-cm_epoll
+rs_accept_edge    | user/rsocket/rsocket_listen.c | s/l->rs.standin.arrived = true;/;/ | netns-cm_epoll
 rs_closed_set     | user/rspreload/epoll.c   | s/real.epoll_ctl(watch->set, EPOLL_CTL_DEL, watch->fd, NULL);/;/ | netns-cm_epoll
 rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll

@@ -4,9 +4,9 @@
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE
 # (tests/mutations.txt) one at a time to a copy of the tree, builds it, and runs the tests of
 # tests/unit and tests/sim until one fails, or of tests/bpf (as root) where the file is one of bpf/,
-# of tests/cm, tests/rdmacm or tests/measure where it is one of user/cm, user/rdmacm or user/tools/bench,
-# tests/port (as root) and, for what the simulators of ports and of brokers have, tests/portsim and
-# tests/brokersim above the transport.
+# of tests/cm, tests/rdmacm or tests/measure where it is one of user/cm, user/rdmacm, user/rsocket
+# or user/tools/bench, tests/port (as root) and, for what the simulators of ports and of brokers
+# have, tests/portsim and tests/brokersim above the transport.
 #
 # Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a loaded
 # machine may do to a sound one as well: a test that fails by an assertion is missing), `SURVIVED`
@@ -83,7 +83,7 @@ kind_of() {
 	user/engine/*) ;;
 	user/cm/*) echo cm ;;
 	user/tools/bench/*) echo measure ;;
-	user/rdmacm/*) echo rdmacm ;;
+	user/rdmacm/* | user/rsocket/*) echo rdmacm ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;
 	user/io/rx_ring.* | user/io/umem.* | user/io/xsk.*) echo port portsim ;;
 	user/broker/* | user/attach/ask.c) echo brokersim port ;;

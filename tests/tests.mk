@@ -132,7 +132,7 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 # Brokers and clients as actors (tests/brokersim/sim.h): their code as it is shipped, linked with
 # system calls that are steps.
 BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
-	client_group.c client_trace.c groups.c loop.c message.c numbers.c orphans.c quota.c stock.c \
+	client_group.c client_trace.c groups.c loop.c message.c numbers.c dead_peers.c quota.c client_pool.c \
 	unread.c) attach/ask.c port/follow.c port/port_qp.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')
@@ -231,7 +231,7 @@ $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings
 	groups.c numbers.c quota.c))
 $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,decode.c \
 	json.c packets.c trace_record.c) user/engine/gso.c $(codec))
-$(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rdmacm/rsocket_wire.c \
+$(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_wire.c \
 	user/tools/bench/bench_wire.c user/tools/bench/ping_wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
 	rsocket_flow.c))

@@ -13,7 +13,7 @@
  *
  * What XDP goes by no client of a broker can write, nor read: none can keep its user or root from
  * looking. traced is in memory of the client's own, which it can write and not freeze
- * (user/broker/shown.h).
+ * (user/broker/readonly_maps.h).
  */
 #ifndef XROCE_TRACE_H
 #define XROCE_TRACE_H

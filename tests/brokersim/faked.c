@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a broker has of the kernel and of the network: programs and maps (mux.c, instance.c), TAP
- * devices (tap.c), its socket's place (door.c), the interface; and what a port asks of its room.
- * All of it is the broker's and goes with it.
+ * devices (tap.c), its socket's place (broker_socket.c), the interface; and what a port asks of its
+ * room. All of it is the broker's and goes with it.
  */
 #include "sim.h"
 
@@ -14,17 +14,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../user/attach/complain.h"
-#include "../../user/attach/hold.h"
-#include "../../user/attach/place.h"
+#include "../../user/attach/attach_error.h"
+#include "../../user/attach/iface_lock.h"
+#include "../../user/attach/trace_slot.h"
 #include "../../user/attach/prove.h"
 #include "../../user/os/kernel.h"
 #include "../../user/os/process.h"
 #include "../../user/broker/pinned.h"
-#include "../../user/broker/shown.h"
+#include "../../user/broker/readonly_maps.h"
 #include "../../user/broker/first.h"
 #include "../../user/broker/proof.h"
-#include "../../user/broker/orphans.h"
+#include "../../user/broker/dead_peers.h"
 #include "../../user/broker/tap.h"
 #include "../../user/os/netdev.h"
 
@@ -113,7 +113,7 @@ void faked_lose_broker(void)
 	numbers_unmake(&b->numbers);
 	bindings_unmake(&b->bindings);
 	groups_free(&b->groups);
-	orphans_free(b);
+	dead_peers_free(b);
 	for (struct client *c = b->clients, *next; c; c = next) {
 		next = c->next;
 		free(c);
@@ -389,15 +389,15 @@ void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
 		fn(arg, &(struct mux_orphan){ .conn.serial = serial, .own_id = i });
 }
 
-/* ---- user/broker/speaker.c ---- */
+/* ---- user/broker/mad_sender.c ---- */
 
-void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan)
+void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instance_plan *plan)
 {
-	*s = (struct speaker){ .mux = mux, .plan = plan, .fd = -1 };
+	*s = (struct mad_sender){ .mux = mux, .plan = plan, .fd = -1 };
 }
 
 /* Nobody else speaks for the place, and each peer is told in its turn. */
-void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o)
 {
 	must(!mux_has_place(s->mux, place));
 	/* all of them, and then all again */
@@ -406,7 +406,7 @@ void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
 	outcome.told++;
 }
 
-void speaker_close(struct speaker *s)
+void mad_sender_close(struct mad_sender *s)
 {
 }
 
@@ -430,7 +430,7 @@ void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_ta
 {
 }
 
-bool near_concerns(const struct nlmsghdr *nlh)
+bool neighbours_concerns(const struct nlmsghdr *nlh)
 {
 	return false;
 }
@@ -507,53 +507,53 @@ void pinned_client_end(struct client *c)
 {
 }
 
-/* ---- user/broker/shown.c: nobody looks into a client here ---- */
+/* ---- user/broker/readonly_maps.c: nobody looks into a client here ---- */
 
-const struct shown shown_none;
+const struct readonly_maps shown_none;
 
-void shown_close(struct shown *s)
+void readonly_maps_close(struct readonly_maps *s)
 {
 }
 
-/* ---- user/attach/place.c: and nobody at one's packets ---- */
+/* ---- user/attach/trace_slot.c: and nobody at one's packets ---- */
 
-const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
+const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
-int place_use(struct place *p, const struct place_maps *maps)
+int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
 {
 	return -ENOENT;
 }
 
-int place_take(struct place *p, u32 owner, bool for_user, u64 lease_ns)
+int trace_slot_take(struct trace_slot *p, u32 owner, bool for_user, u64 lease_ns)
 {
 	return -EBUSY;
 }
 
-int place_begin(struct place *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
+int trace_slot_begin(struct trace_slot *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
 {
 	return -ENOENT;
 }
 
-bool place_renew(struct place *p, u64 lease_ns)
+bool trace_slot_renew(struct trace_slot *p, u64 lease_ns)
 {
 	return false;
 }
 
-u64 place_lost(const struct place *p)
+u64 trace_slot_lost(const struct trace_slot *p)
 {
 	return 0;
 }
 
-void place_stop(struct place *p)
+void trace_slot_stop(struct trace_slot *p)
 {
 }
 
-u64 place_leave(struct place *p)
+u64 trace_slot_leave(struct trace_slot *p)
 {
 	return 0;
 }
 
-int place_make_ring(u32 bytes)
+int trace_slot_make_ring(u32 bytes)
 {
 	return -ENOMEM;
 }
@@ -570,19 +570,19 @@ int tap_delete(const u32 *tap, u32 n)
 
 /* ---- user/broker/door.c ---- */
 
-int door_holder(u32 ifindex, pid_t *pid)
+int broker_socket_holder(u32 ifindex, pid_t *pid)
 {
 	return -ENOENT;
 }
 
-int door_open(struct door *d, u32 ifindex, mode_t mode, gid_t group)
+int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group)
 {
 	must(faked.door_fd < 0);
 	d->fd = faked.door_fd = fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
 	return 0;
 }
 
-void door_close(struct door *d)
+void broker_socket_close(struct broker_socket *d)
 {
 	if (d->fd < 0)
 		return;
@@ -593,17 +593,17 @@ void door_close(struct door *d)
 }
 
 /* No broker here inherits it. */
-void door_leave(struct door *d)
+void broker_socket_leave(struct broker_socket *d)
 {
 	must(!"left");
 }
 
-void door_sweep(const struct door *d, u32 ifindex)
+void broker_socket_sweep(const struct broker_socket *d, u32 ifindex)
 {
 	must(!"swept");
 }
 
-int door_take(const struct door *d, struct visitor *v)
+int broker_socket_take(const struct broker_socket *d, struct visitor *v)
 {
 	u64 one;
 
@@ -718,20 +718,20 @@ int netdev_refresh(struct netdev *dev)
 }
 
 /* The interface is nobody's before a broker begins. */
-void hold_begin(struct hold *h, u32 ifindex)
+void iface_lock_begin(struct iface_lock *h, u32 ifindex)
 {
 }
 
-void hold_end(struct hold *h)
+void iface_lock_end(struct iface_lock *h)
 {
 }
 
-int hold_take(struct hold *h)
+int iface_lock_take(struct iface_lock *h)
 {
 	return fd_nothing();
 }
 
-void hold_await(struct hold *h)
+void iface_lock_await(struct iface_lock *h)
 {
 	must(!"held");
 }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/attach/complain.h"
+#include "../../user/attach/attach_error.h"
 #include "../../user/port/port_object.h"
 #include "../../user/engine/packet.h"
 #include "../../user/engine/qp.h"

@@ -207,8 +207,8 @@ static void check_quiet(void)
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(!b->quota.used[k]);
 	must(!faked_places() && !faked_services(0));
-	must(!faked_programs() && faked_instances() == STOCK_SPARES &&
-	     faked_taps() == STOCK_SPARES * INSTANCE_TAPS);
+	must(!faked_programs() && faked_instances() == CLIENT_POOL_SPARES &&
+	     faked_taps() == CLIENT_POOL_SPARES * INSTANCE_TAPS);
 }
 
 /* ---- a run ---- */

@@ -53,7 +53,7 @@ static struct broker {
 	bool knew_door, knew_link;
 	int fd[ASK_JOIN_FDS];
 	int conn;
-	struct door door; /* its copy */
+	struct broker_socket door; /* its copy */
 	bool runs;
 	pthread_t thread;
 } broker;
@@ -201,8 +201,10 @@ int spawn_heir(const struct netdev *d, const struct pkey_table *pkeys, const int
 			   info.xdp.ifindex == dev.ifindex;
 	broker_make();
 	broker.conn = fcntl(fd[INHERIT_FIRST], F_DUPFD_CLOEXEC, 0);
-	assert_int_equal(door_adopt(&broker.door, fcntl(fd[INHERIT_DOOR], F_DUPFD_CLOEXEC, 0),
-				    dev.ifindex), 0);
+	assert_int_equal(broker_socket_adopt(&broker.door,
+					     fcntl(fd[INHERIT_DOOR], F_DUPFD_CLOEXEC, 0),
+					     dev.ifindex),
+			 0);
 	fcntl(broker.conn, F_SETFL, 0);
 	broker.runs = !pthread_create(&broker.thread, NULL, broker_main, NULL);
 	return 0;
@@ -225,7 +227,7 @@ static void broker_end(void)
 	shutdown(broker.conn, SHUT_RDWR);
 	pthread_join(broker.thread, NULL);
 	close(broker.conn);
-	door_leave(&broker.door);
+	broker_socket_leave(&broker.door);
 	for (u32 i = 0; i < ASK_JOIN_FDS; i++)
 		close(broker.fd[i]);
 	broker.runs = false;
@@ -238,7 +240,7 @@ static int visitor_connect(void)
 	struct sockaddr_un at;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	door_path(dev.ifindex, &at);
+	broker_socket_path(dev.ifindex, &at);
 	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
@@ -300,7 +302,7 @@ static u32 door_pid(void)
 {
 	pid_t pid = 0;
 
-	return door_holder(dev.ifindex, &pid) ? 0 : (u32)pid;
+	return broker_socket_holder(dev.ifindex, &pid) ? 0 : (u32)pid;
 }
 
 /* No more than that: a full queue says nothing of who listens. */
@@ -308,7 +310,7 @@ static bool door_is_gone(void)
 {
 	struct sockaddr_un at;
 
-	door_path(dev.ifindex, &at);
+	broker_socket_path(dev.ifindex, &at);
 	return access(at.sun_path, F_OK) != 0;
 }
 
@@ -555,7 +557,7 @@ static void share__ends_with_the_port(void **state)
 	port_put(port);
 	assert_int_not_equal(door_pid(), 0);
 	broker_end();
-	door_sweep(&broker.door, dev.ifindex);
+	broker_socket_sweep(&broker.door, dev.ifindex);
 	assert_true(door_is_gone());
 	close(fd);
 	assert_int_equal(open_fds(), before);
@@ -570,7 +572,7 @@ static void share__ends_with_the_broker(void **state)
 	int fd = visit(ASK_HELLO);
 
 	AWAIT(atomic_load(&broker.opens) && joined(port));
-	door_leave(&broker.door);
+	broker_socket_leave(&broker.door);
 	assert_false(door_is_gone());
 	port_put(port);
 	assert_true(door_is_gone());
@@ -675,7 +677,7 @@ static void share__on_lo(void **state)
 	assert_true(lo.is_loopback);
 	assert_int_equal(port_get(&lo, &port), 0);
 	assert_true(first_fd(&port->made) >= 0);
-	assert_int_equal(door_holder(lo.ifindex, &pid), 0);
+	assert_int_equal(broker_socket_holder(lo.ifindex, &pid), 0);
 	assert_int_equal(pid, getpid());
 	port_put(port);
 }

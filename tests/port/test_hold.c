@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/hold.c and door.c, user/os/netdev_holder.c: who has an interface, whether it lets
- * others in, and what becomes of its names and of its socket when it ends. In a network namespace
- * of the test's own; needs root.
+ * user/attach/iface_lock.c and broker_socket.c, user/os/netdev_holder.c: who has an interface,
+ * whether it lets others in, and what becomes of its names and of its socket when it ends. In a
+ * network namespace of the test's own; needs root.
  */
 #define _GNU_SOURCE
 #include "../unit/unit.h"
@@ -20,33 +20,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/attach/door.h"
-#include "../../user/attach/hold.h"
+#include "../../user/attach/broker_socket.h"
+#include "../../user/attach/iface_lock.h"
 #include "../../user/os/netdev.h"
 #include "open_fds.h"
 
 #define IFINDEX 4711u
 
 /* Until the holder that was met is seen to have ended, or for this one it is given up. */
-static int take(struct hold *h)
+static int take(struct iface_lock *h)
 {
 	int fd;
 
-	while ((fd = hold_take(h)) == -EAGAIN)
-		hold_await(h);
+	while ((fd = iface_lock_take(h)) == -EAGAIN)
+		iface_lock_await(h);
 	return fd;
 }
 
 static void hold_take__of_nobody(void **state)
 {
-	struct hold h;
+	struct iface_lock h;
 	int fd;
 
-	hold_begin(&h, IFINDEX);
-	fd = hold_take(&h);
+	iface_lock_begin(&h, IFINDEX);
+	fd = iface_lock_take(&h);
 	assert_true(fd >= 0);
 	close(fd);
-	hold_end(&h);
+	iface_lock_end(&h);
 }
 
 /* At once, also of one who has been waited for. */
@@ -54,19 +54,19 @@ static void hold_take__of_one_that_lets_nobody_in(void **state)
 {
 	const u32 before = open_fds();
 	const int holder = netdev_hold(IFINDEX);
-	struct hold h;
+	struct iface_lock h;
 	int alone;
 
-	hold_begin(&h, IFINDEX);
-	assert_int_equal(hold_take(&h), -EAGAIN);
+	iface_lock_begin(&h, IFINDEX);
+	assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	assert_false(netdev_is_alone(IFINDEX, -1));
 	alone = netdev_say_alone(IFINDEX);
 	assert_true(alone >= 0 && netdev_is_alone(IFINDEX, -1));
-	assert_int_equal(hold_take(&h), -EBUSY);
+	assert_int_equal(iface_lock_take(&h), -EBUSY);
 	close(alone);
-	assert_int_equal(hold_take(&h), -EAGAIN);
+	assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	close(holder);
-	hold_end(&h);
+	iface_lock_end(&h);
 	assert_int_equal(open_fds(), before);
 }
 
@@ -84,20 +84,20 @@ static void hold_take__waits_for_the_end(void **state)
 {
 	int holder = netdev_hold(IFINDEX), fd;
 	pthread_t thread;
-	struct hold h;
+	struct iface_lock h;
 	sem_t looked;
 
 	sem_init(&looked, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, close_later,
 					(void *[]){ &looked, &holder }), 0);
-	hold_begin(&h, IFINDEX);
-	assert_int_equal(hold_take(&h), -EAGAIN);
+	iface_lock_begin(&h, IFINDEX);
+	assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	sem_post(&looked);
 	fd = take(&h);
 	assert_true(fd >= 0);
 	pthread_join(thread, NULL);
 	close(fd);
-	hold_end(&h);
+	iface_lock_end(&h);
 }
 
 /* Nobody takes connections to the name: many looks leave room in its queue for others. */
@@ -105,15 +105,15 @@ static void hold_take__does_not_fill_the_queue(void **state)
 {
 	const int holder = netdev_hold(IFINDEX);
 	char comm[32];
-	struct hold h;
+	struct iface_lock h;
 	pid_t pid;
 
-	hold_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX);
 	for (u32 i = 0; i < 3 * SOMAXCONN; i++)
-		assert_int_equal(hold_take(&h), -EAGAIN);
+		assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	assert_int_equal(netdev_holder(IFINDEX, &pid, comm, sizeof(comm)), 0);
 	assert_int_equal(pid, getpid());
-	hold_end(&h);
+	iface_lock_end(&h);
 	close(holder);
 }
 
@@ -149,14 +149,14 @@ static int without_privileges(void)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
 	const u32 before = open_fds();
-	struct hold h;
+	struct iface_lock h;
 	int ret;
 
 	if (syscall(SYS_capset, &header, none))
 		return -errno;
-	hold_begin(&h, IFINDEX);
-	ret = hold_take(&h);
-	hold_end(&h);
+	iface_lock_begin(&h, IFINDEX);
+	ret = iface_lock_take(&h);
+	iface_lock_end(&h);
 	return open_fds() == before ? ret : -EBADF;
 }
 
@@ -185,34 +185,34 @@ static void hold_take__without_privileges(void **state)
 	close(holder);
 }
 
-/* ---- door.c ---- */
+/* ---- broker_socket.c ---- */
 
 static bool path_is(const char *kind)
 {
 	struct sockaddr_un at;
 	struct stat st;
 
-	door_path(IFINDEX, &at);
+	broker_socket_path(IFINDEX, &at);
 	if (lstat(at.sun_path, &st))
 		return !strcmp(kind, "nothing");
 	return S_ISSOCK(st.st_mode) ? !strcmp(kind, "socket") : !strcmp(kind, "file");
 }
 
-static struct door opened(void)
+static struct broker_socket opened(void)
 {
-	struct door d;
+	struct broker_socket d;
 
-	assert_int_equal(door_open(&d, IFINDEX, 0600, (gid_t)-1), 0);
+	assert_int_equal(broker_socket_open(&d, IFINDEX, 0600, (gid_t)-1), 0);
 	return d;
 }
 
-static bool is_asked(const struct door *d)
+static bool is_asked(const struct broker_socket *d)
 {
 	struct visitor v;
 	pid_t pid;
 
-	assert_int_equal(door_holder(IFINDEX, &pid), 0);
-	if (door_take(d, &v))
+	assert_int_equal(broker_socket_holder(IFINDEX, &pid), 0);
+	if (broker_socket_take(d, &v))
 		return false;
 	close(v.fd);
 	return true;
@@ -221,22 +221,22 @@ static bool is_asked(const struct door *d)
 /* The one before is being closed by the kernel, and listens still. */
 static void door_open__in_place_of_another(void **state)
 {
-	struct door old = opened(), new = opened();
+	struct broker_socket old = opened(), new = opened();
 	struct sockaddr_un at;
 
 	assert_true(is_asked(&new) && !is_asked(&old));
-	door_close(&old);
+	broker_socket_close(&old);
 	assert_true(path_is("socket") && is_asked(&new));
-	door_close(&new);
+	broker_socket_close(&new);
 	assert_true(path_is("nothing"));
 	/* or of one that has ended */
 	old = opened();
-	door_leave(&old);
+	broker_socket_leave(&old);
 	assert_true(path_is("socket"));
 	new = opened();
 	assert_true(is_asked(&new));
-	door_close(&new);
-	door_path(IFINDEX, &at);
+	broker_socket_close(&new);
+	broker_socket_path(IFINDEX, &at);
 	strcat(at.sun_path, ".new");
 	assert_int_not_equal(access(at.sun_path, F_OK), 0);
 }
@@ -244,53 +244,53 @@ static void door_open__in_place_of_another(void **state)
 static void door_open__not_in_place_of_a_file(void **state)
 {
 	struct sockaddr_un at;
-	struct door d;
+	struct broker_socket d;
 
-	door_path(IFINDEX, &at);
+	broker_socket_path(IFINDEX, &at);
 	close(open(at.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	assert_int_equal(door_open(&d, IFINDEX, 0600, (gid_t)-1), -EADDRINUSE);
+	assert_int_equal(broker_socket_open(&d, IFINDEX, 0600, (gid_t)-1), -EADDRINUSE);
 	assert_int_equal(d.fd, -1);
 	assert_true(path_is("file"));
 	unlink(at.sun_path);
 }
 
-static struct door copied(const struct door *d)
+static struct broker_socket copied(const struct broker_socket *d)
 {
-	struct door copy;
+	struct broker_socket copy;
 
-	assert_int_equal(door_adopt(&copy, fcntl(d->fd, F_DUPFD_CLOEXEC, 0), IFINDEX), 0);
+	assert_int_equal(broker_socket_adopt(&copy, fcntl(d->fd, F_DUPFD_CLOEXEC, 0), IFINDEX), 0);
 	return copy;
 }
 
-static void part(struct door *d)
+static void part(struct broker_socket *d)
 {
-	door_leave(d);
-	door_sweep(d, IFINDEX);
+	broker_socket_leave(d);
+	broker_socket_sweep(d, IFINDEX);
 }
 
 /* The path goes with the last copy, and is another's if that has taken it. */
 static void door_sweep__of_copies(void **state)
 {
-	struct door a = opened(), b = copied(&a), other;
+	struct broker_socket a = opened(), b = copied(&a), other;
 
-	door_leave(&a);
+	broker_socket_leave(&a);
 	assert_true(path_is("socket") && is_asked(&b));
 	part(&b);
 	assert_true(path_is("nothing"));
 	a = opened();
 	b = copied(&a);
-	door_leave(&a);
+	broker_socket_leave(&a);
 	other = opened();
 	part(&b);
 	assert_true(path_is("socket") && is_asked(&other));
-	door_close(&other);
+	broker_socket_close(&other);
 	part(&other);
 }
 
 /* Another process has taken the copy over, and goes on: it is not waited for. */
 static void door_sweep__of_one_that_goes_on(void **state)
 {
-	struct door a = opened();
+	struct broker_socket a = opened();
 	int told[2];
 	pid_t child;
 	char byte;
@@ -298,7 +298,7 @@ static void door_sweep__of_one_that_goes_on(void **state)
 	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
 	child = fork();
 	if (!child) {
-		door_listen(&a);
+		broker_socket_listen(&a);
 		close(told[0]);
 		assert_int_equal(write(told[1], "", 1), 1);
 		pause();
@@ -309,7 +309,7 @@ static void door_sweep__of_one_that_goes_on(void **state)
 	assert_true(path_is("socket"));
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	door_sweep(&a, IFINDEX);
+	broker_socket_sweep(&a, IFINDEX);
 	assert_true(path_is("nothing"));
 	close(told[0]);
 }
@@ -317,15 +317,15 @@ static void door_sweep__of_one_that_goes_on(void **state)
 /* Another process has a copy, and is being killed. */
 static void door_sweep__waits_for_one_that_ends(void **state)
 {
-	struct door a = opened(), b = copied(&a);
+	struct broker_socket a = opened(), b = copied(&a);
 	pthread_t thread;
 	sem_t looked;
 
 	sem_init(&looked, 0, 1);
-	door_leave(&a);
+	broker_socket_leave(&a);
 	assert_int_equal(pthread_create(&thread, NULL, close_later,
 					(void *[]){ &looked, &b.fd }), 0);
-	door_sweep(&a, IFINDEX);
+	broker_socket_sweep(&a, IFINDEX);
 	assert_true(path_is("nothing"));
 	pthread_join(thread, NULL);
 }

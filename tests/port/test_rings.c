@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/run/channel_rings.c where rings come from a broker, which gives so many and no more. The test is
- * the map: libbpf's functions below take the place of the library's.
+ * user/run/channel_rings.c where a broker gives a bounded number of rings. The test is the map:
+ * libbpf's functions below take the place of the library's.
  */
 #define _GNU_SOURCE
 #include "../unit/unit.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../user/attach/attach.h"
-#include "../../user/attach/complain.h"
+#include "../../user/attach/attach_error.h"
 #include "../../user/os/kernel.h"
 #include "../../user/os/link_watch.h"
 #include "../../user/port/port_object.h"

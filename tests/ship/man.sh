@@ -114,9 +114,9 @@ man__every_map_is_one() {
 man__limits_of_rdmacm() {
 	local row name
 
-	for row in user/rdmacm/device.c:CONNECTIONS_MAX user/rdmacm/device.c:LISTENERS_MAX \
+	for row in user/rdmacm/cm_device.c:CONNECTIONS_MAX user/rdmacm/cm_device.c:LISTENERS_MAX \
 		user/rdmacm/conn.h:CONN_BACKLOG_MAX include/xroce/abi.h:XROCE_MAX_CONN \
-		user/rdmacm/rsocket_dgram.h:DGRAM_MOST_PEERS; do
+		user/rsocket/rsocket_dgram.h:DGRAM_MOST_PEERS; do
 		name=${row#*:}
 		sed -nE "s/.*\b$name\b[ =	]+([0-9]+).*/\1/p" "${row%:*}" | head -n 1
 	done | sed -E 's/([0-9])([0-9]{3})$/\1,\2/' >"$work/want"

@@ -21,8 +21,8 @@
 #include "../os/options.h"
 #include "../os/shown_maps.h"
 #include "attach.h"
-#include "complain.h"
-#include "hold.h"
+#include "attach_error.h"
+#include "iface_lock.h"
 #include "hook.h"
 #include "shared.h"
 #include "shared_maps.h"
@@ -45,19 +45,19 @@ static void close_fd(int *fd)
 
 static int attach_take_at_once(const struct netdev *dev)
 {
-	struct hold hold;
+	struct iface_lock hold;
 	int fd;
 
-	hold_begin(&hold, dev->ifindex);
-	fd = hold_take(&hold);
-	hold_end(&hold);
+	iface_lock_begin(&hold, dev->ifindex);
+	fd = iface_lock_take(&hold);
+	iface_lock_end(&hold);
 	return fd == -EAGAIN ? -EBUSY : fd;
 }
 
 /* -EAGAIN: nothing has been said, and the caller may wait. hold NULL: it may not. */
-static int attach_hold(const struct netdev *dev, struct attachment *m, struct hold *hold)
+static int attach_hold(const struct netdev *dev, struct attachment *m, struct iface_lock *hold)
 {
-	m->holder_fd = hold ? hold_take(hold) : attach_take_at_once(dev);
+	m->holder_fd = hold ? iface_lock_take(hold) : attach_take_at_once(dev);
 	/*
 	 * EPERM: anyone can take a name, and who may not attach takes none. The XDP hook, which
 	 * takes privileges, decides.
@@ -289,7 +289,7 @@ static void attach_pin(const struct netdev *dev, struct attachment *m)
 		attach_failed(dev, "pin the maps", err);
 }
 
-static int attach_alone(const struct netdev *dev, struct attachment *m, struct hold *hold)
+static int attach_alone(const struct netdev *dev, struct attachment *m, struct iface_lock *hold)
 {
 	int err = attach_hold(dev, m, hold);
 
@@ -350,10 +350,10 @@ static int attach_with_broker(const struct netdev *dev, struct attachment *m)
  */
 static int attach_auto(const struct netdev *dev, struct attachment *m)
 {
-	struct hold hold;
+	struct iface_lock hold;
 	int err;
 
-	hold_begin(&hold, dev->ifindex);
+	iface_lock_begin(&hold, dev->ifindex);
 	for (;;) {
 		err = attach_shared(dev, m);
 		if (err != -ENOENT)
@@ -363,9 +363,9 @@ static int attach_auto(const struct netdev *dev, struct attachment *m)
 		err = attach_alone(dev, m, &hold);
 		if (err != -EAGAIN)
 			break;
-		hold_await(&hold);
+		iface_lock_await(&hold);
 	}
-	hold_end(&hold);
+	iface_lock_end(&hold);
 	return err;
 }
 

@@ -50,14 +50,14 @@ void first_listen(const struct netdev *dev, struct attachment *m)
 	/* whose name is not held cannot hand it over */
 	const bool may = options_share() == SHARE_AUTO && m->holder_fd >= 0;
 
-	if (!may || door_open(&m->first.door, dev->ifindex, FIRST_MODE, (gid_t)-1))
+	if (!may || broker_socket_open(&m->first.door, dev->ifindex, FIRST_MODE, (gid_t)-1))
 		first_stay_alone(m);
 }
 
 void first_forbid(struct attachment *m)
 {
 	first_stay_alone(m);
-	door_close(&m->first.door);
+	broker_socket_close(&m->first.door);
 }
 
 int first_fd(const struct attachment *m)
@@ -92,7 +92,7 @@ int first_answer(struct attachment *m)
 	struct ask ask;
 	bool heard;
 
-	if (door_take(&m->first.door, &v))
+	if (broker_socket_take(&m->first.door, &v))
 		return -EAGAIN;
 	heard = first_hear(v.fd, &ask);
 	if (heard && (ask.what == ASK_HELLO || (ask.what == ASK_PROVE && ask.number)))
@@ -268,22 +268,22 @@ void first_leave(struct attachment *m)
 	/* they were the broker's: whoever looks finds us, with the privileges that we have now */
 	if (spawn_may()) {
 		netdev_take_over(m->holder_fd);
-		door_listen(&f->door);
+		broker_socket_listen(&f->door);
 	}
 }
 
 static void first_leave_door(struct attachment *m)
 {
-	struct door *d = &m->first.door;
+	struct broker_socket *d = &m->first.door;
 
 	if (d->fd < 0)
 		return;
 	if (!m->first.door_is_lent) {
-		door_close(d);
+		broker_socket_close(d);
 		return;
 	}
-	door_leave(d);
-	door_sweep(d, m->ifindex);
+	broker_socket_leave(d);
+	broker_socket_sweep(d, m->ifindex);
 }
 
 /* A process that exits without an end of its port comes here last. */
@@ -309,6 +309,6 @@ void first_close(struct attachment *m)
 
 void first_abandon(struct attachment *m)
 {
-	door_leave(&m->first.door);
+	broker_socket_leave(&m->first.door);
 	m->first.joined = false;
 }

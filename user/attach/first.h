@@ -16,12 +16,12 @@
 
 #include "../os/netdev.h"
 #include "../run/shard_io.h"
-#include "door.h"
+#include "broker_socket.h"
 
 struct attachment;
 
 struct first {
-	struct door door; /* fd -1: nobody is let in, */
+	struct broker_socket door; /* fd -1: nobody is let in, */
 	int alone_fd;	  /* and this says so to others (netdev_say_alone()) */
 	bool door_is_lent; /* a broker has a copy, or may have */
 	u32 client;	  /* our number with the broker */

@@ -10,7 +10,7 @@
 #include "../os/options.h"
 #include "../os/privilege.h"
 #include "../os/xdp_mode.h"
-#include "complain.h"
+#include "attach_error.h"
 #include "dispatcher.h"
 #include "hook.h"
 #include "program.h"

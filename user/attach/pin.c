@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "../os/directory.h"
-#include "complain.h"
+#include "attach_error.h"
 #include "pin.h"
 
 #define PIN_LOCK_MS 2000 /* it is held for as long as some directories take */

@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "attach_error.h"
 #include "shared.h"
 #include "shared_maps.h"
 

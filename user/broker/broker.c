@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
-#include "../attach/complain.h"
-#include "../attach/hold.h"
+#include "../attach/attach_error.h"
+#include "../attach/iface_lock.h"
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/process.h"
 #include "client.h"
 #include "client_trace.h"
 #include "first.h"
-#include "orphans.h"
+#include "dead_peers.h"
 #include "pinned.h"
 #include "unread.h"
 
@@ -70,7 +70,7 @@ static void broker_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 	b->has_news |= kind == LINK_EVENTS_LOST || ifindex == b->dev.ifindex ||
 		       (b->dev.is_veth && nlh &&
 			(nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
-	b->has_near_news |= near_concerns(nlh);
+	b->has_near_news |= neighbours_concerns(nlh);
 }
 
 static void broker_news(struct source *s, u32 events)
@@ -142,7 +142,7 @@ static int broker_complain_of_holder(const struct netdev *dev, bool lets_in)
  * One that hangs up on such a question ends, which closes its socket first; or is a process that
  * has the interface alone, which is found there again. Whoever begins or ends is waited for.
  */
-static int broker_hold_after(struct broker *b, struct hold *hold)
+static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 {
 	const struct netdev *dev = &b->dev;
 	enum broker_other other, before = OTHER_NONE;
@@ -152,7 +152,7 @@ static int broker_hold_after(struct broker *b, struct hold *hold)
 		other = broker_ask(dev, &pid);
 		if (other == OTHER_BROKER)
 			return broker_complain_of_broker(dev, pid);
-		b->holder_fd = hold_take(hold);
+		b->holder_fd = iface_lock_take(hold);
 		/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
 		if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
 			return 0;
@@ -161,24 +161,24 @@ static int broker_hold_after(struct broker *b, struct hold *hold)
 			return broker_complain_of_holder(dev, other == OTHER_HANGS_UP);
 		if (b->holder_fd != -EAGAIN)
 			return attach_failed(dev, "take the interface", b->holder_fd);
-		hold_await(hold);
+		iface_lock_await(hold);
 	}
 }
 
 static int broker_hold(struct broker *b)
 {
-	struct hold hold;
+	struct iface_lock hold;
 	int err;
 
-	hold_begin(&hold, b->dev.ifindex);
+	iface_lock_begin(&hold, b->dev.ifindex);
 	err = broker_hold_after(b, &hold);
-	hold_end(&hold);
+	iface_lock_end(&hold);
 	return err;
 }
 
 static int broker_open_door(struct broker *b)
 {
-	int err = door_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
+	int err = broker_socket_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
 
 	if (err == -EPERM)
 		attach_complain(&b->dev,
@@ -235,8 +235,8 @@ static int broker_make_stock(struct broker *b)
 	const char *step;
 	int err;
 
-	stock_init(&b->stock, &plan);
-	speaker_init(&b->speaker, &b->mux, &b->stock.plan);
+	client_pool_init(&b->stock, &plan);
+	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
 	/* what a client would be refused is found out now */
 	err = instance_make(&b->stock.spare[0], &plan, &step);
 	if (err)
@@ -308,9 +308,9 @@ static void broker_end(struct broker *b)
 		client_dismiss(b->first);
 	b->first = NULL;
 	if (b->options.inherits)
-		door_leave(&b->door);
+		broker_socket_leave(&b->door);
 	else
-		door_close(&b->door);
+		broker_socket_close(&b->door);
 	/* whoever waits for us is to ask elsewhere, and not when the rest has gone */
 	broker_close(&b->visitor_fd);
 	if (b->mux.bpf)
@@ -321,10 +321,10 @@ static void broker_end(struct broker *b)
 		client_end(b->clients);
 	while (client_trace_bury(b))
 		;
-	orphans_free(b);
+	dead_peers_free(b);
 	nobody_close(b);
-	speaker_close(&b->speaker);
-	stock_empty(&b->stock);
+	mad_sender_close(&b->speaker);
+	client_pool_empty(&b->stock);
 	pinned_end(b);
 	mux_unmake(&b->mux);
 	numbers_unmake(&b->numbers);
@@ -334,7 +334,7 @@ static void broker_end(struct broker *b)
 	broker_close(&b->first_prog_fd);
 	broker_close(&b->reserve_fd);
 	if (b->options.inherits)
-		door_sweep(&b->door, b->dev.ifindex);
+		broker_socket_sweep(&b->door, b->dev.ifindex);
 	broker_close(&b->holder_fd);
 	/* last: whoever asked for the end finds everything gone */
 	broker_close(&b->stopper_fd);
@@ -400,10 +400,10 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 	c = client_waiting(b, false);
 	if (c)
 		client_serve(c);
-	else if (stock_is_due(&b->stock, now_ns))
-		stock_reap(&b->stock);
-	else if (idle && stock_is_short(&b->stock, now_ns))
-		stock_fill(&b->stock, now_ns);
+	else if (client_pool_is_due(&b->stock, now_ns))
+		client_pool_reap(&b->stock);
+	else if (idle && client_pool_is_short(&b->stock, now_ns))
+		client_pool_fill(&b->stock, now_ns);
 	else
 		return false;
 	return true;
@@ -423,18 +423,18 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 		client_serve(c);
 	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
 		b->slow_ns = clock_now_ns() + SLOW_NS;
-	orphans_tell(b, now_ns);
+	dead_peers_tell(b, now_ns);
 	client_trace_renew(b, now_ns);
 	broker_look_at_use(b, now_ns);
 }
 
 static u64 broker_next_ns(struct broker *b)
 {
-	u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
+	u64 next_ns = min_u64(dead_peers_next_ns(b), b->unused_ns);
 
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
 	next_ns = min_u64(next_ns, unread_next_ns(b));
-	next_ns = min_u64(next_ns, stock_next_ns(&b->stock));
+	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }
 

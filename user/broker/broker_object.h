@@ -5,7 +5,7 @@
 
 #include "../os/link_events.h"
 #include "broker.h"
-#include "../attach/door.h"
+#include "../attach/broker_socket.h"
 #include "../attach/pin.h"
 #include "bindings.h"
 #include "groups.h"
@@ -15,10 +15,10 @@
 #include "numbers.h"
 #include "proof.h"
 #include "quota.h"
-#include "speaker.h"
-#include "stock.h"
+#include "mad_sender.h"
+#include "client_pool.h"
 
-struct orphans; /* orphans.c */
+struct dead_peers; /* dead_peers.c */
 
 struct client {
 	struct source source; /* the connection */
@@ -35,7 +35,7 @@ struct client {
 	u32 memory_kib; /* of the kernel's, that is counted for its port and rings */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* its devices */
-	struct shown shown; /* for those that look at it */
+	struct readonly_maps shown; /* for those that look at it */
 	int single_link_fd; /* of the XDP program on the second; -1: none */
 	u32 prog_id;
 	u32 rings;
@@ -59,20 +59,20 @@ struct broker {
 	int holder_fd;	/* of the interface's name (netdev_hold()) */
 	int reserve_fd; /* given up to refuse a connection when there are no more descriptors */
 	struct mux mux;
-	struct door door;
+	struct broker_socket door;
 	struct source door_source;
 	struct link_events news;
 	struct source news_source;
 	bool has_news;	/* of this interface */
 	bool has_near_news;
 	struct pins pins;
-	struct stock stock;
+	struct client_pool stock;
 	struct numbers numbers;
 	struct bindings bindings;
 	struct groups groups;
 	u64 cm_serial;		/* QPs 1 that there have been */
-	struct orphans *orphans; /* of clients that have gone */
-	struct speaker speaker;
+	struct dead_peers *orphans; /* of clients that have gone */
+	struct mad_sender speaker;
 	struct client *refuser; /* of those that have one: answers for nobody; NULL: none has, */
 	struct nobody nobody;	/* and the broker does */
 	u32 random[64]; /* fetched at once: random_left of them are not used yet */

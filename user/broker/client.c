@@ -211,14 +211,14 @@ static void client_serve_port(struct client *c)
 	struct broker *b = c->broker;
 	struct instance i;
 	const char *step;
-	int err = stock_take(&b->stock, clock_now_ns(), &i, &step);
+	int err = client_pool_take(&b->stock, clock_now_ns(), &i, &step);
 
 	if (err) {
 		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
 	} else {
 		err = client_connect(c, &i);
 		if (err) {
-			stock_return(&b->stock, &i);
+			client_pool_return(&b->stock, &i);
 		} else {
 			pinned_client(c, &i);
 			/* the rest is the client's: its end ends it */
@@ -720,7 +720,7 @@ static void client_turn_away(struct broker *b)
 
 	if (b->reserve_fd >= 0)
 		close(b->reserve_fd);
-	if (!door_take(&b->door, &v))
+	if (!broker_socket_take(&b->door, &v))
 		close(v.fd);
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -728,7 +728,7 @@ static void client_turn_away(struct broker *b)
 void client_welcome(struct broker *b)
 {
 	struct visitor v;
-	int err = door_take(&b->door, &v);
+	int err = broker_socket_take(&b->door, &v);
 
 	if (err == -EMFILE || err == -ENFILE)
 		client_turn_away(b);
@@ -761,7 +761,7 @@ void client_end(struct client *c)
 	pinned_client_end(c);
 	if (c->number != CLIENT_NONE) {
 		client_leave(c);
-		stock_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
+		client_pool_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	client_give_memory(c, c->memory_kib);
@@ -777,7 +777,7 @@ void client_dismiss(struct client *c)
 
 	unread_dismiss(c);
 	client_trace_dismiss(c);
-	shown_close(&c->shown);
+	readonly_maps_close(&c->shown);
 	/* nobody finds it any more, though it may have its place */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

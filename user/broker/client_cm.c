@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "client.h"
 #include "client_cm.h"
-#include "orphans.h"
+#include "dead_peers.h"
 
 /* What had the interface alone keeps the ids that it has given away. */
 u32 client_cm_place(const struct client *c)
@@ -87,7 +87,7 @@ int client_cm_release(struct client *c)
 	mux_put_place(&b->mux, client_cm_place(c), NULL);
 	if (b->refuser == c)
 		client_cm_find_refuser(b);
-	orphans_take(b, client_cm_place(c), c->cm_serial);
+	dead_peers_take(b, client_cm_place(c), c->cm_serial);
 	return 0;
 }
 

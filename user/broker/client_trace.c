@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../attach/place.h"
+#include "../attach/trace_slot.h"
 #include "../os/clock.h"
 #include "client_trace.h"
 
@@ -15,7 +15,7 @@ struct client_trace {
 	u32 prog_id;
 	u32 pieces;
 	u64 lost, lost_before; /* of the place's counter; lost once nobody writes any more */
-	struct place place;
+	struct trace_slot place;
 };
 
 /*
@@ -76,27 +76,27 @@ static struct client_trace **client_trace_find(struct client *c, u32 prog_id)
 
 /* The place and the ring in it, and what the asker has of both. */
 static int client_trace_open(struct client_trace *t, const struct ask_trace *want,
-			     const struct client *c, const struct shown *shown,
+			     const struct client *c, const struct readonly_maps *shown,
 			     int fd[ASK_TRACE_FDS])
 {
 	/* of a broker's: no pid has the top bit */
 	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
-	int err = shown->err ? shown->err : place_use(&t->place, &shown->place);
+	int err = shown->err ? shown->err : trace_slot_use(&t->place, &shown->place);
 
 	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
 	if (err)
 		return err;
-	err = place_take(&t->place, owner, !c->rights.admin, ASK_LEASE);
+	err = trace_slot_take(&t->place, owner, !c->rights.admin, ASK_LEASE);
 	if (err)
 		return err;
 	t->lost_before = t->place.lost_before;
-	fd[ASK_TRACE_RING] = place_make_ring(t->pieces * CLIENT_TRACE_PIECE);
+	fd[ASK_TRACE_RING] = trace_slot_make_ring(t->pieces * CLIENT_TRACE_PIECE);
 	if (fd[ASK_TRACE_RING] < 0)
 		return fd[ASK_TRACE_RING];
 	fd[ASK_TRACE_PAGE] = fcntl(shown->place.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
 		return -errno;
-	return place_begin(&t->place, want, fd[ASK_TRACE_RING], ASK_LEASE);
+	return trace_slot_begin(&t->place, want, fd[ASK_TRACE_RING], ASK_LEASE);
 }
 
 int client_trace_begin(struct client *c, struct client *other, const struct ask_trace *want,
@@ -127,7 +127,7 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 			if (fd[i] >= 0)
 				close(fd[i]);
 		if (t)
-			place_leave(&t->place);
+			trace_slot_leave(&t->place);
 		free(t);
 		client_trace_give_room(c, pieces);
 		return err ? err : -ENOMEM;
@@ -145,15 +145,15 @@ static void client_trace_stop(struct broker *b, struct client_trace *t)
 {
 	if (!t->of)
 		return;
-	place_stop(&t->place);
-	t->lost = t->lost_before + place_lost(&t->place);
+	trace_slot_stop(&t->place);
+	t->lost = t->lost_before + trace_slot_lost(&t->place);
 	t->of = NULL;
 	b->traces--;
 }
 
 static void client_trace_free(struct client_trace *t)
 {
-	place_leave(&t->place);
+	trace_slot_leave(&t->place);
 	free(t);
 }
 
@@ -175,7 +175,7 @@ int client_trace_end(struct client *c, u32 prog_id, struct ask_traced *traced)
 	t = client_trace_take_out(c, at);
 	if (t->of) {
 		client_trace_stop(c->broker, t);
-		t->lost = t->lost_before + place_leave(&t->place);
+		t->lost = t->lost_before + trace_slot_leave(&t->place);
 	}
 	traced->lost = t->lost;
 	client_trace_free(t);
@@ -218,7 +218,7 @@ void client_trace_renew(struct broker *b, u64 now_ns)
 	for (struct client *c = b->clients; c; c = c->next)
 		for (struct client_trace *t = c->traces; t; t = t->next)
 			if (t->of)
-				place_renew(&t->place, ASK_LEASE);
+				trace_slot_renew(&t->place, ASK_LEASE);
 }
 
 u64 client_trace_next_ns(const struct broker *b)

@@ -2,7 +2,7 @@
 #include <bpf/bpf.h>
 #include <unistd.h>
 
-#include "../attach/complain.h"
+#include "../attach/attach_error.h"
 #include "client.h"
 #include "first.h"
 #include "message.h"
@@ -24,10 +24,10 @@ int first_begin(struct broker *b)
 int first_welcome(struct broker *b)
 {
 	struct visitor v;
-	int err = door_adopt(&b->door, b->options.inherited[INHERIT_DOOR], b->dev.ifindex);
+	int err = broker_socket_adopt(&b->door, b->options.inherited[INHERIT_DOOR], b->dev.ifindex);
 
 	if (!err)
-		err = door_visitor(b->options.inherited[INHERIT_FIRST], &v);
+		err = broker_socket_visitor(b->options.inherited[INHERIT_FIRST], &v);
 	if (!err)
 		err = client_make(b, &v);
 	if (err)
@@ -47,11 +47,11 @@ static int first_enter(struct client *c, u32 tap)
 	int err = bpf_obj_get_info_by_fd(c->broker->first_prog_fd, &info, &len);
 
 	if (!err)
-		err = shown_open_program(&c->shown, info.id);
+		err = readonly_maps_open_program(&c->shown, info.id);
 	if (!err)
 		err = client_enter(c, c->broker->first_prog_fd, info.id, taps);
 	if (err)
-		shown_close(&c->shown);
+		readonly_maps_close(&c->shown);
 	return err;
 }
 
@@ -97,7 +97,7 @@ static int first_let_in(struct broker *b)
 		return err;
 	b->is_open = true;
 	b->visitor_fd = -1;
-	if (door_visitor(fd, &v) || client_make(b, &v))
+	if (broker_socket_visitor(fd, &v) || client_make(b, &v))
 		close(fd);
 	return 0;
 }

@@ -10,10 +10,11 @@
 #include "tap.h"
 #include "xroce.skel.h"
 
-static const struct instance instance_none = {
-	.wake_fd = -1, .tap_fd = -1, .single_fd = -1, .single_link_fd = -1,
-	.shown = { .place = PLACE_MAPS_NONE }
-};
+static const struct instance instance_none = { .wake_fd = -1,
+					       .tap_fd = -1,
+					       .single_fd = -1,
+					       .single_link_fd = -1,
+					       .shown = { .place = TRACE_SLOT_MAPS_NONE } };
 
 int instance_prog_fd(const struct instance *i)
 {
@@ -108,7 +109,7 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 	err = instance_load(i, plan);
 	if (!err) {
 		*step = "open a client's maps for observers";
-		err = shown_open(&i->shown, i->bpf->obj);
+		err = readonly_maps_open(&i->shown, i->bpf->obj);
 	}
 	if (!err) {
 		*step = "make a client's ring buffer";
@@ -163,7 +164,7 @@ void instance_close(struct instance *i)
 	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
 		if (fd[n] >= 0)
 			close(fd[n]);
-	shown_close(&i->shown);
+	readonly_maps_close(&i->shown);
 	xroce_bpf__destroy(i->bpf);
 	*i = instance_none;
 }

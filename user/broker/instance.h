@@ -9,7 +9,7 @@
 #include <xroce/trace.h>
 
 #include "../os/ask.h"
-#include "shown.h"
+#include "readonly_maps.h"
 
 #define INSTANCE_TAPS 2
 #define INSTANCE_KIB  10240u /* of the kernel's memory, at most */
@@ -22,7 +22,7 @@ struct instance {
 	int tap_fd, single_fd;
 	u32 tap, single;       /* these devices */
 	int single_link_fd;    /* of the XDP program on the second */
-	struct shown shown;
+	struct readonly_maps shown;
 	u32 prog_id;
 	u32 ring_bytes;
 };

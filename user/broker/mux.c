@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../attach/complain.h"
+#include "../attach/attach_error.h"
 #include "../attach/hook.h"
 #include "../os/clock.h"
 #include "../os/privilege.h"
@@ -309,7 +309,7 @@ int mux_publish(struct mux *m, const struct netdev *now)
 
 int mux_follow_near(struct mux *m)
 {
-	return near_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
+	return neighbours_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
 }
 
 int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,

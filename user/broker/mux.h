@@ -12,14 +12,14 @@
 #include "../os/netdev.h"
 #include "bindings.h"
 #include "instance.h"
-#include "near.h"
+#include "neighbours.h"
 
 struct xroce_broker_bpf;
 
 struct mux {
 	struct xroce_broker_bpf *bpf;
 	struct netdev dev; /* as it was published */
-	struct near near;
+	struct neighbours near;
 	int link_fd, hairpin_link_fd;
 	int hairpin_fd;
 	u32 hairpin;

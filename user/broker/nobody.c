@@ -33,7 +33,7 @@ static int nobody_record(void *arg, void *data, size_t size)
 	    cm_refuse(&m, &speech.mad)) {
 		speech.own = p.dst;
 		speech.peer = p.src;
-		speaker_say(&b->speaker, XROCE_CM_PLACE_NOBODY, &speech);
+		mad_sender_say(&b->speaker, XROCE_CM_PLACE_NOBODY, &speech);
 	}
 	return --b->nobody.left ? 0 : -EAGAIN;
 }

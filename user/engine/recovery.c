@@ -287,7 +287,7 @@ static bool timeout_put_off(struct engine *e, struct qp *qp, bool adaptive, u64 
 		req->loss += LOSS_GRACE;
 		req->ack_deadline_ns = now_ns + timeout_grace_ns(req);
 	}
-	congestion_untime(qp);
+	congestion_untime(qp); /* its round trip would include this delay */
 	return true;
 }
 

@@ -115,7 +115,7 @@ struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, b
 			  struct xroce_engine_stats *stats);
 /*
  * The same, by one device, for frames to other processes of the interface alone: none leaves by the
- * interface, whose counters are not looked at. It starts no job (os/link_watch.h/link_watch.h).
+ * interface, whose counters are not looked at. It starts no job (os/link_watch.h).
  */
 struct tx *tx_local_open(const struct netdev *dev, int tap_fd, struct xroce_engine_stats *stats);
 

@@ -70,7 +70,7 @@ enum ask_what {
 	 * ASK_MAPS_OF(which client, as of ASK_LIST; first map). The answer has its struct
 	 * ask_client and descriptors of its further maps (os/shown_maps.h), ASK_FDS at most, by
 	 * which they can be read, and not written; none: there are no more. -EPERM: the broker
-	 * could not open them so (user/broker/shown.h).
+	 * could not open them so (user/broker/readonly_maps.h).
 	 */
 	ASK_MAPS,
 	/*

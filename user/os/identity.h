@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What an interface is in InfiniBand's terms: said by the verbs (ibv_query_device(3),
- * ibv_query_port(3)) and by the files that `xroce run` shows (user/tools/run/sysfs.c). Computed from a
- * struct netdev alone.
+ * ibv_query_port(3)) and by the files that `xroce run` shows (user/tools/run/sysfs.c).
+ * Computed from a struct netdev alone.
  */
 #ifndef PORT_IDENTITY_H
 #define PORT_IDENTITY_H

@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 
-#include "../attach/complain.h"
+#include "../attach/attach_error.h"
 #include "port_object.h"
 
 /*

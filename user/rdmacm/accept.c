@@ -83,7 +83,7 @@ EXPORT int rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
 		err = is_ud ? accept_ud(id, &data) : accept_conn(id, param, &data);
 	if (!err) {
 		id->unaccepted = false;
-		device_turn(id->device);
+		cm_device_turn(id->device);
 	}
 	rdmacm_leave();
 	if (err) {
@@ -121,11 +121,11 @@ static int reject(struct rdma_cm_id *cm_id, const void *data, u8 len, u16 reason
 	if (!err) {
 		struct rdmacm_device *dev = id->device;
 
-		device_turn(dev);
+		cm_device_turn(dev);
 		/* the process may end now, as it may with the kernel's CM */
-		device_hold(dev);
+		cm_device_hold(dev);
 		qp1_flush_sends(dev->qp1);
-		device_put(dev);
+		cm_device_put(dev);
 	}
 	rdmacm_leave();
 	return rdmacm_report(err);

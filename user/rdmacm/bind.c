@@ -110,9 +110,9 @@ static int bind_device(const struct address *local, struct rdmacm_device **dev, 
 	if (interfaces_gid_index(&nd, &local->ip) < 0)
 		return -EADDRNOTAVAIL;
 	memcpy(mac, nd.mac, sizeof(nd.mac));
-	err = device_get(route.ifindex, dev);
+	err = cm_device_get(route.ifindex, dev);
 	if (!err)
-		err = device_start(*dev);
+		err = cm_device_start(*dev);
 	return err ? err : interfaces_follow();
 }
 
@@ -206,7 +206,7 @@ int addr_bind(struct rdmacm_id *id, const struct sockaddr *sa, const struct addr
 	if (!err)
 		bind_done(id, sa, b, dev);
 	else if (dev)
-		device_put(dev);
+		cm_device_put(dev);
 	rdmacm_leave();
 	if (err)
 		free(b);

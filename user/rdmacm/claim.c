@@ -40,7 +40,7 @@ int claim_at(struct addr_binding *b, struct rdmacm_device *dev)
 	rdmacm_leave();
 	if (is_there)
 		return -EEXIST;
-	err = device_start(dev);
+	err = cm_device_start(dev);
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
@@ -54,7 +54,7 @@ int claim_at(struct addr_binding *b, struct rdmacm_device *dev)
 		return err;
 	}
 	rdmacm_enter();
-	device_hold(dev);
+	cm_device_hold(dev);
 	c->next = b->claims;
 	b->claims = c;
 	rdmacm_leave();
@@ -69,7 +69,7 @@ void claim_drop(struct addr_claim *claims)
 		claims = c->next;
 		xroce_cm_unbind(c->device->verbs, &c->service);
 		rdmacm_enter();
-		device_put(c->device);
+		cm_device_put(c->device);
 		rdmacm_leave();
 		free(c);
 	}
@@ -101,7 +101,7 @@ static int claim_at_all(struct addr_binding *b)
 {
 	struct addr_claim *const before = b->claims;
 	struct rdmacm_device **devs;
-	int n = device_get_all(&devs), err = 0;
+	int n = cm_device_get_all(&devs), err = 0;
 	bool in_use = false, is_somewhere = false;
 
 	if (n < 0)
@@ -115,7 +115,7 @@ static int claim_at_all(struct addr_binding *b)
 		if (ret && ret != -EEXIST && ret != -ENODEV && !err)
 			err = ret;
 		rdmacm_enter();
-		device_put(devs[i]);
+		cm_device_put(devs[i]);
 		rdmacm_leave();
 	}
 	free(devs);

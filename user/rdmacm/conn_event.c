@@ -19,7 +19,7 @@ void conn_close(struct rdmacm_id *id)
 	if (!conn || id->device->gone)
 		return;
 	cm_close(id->device->cm, conn, clock_now_ns());
-	device_turn(id->device);
+	cm_device_turn(id->device);
 }
 
 /* ---- requests ---- */
@@ -133,7 +133,7 @@ static struct rdmacm_id *request_new_id(struct rdmacm_id *listener, struct rdmac
 	id->unaccepted = true;
 	id->conn = ev->conn;
 	id->device = dev;
-	device_hold(dev);
+	cm_device_hold(dev);
 	id->path = ev->path;
 	qp1_mac(dev->qp1, &ev->path, id->peer_mac);
 	id->tos = listener->tos;

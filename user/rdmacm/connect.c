@@ -188,7 +188,7 @@ static int conn_begin(struct rdmacm_id *id, const struct rdma_conn_param *param,
 		return err;
 	}
 	cm_ask_again(id->conn, CONN_ASKS);
-	device_turn(id->device);
+	cm_device_turn(id->device);
 	return 0;
 }
 
@@ -203,7 +203,7 @@ EXPORT int rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
 	if (!err)
 		err = conn_private_data(id, param, CM_IP_HEADER_BYTES, &data);
 	if (!err)
-		err = device_start(id->device);
+		err = cm_device_start(id->device);
 	if (err)
 		return rdmacm_report(err);
 	conn_put_header(id, data.bytes);
@@ -226,7 +226,7 @@ int conn_complete(struct rdmacm_id *id)
 	if (!err)
 		err = cm_ready(id->device->cm, id->conn, NULL, 0, clock_now_ns());
 	if (!err)
-		device_turn(id->device);
+		cm_device_turn(id->device);
 	rdmacm_leave();
 	if (err)
 		qp_fail(id);
@@ -260,7 +260,7 @@ EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 		err = -EINVAL;
 	} else if (!cm_disconnect(id->device->cm, id->conn, NULL, 0, clock_now_ns())) {
 		/* one that is not connected has nothing to say, which is no error */
-		device_turn(id->device);
+		cm_device_turn(id->device);
 	}
 	rdmacm_leave();
 	return rdmacm_report(err ? err : id_complete(id));
@@ -281,7 +281,7 @@ EXPORT int rdma_notify(struct rdma_cm_id *cm_id, enum ibv_event_type event)
 	else
 		err = cm_establish(id->device->cm, id->conn, clock_now_ns());
 	if (!err)
-		device_turn(id->device);
+		cm_device_turn(id->device);
 	rdmacm_leave();
 	return rdmacm_report(err);
 }

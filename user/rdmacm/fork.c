@@ -5,7 +5,7 @@
  * and its devices are forgotten, so that the child opens its own.
  */
 #include "common_fd.h"
-#include "device.h"
+#include "cm_device.h"
 #include "id.h"
 #include "interfaces.h"
 #include "loop.h"

@@ -111,7 +111,7 @@ void id_end(struct rdmacm_id *id)
 	id_silence(id);
 	id_unlist(id);
 	if (id->device)
-		device_put(id->device);
+		cm_device_put(id->device);
 	rdmacm_leave();
 	id_free(id);
 	rdmacm_enter();

@@ -10,7 +10,7 @@
 #define RDMACM_ID_H
 
 #include "channel.h"
-#include "device.h"
+#include "cm_device.h"
 #include "rdmacm.h"
 
 /* As the kernel's CM has them: a call out of its state is EINVAL. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interfaces as the kernel has them (os/link_cache.c/link_cache.c). The CM thread has a socket
+ * The interfaces as the kernel has them (os/link_cache.c). The CM thread has a socket
  * of its own for the news, so that it sleeps through none of them.
  */
 #include "interfaces.h"
 
 #include "../os/link_cache.h"
 #include "../os/link_events.h"
-#include "device.h"
+#include "cm_device.h"
 
 #define INTERFACES_KEPT 16
 

@@ -44,7 +44,7 @@ static int listen_add(struct rdmacm_id *id, struct rdmacm_device *dev)
 		free(l);
 		return err;
 	}
-	device_hold(dev);
+	cm_device_hold(dev);
 	l->device = dev;
 	l->next = id->listeners;
 	id->listeners = l;
@@ -79,9 +79,9 @@ void listen_leave(struct rdmacm_id *id, const struct rdmacm_device *dev)
 		if (!l->device->gone) {
 			xroce_cm_hide(l->device->verbs, &l->shown);
 			cm_unlisten(l->device->cm, l->cm, clock_now_ns());
-			device_turn(l->device);
+			cm_device_turn(l->device);
 		}
-		device_put(l->device);
+		cm_device_put(l->device);
 		free(l);
 	}
 }

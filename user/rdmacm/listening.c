@@ -85,7 +85,7 @@ static void listening_look(struct rdmacm_id *id)
 	gone = listening_take_gone(id->binding);
 	rdmacm_leave();
 	claim_drop(gone);
-	n = device_get_all(&devs);
+	n = cm_device_get_all(&devs);
 	if (n < 0)
 		return;
 	for (int i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ static void listening_look(struct rdmacm_id *id)
 		/* what another process has there stays its own */
 		if (!err && listening_is_on_all(id))
 			listen_at(id, devs[i]);
-		device_put(devs[i]);
+		cm_device_put(devs[i]);
 		rdmacm_leave();
 	}
 	free(devs);

@@ -115,7 +115,7 @@ static int multicast_show(struct rdmacm_event *ev)
 {
 	struct rdmacm_multicast *mc = ev->mc;
 	struct rdmacm_id *id = ev->id;
-	const int sgid_index = device_gid_index(id->device, &id->path.local);
+	const int sgid_index = cm_device_gid_index(id->device, &id->path.local);
 	int err = 0;
 
 	ev->pub.param.ud.private_data = mc->context;

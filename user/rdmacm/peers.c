@@ -8,7 +8,7 @@
 #include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
 #include "addr.h"
-#include "device.h"
+#include "cm_device.h"
 #include "qp1.h"
 
 /* The most MADs that wait for a MAC: in all, of a peer in a look-up, of a pending peer. */
@@ -243,7 +243,7 @@ static void peers_remove(struct peers *p, struct peer *peer)
 static void peers_make_ah(struct loop_work *work)
 {
 	struct peers_work *w = container_of(work, struct peers_work, work);
-	int index = device_gid_index(w->peers->dev, &w->path.local);
+	int index = cm_device_gid_index(w->peers->dev, &w->path.local);
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = RDMACM_PORT,

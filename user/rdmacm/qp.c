@@ -109,7 +109,7 @@ static int srq_set_xrc(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
 	int err = 0;
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)
-		err = device_xrcd(id->device, &attr->xrcd);
+		err = cm_device_xrcd(id->device, &attr->xrcd);
 	if (!err && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
 		err = qp_make_cqs(&id->pub, 0, attr->attr.max_wr);
 		attr->cq = id->pub.recv_cq;
@@ -201,7 +201,7 @@ static int qp_fill_in(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 	}
 	if (pub->qp_type == IBV_QPT_XRC_RECV &&
 	    (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
-		err = device_xrcd(id->device, &attr->xrcd);
+		err = cm_device_xrcd(id->device, &attr->xrcd);
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 	}
 	if (!err)

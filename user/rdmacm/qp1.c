@@ -7,7 +7,7 @@
 
 #include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
-#include "device.h"
+#include "cm_device.h"
 #include "peers.h"
 
 #define RECEIVES 2048u
@@ -91,7 +91,7 @@ static void qp1_hand_in(struct qp1 *q, const struct cm_path *path, const u8 *mad
 void qp1_input(struct qp1 *q, const struct cm_path *path, const u8 *mad, u32 len)
 {
 	qp1_hand_in(q, path, mad, len, clock_now_ns());
-	device_turn(q->dev);
+	cm_device_turn(q->dev);
 }
 
 void qp1_mac(struct qp1 *q, const struct cm_path *path, u8 mac[6])
@@ -130,11 +130,11 @@ static bool qp1_poll(struct qp1 *q)
 		qp1_take(q, &wc[i], now_ns);
 		slots[i] = (u32)wc[i].wr_id;
 		if (i % 8 == 7)
-			device_turn(q->dev);
+			cm_device_turn(q->dev);
 	}
 	if (n <= 0)
 		return false;
-	device_turn(q->dev);
+	cm_device_turn(q->dev);
 	return !q->stopped && !qp1_post_receives(q, slots, (u32)n);
 }
 

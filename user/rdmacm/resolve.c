@@ -12,7 +12,7 @@
 #include "../os/clock.h"
 #include "addr.h"
 #include "interfaces.h"
-#include "known.h"
+#include "neigh_cache.h"
 #include "loop.h"
 #include "qp1.h"
 #include "route.h"
@@ -112,7 +112,7 @@ static void resolve_free(struct addr_resolve *r)
 {
 	loop_clear_timer(&r->deadline);
 	if (r->device)
-		device_put(r->device);
+		cm_device_put(r->device);
 	free(r);
 }
 
@@ -163,7 +163,7 @@ static int resolve_ask(struct addr_resolve *r)
 	} while (err == -EHOSTUNREACH && r->changed && r->pending);
 	r->asked = false;
 	if (!err && !r->changed)
-		known_add(&r->route, &r->to.ip, r->peer_mac);
+		neigh_cache_add(&r->route, &r->to.ip, r->peer_mac);
 	return err;
 }
 
@@ -231,7 +231,7 @@ static void neighbours_hear(void)
 
 	if (news == NETDEV_NO_NEWS)
 		return;
-	known_forget();
+	neigh_cache_forget();
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
 		if (!id->resolve || !id->resolve->pending)
 			continue;
@@ -352,9 +352,9 @@ static int resolve_device(struct addr_resolve *r)
 	if (err)
 		return err;
 	memcpy(r->mac, nd.mac, sizeof(r->mac));
-	err = device_get(r->route.ifindex, &r->device);
+	err = cm_device_get(r->route.ifindex, &r->device);
 	if (!err)
-		err = device_start(r->device);
+		err = cm_device_start(r->device);
 	return err ? err : interfaces_follow();
 }
 
@@ -376,7 +376,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	if (!err && !told && !address_is_any(&r->to)) {
 		neighbours_hear();
 		addr_pin(id);
-		err = known_has(&r->route, &r->to.ip, r->peer_mac) ? 0 : resolve_ask(r);
+		err = neigh_cache_has(&r->route, &r->to.ip, r->peer_mac) ? 0 : resolve_ask(r);
 		addr_unpin(id);
 	}
 	if (err == -EHOSTUNREACH) {

@@ -42,7 +42,7 @@ int route_show_path(struct rdmacm_id *id)
 
 int route_ah_attr(const struct rdmacm_id *id, struct ibv_ah_attr *attr)
 {
-	const int index = device_recent_gid_index(id->device, &id->path.local);
+	const int index = cm_device_recent_gid_index(id->device, &id->path.local);
 
 	if (index < 0)
 		return index;

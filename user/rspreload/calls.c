@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../rdmacm/xroce_rsocket.h"
+#include "../rsocket/xroce_rsocket.h"
 #include "preload.h"
 
 /* What a descriptor stands for. */

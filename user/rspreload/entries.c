@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../rdmacm/xroce_rsocket.h"
+#include "../rsocket/xroce_rsocket.h"
 #include "preload.h"
 
 enum { ENTRIES = 1 << 16 };

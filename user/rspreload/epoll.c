@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "../rdmacm/xroce_rsocket.h"
+#include "../rsocket/xroce_rsocket.h"
 #include "preload.h"
 
 struct watch {

@@ -4,8 +4,8 @@
  *
  * A descriptor that the program gets stands for an entry: an rsocket, or a socket of the kernel
  * (where rsockets cannot, or not yet). It is an rsocket's stand-in, whose readiness the kernel
- * knows (user/rdmacm/rsocket_standin.c), or a copy of the socket. Copies that dup() makes share the
- * entry. Descriptors without an entry are the kernel's.
+ * knows (user/rsocket/rsocket_standin.c), or a copy of the socket. Copies that dup() makes share
+ * the entry. Descriptors without an entry are the kernel's.
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H

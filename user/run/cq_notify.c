@@ -2,7 +2,7 @@
 /*
  * CQs as XDP sees them: their arm words, by which a thread that sleeps on a CQ is woken, by XDP or
  * by our own threads. The channels are in channel.c, sleeping is in
- * run/channel_sleep.c/channel_sleep.c.
+ * run/channel_sleep.c.
  *
  * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and
  * reports the event. The word in xroce_cq is for XDP, which takes it when a packet will complete

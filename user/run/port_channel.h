@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Completion channels, as the verbs layer has them; sleeping on one is in
- * run/channel_sleep.h/channel_sleep.h. Any thread.
+ * run/channel_sleep.h. Any thread.
  */
 #ifndef WAKE_CHANNEL_H
 #define WAKE_CHANNEL_H

@@ -3,7 +3,7 @@
  * A completion channel as a port's own files know it: a descriptor that is readable when there may
  * be an event. It is an eventfd or, of the first channels, a set of an eventfd and, once a CQ has
  * joined it to a port, a ring buffer that XDP writes to. channel.c makes it,
- * run/channel_sleep.c/channel_sleep.c sleeps on it.
+ * run/channel_sleep.c sleeps on it.
  */
 #ifndef WAKE_CHANNEL_OBJECT_H
 #define WAKE_CHANNEL_OBJECT_H

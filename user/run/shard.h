@@ -8,8 +8,8 @@
  * one of them. A thread that holds one lock does not wait for another.
  *
  * Locks, outermost first: the list of ports (port/port.c), the watches'
- * (os/link_watch.c/link_watch.c), a channel's (run/port_channel.c/port_channel.c), the shards', the
- * CQ table's (run/cq_notify.c/cq_notify.c).
+ * (os/link_watch.c), a channel's (run/port_channel.c), the shards', the
+ * CQ table's (run/cq_notify.c).
  */
 #ifndef SHARD_SHARD_H
 #define SHARD_SHARD_H

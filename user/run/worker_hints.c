@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the threads that drive a shard tell its service thread, and what they may count on it for.
- * run/worker.c/worker.c draws who writes what; there is the thread itself.
+ * run/worker.c draws who writes what; there is the thread itself.
  */
 #include "../os/kernel.h"
 #include "shard.h"

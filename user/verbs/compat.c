@@ -46,7 +46,8 @@ EXPORT const char *ibv_get_sysfs_path(void)
 }
 
 /*
- * The files of our devices are there for programs that `xroce run` has started (user/tools/run/sysfs_private.h).
+ * Programs that `xroce run` has started find files of our devices
+ * (user/tools/run/sysfs_private.h).
  * Returns the bytes of text, without a newline at its end and with a zero after them. Returns -1
  * if `buf` has no room for the zero, or if the file cannot be read, with errno.
  */

@@ -541,7 +541,7 @@ static inline bool context_interface_gone(struct ibv_context *context)
 	return context_gone(context) && !to_vcontext(context)->inherited;
 }
 /*
- * The interface as it is now, its addresses above all (os/link_cache.h/link_cache.h). Returns 0 or
+ * The interface as it is now, its addresses above all (os/link_cache.h). Returns 0 or
  * a positive errno; EIO if it has gone.
  */
 int context_netdev(struct ibv_context *context, struct netdev *nd);

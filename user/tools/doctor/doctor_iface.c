@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../../attach/ask.h"
-#include "../../attach/complain.h"
+#include "../../attach/attach_error.h"
 #include "../../attach/shared.h"
 #include "../../os/options.h"
 #include "../../os/process.h"

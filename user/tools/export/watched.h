@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port (tools/observe/observe.h/observe.h) that the exporter watches: what it has counted, what
+ * A port (tools/observe/observe.h) that the exporter watches: what it has counted, what
  * it has. Its maps stay open from one look to the next, so that what a process counted last is read
  * when it has ended, however it did.
  *

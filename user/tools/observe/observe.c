@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../attach/door.h"
+#include "../../attach/broker_socket.h"
 #include "../../os/process.h"
 #include "../cli.h"
 #include "observe.h"
@@ -219,7 +219,7 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 	iface->is_hidden = iface->is_silent = iface->is_partial = false;
 	iface->is_left = false;
 	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id) {
-		iface->is_left = door_is_left(iface->ifindex);
+		iface->is_left = broker_socket_is_left(iface->ifindex);
 		return;
 	}
 	if (hook.ours_id && !hook.is_broker) {

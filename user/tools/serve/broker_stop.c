@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "../../attach/ask.h"
-#include "../../attach/door.h"
+#include "../../attach/broker_socket.h"
 #include "../../attach/pin.h"
 #include "../../os/options.h"
 #include "../cli.h"
@@ -49,7 +49,7 @@ static bool stop_sweep(const char *dir)
 	const int swept = pins_sweep(dir);
 	const u32 files = sysfs_global_sweep(false);
 
-	door_bury_dead();
+	broker_socket_bury_dead();
 	if (swept > 0)
 		fprintf(stderr,
 			"xroce stop: took away the pinned maps of %d process%s that had been "

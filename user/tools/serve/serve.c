@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../../attach/door.h"
+#include "../../attach/broker_socket.h"
 #include "../../attach/pin.h"
 #include "../../os/options.h"
 #include "../../broker/broker.h"
@@ -254,7 +254,7 @@ static int serve_all(struct brokers *all, struct serve *s, char **names)
 		n++;
 	/* of those that were killed */
 	sysfs_global_sweep(false);
-	door_bury_dead();
+	broker_socket_bury_dead();
 	return serve_devices(all, s, names, n);
 }
 

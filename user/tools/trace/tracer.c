@@ -41,14 +41,14 @@ static int tracer_map_ring(struct tracer *t)
 
 static int tracer_take(struct tracer *t)
 {
-	return place_take(&t->place, (u32)getpid(), false, XROCE_TRACE_LEASE);
+	return trace_slot_take(&t->place, (u32)getpid(), false, XROCE_TRACE_LEASE);
 }
 
 static int tracer_begin(struct tracer *t)
 {
 	const struct ask_trace want = tracer_wants(t);
 
-	return place_begin(&t->place, &want, t->ring_fd, XROCE_TRACE_LEASE);
+	return trace_slot_begin(&t->place, &want, t->ring_fd, XROCE_TRACE_LEASE);
 }
 
 int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, tracer_fn *fn,
@@ -61,9 +61,9 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
 	t->fn = fn;
 	t->arg = arg;
 	t->prog_id = prog_id;
-	err = place_find(&t->place, prog_id);
+	err = trace_slot_find(&t->place, prog_id);
 	if (!err) {
-		t->ring_fd = place_make_ring(want->ring_bytes);
+		t->ring_fd = trace_slot_make_ring(want->ring_bytes);
 		err = t->ring_fd < 0 ? t->ring_fd : 0;
 	}
 	if (!err)
@@ -120,11 +120,12 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 nth, u32 prog_id,
 
 void tracer_renew(struct tracer *t)
 {
-	if (t->page_fd >= 0 || !t->place.trace || likely(place_renew(&t->place, XROCE_TRACE_LEASE)))
+	if (t->page_fd >= 0 || !t->place.trace ||
+	    likely(trace_slot_renew(&t->place, XROCE_TRACE_LEASE)))
 		return;
 	/* we have not run for as long as that: another may have the place by now */
 	t->interrupted++;
-	if (!place_is_ours(&t->place)) {
+	if (!trace_slot_is_ours(&t->place)) {
 		t->lost_before = 0;
 		t->lost_elsewhere += t->lost;
 		t->lost = 0;
@@ -140,8 +141,8 @@ bool tracer_read(struct tracer *t)
 
 	if (t->asker)
 		t->lost = tracer_look_up_lost(t);
-	else if (place_is_ours(&t->place))
-		t->lost = place_lost(&t->place);
+	else if (trace_slot_is_ours(&t->place))
+		t->lost = trace_slot_lost(&t->place);
 	return is_whole;
 }
 
@@ -154,15 +155,15 @@ void tracer_stop(struct tracer *t)
 {
 	if (t->asker)
 		ask_untrace(t->asker, t->prog_id, &t->lost);
-	else if (place_is_ours(&t->place))
-		t->lost = place_leave(&t->place);
+	else if (trace_slot_is_ours(&t->place))
+		t->lost = trace_slot_leave(&t->place);
 	t->asker = NULL;
 }
 
 void tracer_close(struct tracer *t)
 {
 	tracer_stop(t);
-	place_leave(&t->place);
+	trace_slot_leave(&t->place);
 	if (t->ring)
 		ring_buffer__free(t->ring);
 	if (t->ring_fd >= 0)

@@ -9,7 +9,7 @@
 #define CLI_TRACER_H
 
 #include "../../attach/ask.h"
-#include "../../attach/place.h"
+#include "../../attach/trace_slot.h"
 
 struct ring_buffer;
 
@@ -30,7 +30,7 @@ typedef int tracer_fn(void *arg, const struct xroce_record *r, u32 size);
 
 struct tracer {
 	struct tracer_want want;
-	struct place place;	/* root's own */
+	struct trace_slot place; /* root's own */
 	struct asker *asker;	/* NULL: root's; not one once the trace has ended */
 	u32 prog_id;
 	int page_fd;		/* of the asked: struct xroce_trace, to be looked up */

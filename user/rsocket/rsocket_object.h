@@ -25,7 +25,7 @@
 #include <sys/uio.h>
 
 #include "../engine/types.h"
-#include "cancel.h"
+#include "../rdmacm/cancel.h"
 
 #define RSOCKET_EXPORT __attribute__((visibility("default")))
 

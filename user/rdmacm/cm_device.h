@@ -26,7 +26,7 @@ struct rdmacm_device {
 	struct ibv_pd *pd;	/* what ids have that are given no other */
 	struct ibv_xrcd *xrcd;	/* made by the first that needs it */
 	u8 max_initiator_depth, max_responder_resources, ack_delay;
-	/* ---- from device_start() on; under rdmacm_lock ---- */
+	/* ---- from cm_device_start() on; under rdmacm_lock ---- */
 	/* A context of our own: a program reads the asynchronous events of the other. */
 	struct ibv_context *own;
 	struct cm *cm;
@@ -35,7 +35,7 @@ struct rdmacm_device {
 		struct gid gid;
 		int index;
 		u64 until_ns;
-	} recent; /* device_recent_gid_index() */
+	} recent; /* cm_device_recent_gid_index() */
 	struct loop_timer timer;
 	struct loop_input async;
 };
@@ -43,34 +43,34 @@ struct rdmacm_device {
 /*
  * Without rdmacm_lock; they may take long. Each returns 0 or -errno.
  *
- * The device of an interface, opened: a reference, which device_put() gives back. -ENODEV: there is
- * none.
+ * The device of an interface, opened: a reference, which cm_device_put() gives back. -ENODEV: there
+ * is none.
  */
-int device_get(u32 ifindex, struct rdmacm_device **out);
+int cm_device_get(u32 ifindex, struct rdmacm_device **out);
 /*
  * All devices that there are and that can be opened, one reference each: *out is an array for
  * free(). Returns how many, or the first one's -errno if there is none.
  */
-int device_get_all(struct rdmacm_device ***out);
+int cm_device_get_all(struct rdmacm_device ***out);
 /* QP 1, struct cm and the CM thread: the device can connect from here on. */
-int device_start(struct rdmacm_device *dev);
+int cm_device_start(struct rdmacm_device *dev);
 /* The XRC domain of ids that are given none. */
-int device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out);
+int cm_device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out);
 /* Which of its GIDs that is, or -EADDRNOTAVAIL. Any lock. */
-int device_gid_index(const struct rdmacm_device *dev, const struct gid *gid);
+int cm_device_gid_index(const struct rdmacm_device *dev, const struct gid *gid);
 
 /* The same, or what it was just now. Under rdmacm_lock. */
-int device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid);
+int cm_device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid);
 
 /* One reference more, one less. Under rdmacm_lock. */
-void device_hold(struct rdmacm_device *dev);
-void device_put(struct rdmacm_device *dev);
+void cm_device_hold(struct rdmacm_device *dev);
+void cm_device_put(struct rdmacm_device *dev);
 
 /*
  * Under rdmacm_lock, after each call into dev->cm: its events go to ids, its MADs to QP 1, its
  * deadline to the CM thread.
  */
-void device_turn(struct rdmacm_device *dev);
+void cm_device_turn(struct rdmacm_device *dev);
 /* conn_event.c: what the core says of a connection or of a request. Under rdmacm_lock. */
 void conn_event(struct rdmacm_device *dev, const struct cm_event *event);
 

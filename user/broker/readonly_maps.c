@@ -8,11 +8,11 @@
 
 #include "../attach/pin.h"
 #include "../os/shown_maps.h"
-#include "shown.h"
+#include "readonly_maps.h"
 
-#define SHOWN_IDS 1024 /* maps of a program; more are not looked at */
+#define READONLY_MAPS_IDS 1024 /* maps of a program; more are not looked at */
 
-const struct shown shown_none = { .place = PLACE_MAPS_NONE };
+const struct readonly_maps shown_none = { .place = TRACE_SLOT_MAPS_NONE };
 
 /* ---- descriptors to read ---- */
 
@@ -20,7 +20,7 @@ const struct shown shown_none = { .place = PLACE_MAPS_NONE };
  * By a name in the BPF file system, which takes the right to write to its root. The name is the
  * broker's user's alone, and is removed at once.
  */
-static int shown_reopen_by_name(int map_fd, u32 id)
+static int readonly_maps_reopen_by_name(int map_fd, u32 id)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = BPF_F_RDONLY);
 	char path[64];
@@ -36,24 +36,24 @@ static int shown_reopen_by_name(int map_fd, u32 id)
 }
 
 /* Returns a descriptor of the same map that cannot be written by, or -errno. */
-static int shown_reopen(int map_fd, u32 id)
+static int readonly_maps_reopen(int map_fd, u32 id)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
 	const int fd = bpf_map_get_fd_by_id_opts(id, &opts);
 
 	/* without CAP_SYS_ADMIN */
-	return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;
+	return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;
 }
 
 /* Returns 0 or -errno. */
-static int shown_copy(int fd, int *to)
+static int readonly_maps_copy(int fd, int *to)
 {
 	*to = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return *to < 0 ? -errno : 0;
 }
 
 /* What cannot be opened for reading is noted: clients do without observers. */
-static int shown_note(struct shown *s, int fd)
+static int readonly_maps_note(struct readonly_maps *s, int fd)
 {
 	if (fd < 0 && !s->err)
 		s->err = fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : -EPERM;
@@ -62,46 +62,46 @@ static int shown_note(struct shown *s, int fd)
 
 /* ---- a map ---- */
 
-static int shown_add_engine(struct shown *s, int fd)
+static int readonly_maps_add_engine(struct readonly_maps *s, int fd)
 {
 	s->engine = mmap(NULL, sizeof(*s->engine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (s->engine == MAP_FAILED) {
 		s->engine = NULL;
 		return -errno;
 	}
-	return shown_copy(fd, &s->place.engine_fd);
+	return readonly_maps_copy(fd, &s->place.engine_fd);
 }
 
-static int shown_add_page(struct shown *s, int fd, u32 id)
+static int readonly_maps_add_page(struct readonly_maps *s, int fd, u32 id)
 {
-	s->place.page_fd = shown_note(s, shown_reopen(fd, id));
-	return shown_copy(fd, &s->place.trace_fd);
+	s->place.page_fd = readonly_maps_note(s, readonly_maps_reopen(fd, id));
+	return readonly_maps_copy(fd, &s->place.trace_fd);
 }
 
 /* The descriptor stays the caller's. Returns 0 or -errno. */
-static int shown_add(struct shown *s, int fd)
+static int readonly_maps_add(struct readonly_maps *s, int fd)
 {
 	struct bpf_map_info map = { 0 };
 	u32 len = sizeof(map);
 	int err = bpf_obj_get_info_by_fd(fd, &map, &len), one;
 
-	if (!err && shown_map_is(map.name) && s->num < SHOWN_MAPS) {
-		one = shown_note(s, shown_reopen(fd, map.id));
+	if (!err && shown_map_is(map.name) && s->num < READONLY_MAPS_MAPS) {
+		one = readonly_maps_note(s, readonly_maps_reopen(fd, map.id));
 		if (one >= 0)
 			s->fd[s->num++] = one;
 	}
 	if (!err && !strcmp(map.name, XROCE_MAP_ENGINE) && !s->engine)
-		err = shown_add_engine(s, fd);
+		err = readonly_maps_add_engine(s, fd);
 	else if (!err && !strcmp(map.name, XROCE_MAP_TRACE) && s->place.trace_fd < 0)
-		err = shown_add_page(s, fd, map.id);
+		err = readonly_maps_add_page(s, fd, map.id);
 	else if (!err && !strcmp(map.name, XROCE_MAP_TRACER) && s->place.rings_fd < 0)
-		err = shown_copy(fd, &s->place.rings_fd);
+		err = readonly_maps_copy(fd, &s->place.rings_fd);
 	return err;
 }
 
 /* ---- all of them ---- */
 
-int shown_open(struct shown *s, const struct bpf_object *object)
+int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object)
 {
 	const struct bpf_map *map;
 	int err = 0;
@@ -109,42 +109,42 @@ int shown_open(struct shown *s, const struct bpf_object *object)
 	*s = shown_none;
 	bpf_object__for_each_map(map, object) {
 		if (!err && bpf_map__fd(map) >= 0)
-			err = shown_add(s, bpf_map__fd(map));
+			err = readonly_maps_add(s, bpf_map__fd(map));
 	}
 	if (err)
-		shown_close(s);
+		readonly_maps_close(s);
 	return err;
 }
 
-int shown_open_program(struct shown *s, u32 prog_id)
+int readonly_maps_open_program(struct readonly_maps *s, u32 prog_id)
 {
-	u32 ids[SHOWN_IDS], len = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info prog = { .nr_map_ids = SHOWN_IDS, .map_ids = (uintptr_t)ids };
+	u32 ids[READONLY_MAPS_IDS], len = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info prog = { .nr_map_ids = READONLY_MAPS_IDS, .map_ids = (uintptr_t)ids };
 	int fd = bpf_prog_get_fd_by_id(prog_id), err;
 
 	*s = shown_none;
-	if (shown_note(s, fd) < 0)
+	if (readonly_maps_note(s, fd) < 0)
 		return 0;
 	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
 	close(fd);
-	for (u32 i = 0; !err && i < prog.nr_map_ids && i < SHOWN_IDS; i++) {
+	for (u32 i = 0; !err && i < prog.nr_map_ids && i < READONLY_MAPS_IDS; i++) {
 		fd = bpf_map_get_fd_by_id(ids[i]);
 		if (fd < 0)
 			continue;
-		err = shown_add(s, fd);
+		err = readonly_maps_add(s, fd);
 		close(fd);
 	}
 	if (err)
-		shown_close(s);
+		readonly_maps_close(s);
 	return err;
 }
 
-void shown_close(struct shown *s)
+void readonly_maps_close(struct readonly_maps *s)
 {
 	for (u32 i = 0; i < s->num; i++)
 		close(s->fd[i]);
 	if (s->engine)
 		munmap(s->engine, sizeof(*s->engine));
-	place_maps_close(&s->place);
+	trace_slot_maps_close(&s->place);
 	*s = shown_none;
 }

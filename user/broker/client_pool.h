@@ -10,11 +10,11 @@
 
 #include "instance.h"
 
-#define STOCK_SPARES 2
+#define CLIENT_POOL_SPARES 2
 
-struct stock {
+struct client_pool {
 	struct instance_plan plan;
-	struct instance spare[STOCK_SPARES];
+	struct instance spare[CLIENT_POOL_SPARES];
 	u32 spares;
 	u64 fill_ns; /* making one failed, or one was taken: not before this */
 	u32 doomed[XROCE_MAX_CLIENT][INSTANCE_TAPS]; /* devices of clients that have gone, */
@@ -23,29 +23,29 @@ struct stock {
 	u64 reap_ns; /* when they are deleted */
 };
 
-void stock_init(struct stock *s, const struct instance_plan *plan);
+void client_pool_init(struct client_pool *s, const struct instance_plan *plan);
 /* Spares and what is doomed go at once. */
-void stock_empty(struct stock *s);
+void client_pool_empty(struct client_pool *s);
 
 /* An instance, made now if none is ready: 0, or -errno and what failed. */
-int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **step);
+int client_pool_take(struct client_pool *s, u64 now_ns, struct instance *out, const char **step);
 /* One that nobody was given. */
-void stock_return(struct stock *s, struct instance *i);
-/* True if spares are missing and can be made: stock_fill() makes one. */
-bool stock_is_short(const struct stock *s, u64 now_ns);
-void stock_fill(struct stock *s, u64 now_ns);
+void client_pool_return(struct client_pool *s, struct instance *i);
+/* True if spares are missing and can be made: client_pool_fill() makes one. */
+bool client_pool_is_short(const struct client_pool *s, u64 now_ns);
+void client_pool_fill(struct client_pool *s, u64 now_ns);
 
 /*
  * The client that had these devices has gone, and nothing leaves by them any more: they go in a
  * moment, if the client's end has not ended them, with what the broker holds of them. Not now: that
  * may take its time, and other clients' ends are waiting.
  */
-void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns);
-/* True if devices are to be deleted: stock_reap() deletes some. */
-bool stock_is_due(const struct stock *s, u64 now_ns);
-void stock_reap(struct stock *s);
+void client_pool_doom(struct client_pool *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns);
+/* True if devices are to be deleted: client_pool_reap() deletes some. */
+bool client_pool_is_due(const struct client_pool *s, u64 now_ns);
+void client_pool_reap(struct client_pool *s);
 
 /* When there is something to do next; NSEC_NEVER. */
-u64 stock_next_ns(const struct stock *s);
+u64 client_pool_next_ns(const struct client_pool *s);
 
 #endif

@@ -8,41 +8,41 @@
 #include <unistd.h>
 
 #include "../os/netdev.h"
-#include "door.h"
+#include "broker_socket.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* from 6.16 on; younger than the headers that we build with */
 #endif
 
-#define DOOR_QUEUE 128
+#define BROKER_SOCKET_QUEUE 128
 
 /* Twice that at most is waited for the end of a process that was killed. */
 #define SWEEP_MAX_MS 8192
 
-void door_path(u32 ifindex, struct sockaddr_un *at)
+void broker_socket_path(u32 ifindex, struct sockaddr_un *at)
 {
 	*at = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	snprintf(at->sun_path, sizeof(at->sun_path), ASK_PATH,
 		 (unsigned long long)netdev_netns(), ifindex);
 }
 
-static int door_socket(void)
+static int broker_socket_socket(void)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	return fd < 0 ? -errno : fd;
 }
 
-int door_holder(u32 ifindex, pid_t *pid)
+int broker_socket_holder(u32 ifindex, pid_t *pid)
 {
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
 	struct sockaddr_un at;
-	int fd = door_socket(), err = 0;
+	int fd = broker_socket_socket(), err = 0;
 
 	if (fd < 0)
 		return fd;
-	door_path(ifindex, &at);
+	broker_socket_path(ifindex, &at);
 	/* EAGAIN: its queue is full, so there is one, but it cannot be asked */
 	if (connect(fd, (const struct sockaddr *)&at, sizeof(at)))
 		err = errno == EAGAIN ? 0 : errno == ECONNREFUSED ? -ENOENT : -errno;
@@ -53,22 +53,22 @@ int door_holder(u32 ifindex, pid_t *pid)
 	return err;
 }
 
-bool door_is_left(u32 ifindex)
+bool broker_socket_is_left(u32 ifindex)
 {
 	struct sockaddr_un at;
-	const int fd = door_socket();
+	const int fd = broker_socket_socket();
 	bool is_left;
 
 	if (fd < 0)
 		return false;
-	door_path(ifindex, &at);
+	broker_socket_path(ifindex, &at);
 	is_left = connect(fd, (const struct sockaddr *)&at, sizeof(at)) && errno == ECONNREFUSED;
 	close(fd);
 	return is_left;
 }
 
 /* Only we may put sockets into it: a client trusts a path in it, and so do we at the end. */
-static int door_make_directory(void)
+static int broker_socket_make_directory(void)
 {
 	const mode_t mask = umask(022);
 	const int ret = mkdir(ASK_DIR, 0755) && errno != EEXIST ? -errno : 0;
@@ -91,7 +91,7 @@ static int door_make_directory(void)
  * process's that was killed, or is just being closed by the kernel, as the caller has the interface
  * now. A file that is no socket is not ours.
  */
-static int door_bind(const struct door *d, struct sockaddr_un *at)
+static int broker_socket_bind(const struct broker_socket *d, struct sockaddr_un *at)
 {
 	*at = d->at;
 	strcat(at->sun_path, ".new");
@@ -99,7 +99,7 @@ static int door_bind(const struct door *d, struct sockaddr_un *at)
 	return bind(d->fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : 0;
 }
 
-static int door_place(const struct door *d, const struct sockaddr_un *at)
+static int broker_socket_place(const struct broker_socket *d, const struct sockaddr_un *at)
 {
 	struct stat st;
 	int err = !lstat(d->at.sun_path, &st) && !S_ISSOCK(st.st_mode) ? -EADDRINUSE : 0;
@@ -112,7 +112,8 @@ static int door_place(const struct door *d, const struct sockaddr_un *at)
 }
 
 /* Closed to all until its mode is set: what is made by bind() has the umask's. */
-static int door_set_mode(struct door *d, const char *path, mode_t mode, gid_t group)
+static int broker_socket_set_mode(struct broker_socket *d, const char *path, mode_t mode,
+				  gid_t group)
 {
 	struct stat st;
 
@@ -126,25 +127,25 @@ static int door_set_mode(struct door *d, const char *path, mode_t mode, gid_t gr
 }
 
 /* The kernel notes the credentials of the last caller of listen(). */
-int door_listen(const struct door *d)
+int broker_socket_listen(const struct broker_socket *d)
 {
-	return listen(d->fd, DOOR_QUEUE) ? -errno : 0;
+	return listen(d->fd, BROKER_SOCKET_QUEUE) ? -errno : 0;
 }
 
-int door_open(struct door *d, u32 ifindex, mode_t mode, gid_t group)
+int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group)
 {
 	const int off = 0;
-	int err = netdev_netns() ? door_make_directory() : -ENOENT;
+	int err = netdev_netns() ? broker_socket_make_directory() : -ENOENT;
 	struct sockaddr_un at;
 	mode_t mask;
 
-	*d = (struct door){ .fd = -1 };
+	*d = (struct broker_socket){ .fd = -1 };
 	if (err)
 		return err;
-	d->fd = door_socket();
+	d->fd = broker_socket_socket();
 	if (d->fd < 0)
 		return d->fd;
-	door_path(ifindex, &d->at);
+	broker_socket_path(ifindex, &d->at);
 	/*
 	 * Descriptors that come with a message would be closed by us, and what is behind one may
 	 * take its time (a TCP socket that lingers). Connections have the option from here; before
@@ -152,27 +153,27 @@ int door_open(struct door *d, u32 ifindex, mode_t mode, gid_t group)
 	 */
 	setsockopt(d->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 	mask = umask(0177);
-	err = door_bind(d, &at);
+	err = broker_socket_bind(d, &at);
 	umask(mask);
 	if (!err)
-		err = door_set_mode(d, at.sun_path, mode, group);
+		err = broker_socket_set_mode(d, at.sun_path, mode, group);
 	if (!err)
-		err = door_listen(d);
+		err = broker_socket_listen(d);
 	if (!err)
-		err = door_place(d, &at);
+		err = broker_socket_place(d, &at);
 	if (err)
-		door_leave(d);
+		broker_socket_leave(d);
 	return err;
 }
 
-int door_adopt(struct door *d, int fd, u32 ifindex)
+int broker_socket_adopt(struct broker_socket *d, int fd, u32 ifindex)
 {
-	struct door other = { .fd = fd };
+	struct broker_socket other = { .fd = fd };
 	struct stat st;
 	int err;
 
-	door_path(ifindex, &other.at);
-	err = lstat(other.at.sun_path, &st) ? -errno : door_listen(&other);
+	broker_socket_path(ifindex, &other.at);
+	err = lstat(other.at.sun_path, &st) ? -errno : broker_socket_listen(&other);
 	if (err)
 		return err;
 	other.dev = st.st_dev;
@@ -181,7 +182,7 @@ int door_adopt(struct door *d, int fd, u32 ifindex)
 	return 0;
 }
 
-void door_leave(struct door *d)
+void broker_socket_leave(struct broker_socket *d)
 {
 	if (d->fd >= 0)
 		close(d->fd);
@@ -189,18 +190,18 @@ void door_leave(struct door *d)
 }
 
 /* Is the file at its path this one? */
-static bool door_is_at_path(const struct door *d)
+static bool broker_socket_is_at_path(const struct broker_socket *d)
 {
 	struct stat st;
 
 	return d->ino && !lstat(d->at.sun_path, &st) && st.st_dev == d->dev && st.st_ino == d->ino;
 }
 
-void door_close(struct door *d)
+void broker_socket_close(struct broker_socket *d)
 {
-	if (d->fd >= 0 && door_is_at_path(d))
+	if (d->fd >= 0 && broker_socket_is_at_path(d))
 		unlink(d->at.sun_path);
-	door_leave(d);
+	broker_socket_leave(d);
 }
 
 /*
@@ -209,13 +210,13 @@ void door_close(struct door *d)
  * nothing, and the kernel takes a moment to close what it had: as long as the one who listened last
  * is found to be this process, which has closed its copy, the other is looked at again.
  */
-void door_sweep(const struct door *d, u32 ifindex)
+void broker_socket_sweep(const struct broker_socket *d, u32 ifindex)
 {
 	pid_t pid;
 	int err;
 
-	for (u32 ms = 1; door_is_at_path(d); ms *= 2) {
-		err = door_holder(ifindex, &pid);
+	for (u32 ms = 1; broker_socket_is_at_path(d); ms *= 2) {
+		err = broker_socket_holder(ifindex, &pid);
 		if (err == -ENOENT)
 			unlink(d->at.sun_path);
 		else if (err || pid != getpid() || ms > SWEEP_MAX_MS)
@@ -225,7 +226,7 @@ void door_sweep(const struct door *d, u32 ifindex)
 	}
 }
 
-int door_visitor(int fd, struct visitor *v)
+int broker_socket_visitor(int fd, struct visitor *v)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -236,14 +237,14 @@ int door_visitor(int fd, struct visitor *v)
 	return 0;
 }
 
-int door_take(const struct door *d, struct visitor *v)
+int broker_socket_take(const struct broker_socket *d, struct visitor *v)
 {
 	const int fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int err;
 
 	if (fd < 0)
 		return errno == ECONNABORTED || errno == EINTR ? -EAGAIN : -errno;
-	err = door_visitor(fd, v);
+	err = broker_socket_visitor(fd, v);
 	if (err)
 		close(fd);
 	return err;

@@ -18,22 +18,22 @@
 
 #include "../engine/types.h"
 
-struct near {
+struct neighbours {
 	u32 ifindex; /* of the interface whose neighbours they are */
 	u32 num;
-	struct near_address {
+	struct neighbours_address {
 		struct gid gid;
 		struct xroce_near way;
 	} address[XROCE_MAX_NEAR];
 };
 
 /* May the news be of such an address? Not that of a client's TAP device. */
-bool near_concerns(const struct nlmsghdr *nlh);
+bool neighbours_concerns(const struct nlmsghdr *nlh);
 
 /*
  * Makes the map (xroce_near) hold what is near now; n is what it held before, at first nothing but
  * the interface's number. Returns 0 or -errno of the first that failed.
  */
-int near_follow(struct near *n, int map_fd);
+int neighbours_follow(struct neighbours *n, int map_fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <unistd.h>
 
-#include "stock.h"
+#include "client_pool.h"
 #include "tap.h"
 
 /* The end of a process that is killed closes its descriptors, and so ends the device, by then. */
@@ -11,14 +11,14 @@
 /* Whoever has taken one has more to ask at once: the number of its first QP. */
 #define TAKEN_NS     (20 * NSEC_PER_MSEC)
 
-void stock_init(struct stock *s, const struct instance_plan *plan)
+void client_pool_init(struct client_pool *s, const struct instance_plan *plan)
 {
 	memset(s, 0, sizeof(*s));
 	s->plan = *plan;
 }
 
 /* A few at a time: others wait meanwhile. */
-void stock_reap(struct stock *s)
+void client_pool_reap(struct client_pool *s)
 {
 	const u32 n = min_u32(s->num_doomed, REAP_CLIENTS), first = s->num_doomed - n;
 
@@ -30,9 +30,9 @@ void stock_reap(struct stock *s)
 	s->num_doomed = first;
 }
 
-void stock_empty(struct stock *s)
+void client_pool_empty(struct client_pool *s)
 {
-	u32 tap[INSTANCE_TAPS * STOCK_SPARES], num_taps = 0;
+	u32 tap[INSTANCE_TAPS * CLIENT_POOL_SPARES], num_taps = 0;
 	const u32 n = s->spares;
 
 	for (u32 i = 0; i < n; i++) {
@@ -42,13 +42,13 @@ void stock_empty(struct stock *s)
 	if (n)
 		tap_delete(tap, num_taps);
 	while (s->num_doomed)
-		stock_reap(s);
+		client_pool_reap(s);
 	for (u32 i = 0; i < n; i++)
 		instance_close(&s->spare[i]);
 	s->spares = 0;
 }
 
-int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **step)
+int client_pool_take(struct client_pool *s, u64 now_ns, struct instance *out, const char **step)
 {
 	s->fill_ns = max_u64(s->fill_ns, now_ns + TAKEN_NS);
 	if (!s->spares)
@@ -57,20 +57,20 @@ int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **s
 	return 0;
 }
 
-void stock_return(struct stock *s, struct instance *i)
+void client_pool_return(struct client_pool *s, struct instance *i)
 {
-	if (s->spares < STOCK_SPARES)
+	if (s->spares < CLIENT_POOL_SPARES)
 		s->spare[s->spares++] = *i;
 	else
 		instance_close(i);
 }
 
-bool stock_is_short(const struct stock *s, u64 now_ns)
+bool client_pool_is_short(const struct client_pool *s, u64 now_ns)
 {
-	return s->spares < STOCK_SPARES && now_ns >= s->fill_ns;
+	return s->spares < CLIENT_POOL_SPARES && now_ns >= s->fill_ns;
 }
 
-void stock_fill(struct stock *s, u64 now_ns)
+void client_pool_fill(struct client_pool *s, u64 now_ns)
 {
 	const char *step;
 
@@ -80,24 +80,24 @@ void stock_fill(struct stock *s, u64 now_ns)
 		s->spares++;
 }
 
-void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns)
+void client_pool_doom(struct client_pool *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns)
 {
 	if (s->num_doomed == XROCE_MAX_CLIENT)
-		stock_reap(s);
+		client_pool_reap(s);
 	if (!s->num_doomed)
 		s->reap_ns = now_ns + REAP_NS;
 	memcpy(s->doomed[s->num_doomed], tap, sizeof(s->doomed[0]));
 	s->doomed_link_fd[s->num_doomed++] = link_fd;
 }
 
-bool stock_is_due(const struct stock *s, u64 now_ns)
+bool client_pool_is_due(const struct client_pool *s, u64 now_ns)
 {
 	return s->num_doomed && now_ns >= s->reap_ns;
 }
 
-u64 stock_next_ns(const struct stock *s)
+u64 client_pool_next_ns(const struct client_pool *s)
 {
-	const u64 fill_ns = s->spares < STOCK_SPARES ? s->fill_ns : NSEC_NEVER;
+	const u64 fill_ns = s->spares < CLIENT_POOL_SPARES ? s->fill_ns : NSEC_NEVER;
 
 	return s->num_doomed ? min_u64(s->reap_ns, fill_ns) : fill_ns;
 }

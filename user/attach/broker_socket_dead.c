@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../os/process.h"
-#include "door.h"
+#include "broker_socket.h"
 
 /* A younger one may be that of a process which has just begun. */
 #define DEAD_AGE_S 60
@@ -58,7 +58,7 @@ static bool dead_is_old(int dir, const char *name)
 	       time(NULL) - st.st_mtime >= DEAD_AGE_S;
 }
 
-void door_bury_dead(void)
+void broker_socket_bury_dead(void)
 {
 	DIR *dir = opendir(ASK_DIR);
 	unsigned long long netns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "known.h"
+#include "neigh_cache.h"
 
 #include "../os/clock.h"
 #include "rdmacm.h"
 
-#define KNOWN_NS (NSEC_PER_SEC / 10)
+#define NEIGH_CACHE_NS (NSEC_PER_SEC / 10)
 
 /* Each destination has one place. */
 static struct {
@@ -17,14 +17,14 @@ static struct {
 	} at[64];
 } known;
 
-static u32 known_place(const struct gid *to)
+static u32 neigh_cache_place(const struct gid *to)
 {
 	return (to->raw[15] ^ to->raw[14] * 7u) % ARRAY_SIZE(known.at);
 }
 
-bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6])
+bool neigh_cache_has(const struct netdev_route *route, const struct gid *to, u8 mac[6])
 {
-	const u32 i = known_place(to);
+	const u32 i = neigh_cache_place(to);
 	const bool has = known.generation == rdmacm_generation &&
 			 clock_now_ns() < known.at[i].until_ns &&
 			 known.at[i].ifindex == route->ifindex &&
@@ -36,21 +36,21 @@ bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6]
 	return has;
 }
 
-void known_forget(void)
+void neigh_cache_forget(void)
 {
 	memset(known.at, 0, sizeof(known.at));
 	known.generation = rdmacm_generation;
 }
 
-void known_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6])
+void neigh_cache_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6])
 {
-	const u32 i = known_place(to);
+	const u32 i = neigh_cache_place(to);
 
 	if (known.generation != rdmacm_generation)
-		known_forget();
+		neigh_cache_forget();
 	known.at[i].ifindex = route->ifindex;
 	known.at[i].local = route->local;
 	known.at[i].to = *to;
 	memcpy(known.at[i].mac, mac, sizeof(known.at[i].mac));
-	known.at[i].until_ns = clock_now_ns() + KNOWN_NS;
+	known.at[i].until_ns = clock_now_ns() + NEIGH_CACHE_NS;
 }

@@ -10,12 +10,12 @@
 #include "broker_object.h"
 
 /* What the owner of this place has left, that had a QP 1 of this serial, and has none any more. */
-void orphans_take(struct broker *b, u32 place, u64 serial);
-/* When orphans_tell() is to be called; NSEC_NEVER. */
-u64 orphans_next_ns(const struct broker *b);
+void dead_peers_take(struct broker *b, u32 place, u64 serial);
+/* When dead_peers_tell() is to be called; NSEC_NEVER. */
+u64 dead_peers_next_ns(const struct broker *b);
 /* Tells some, of those that are due. */
-void orphans_tell(struct broker *b, u64 now_ns);
+void dead_peers_tell(struct broker *b, u64 now_ns);
 /* Nobody is told any more. */
-void orphans_free(struct broker *b);
+void dead_peers_free(struct broker *b);
 
 #endif

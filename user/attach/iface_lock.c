@@ -5,19 +5,19 @@
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/privilege.h"
-#include "hold.h"
+#include "iface_lock.h"
 
 /* For one holder. A broker that begins takes seconds on a loaded machine, as one that ends may. */
-#define HOLD_MAX_NS  (20 * NSEC_PER_SEC)
+#define IFACE_LOCK_MAX_NS (20 * NSEC_PER_SEC)
 /* From one look at its socket to the next. */
-#define HOLD_LOOK_NS (5 * NSEC_PER_MSEC)
+#define IFACE_LOCK_LOOK_NS (5 * NSEC_PER_MSEC)
 
-void hold_begin(struct hold *h, u32 ifindex)
+void iface_lock_begin(struct iface_lock *h, u32 ifindex)
 {
-	*h = (struct hold){ .ifindex = ifindex, .met_fd = -1 };
+	*h = (struct iface_lock){ .ifindex = ifindex, .met_fd = -1 };
 }
 
-void hold_end(struct hold *h)
+void iface_lock_end(struct iface_lock *h)
 {
 	if (h->met_fd >= 0)
 		close(h->met_fd);
@@ -28,7 +28,7 @@ void hold_end(struct hold *h)
  * Of a process that fails at the next step, one that has the privileges and comes in that moment
  * would find the name taken, and be without it as long as it lives.
  */
-static int hold_take_name(u32 ifindex)
+static int iface_lock_take_name(u32 ifindex)
 {
 	int fd;
 
@@ -42,28 +42,28 @@ static int hold_take_name(u32 ifindex)
 }
 
 /* Once a holder: nobody accepts connections, and its queue is to have room for others. */
-int hold_take(struct hold *h)
+int iface_lock_take(struct iface_lock *h)
 {
 	int fd;
 
 	if (h->met_fd < 0) {
-		fd = hold_take_name(h->ifindex);
+		fd = iface_lock_take_name(h->ifindex);
 		if (fd != -EBUSY)
 			return fd;
 		h->met_fd = netdev_meet_holder(h->ifindex);
 	}
 	if (netdev_is_alone(h->ifindex, h->met_fd))
 		return -EBUSY;
-	return h->waited_ns >= HOLD_MAX_NS ? -EBUSY : -EAGAIN;
+	return h->waited_ns >= IFACE_LOCK_MAX_NS ? -EBUSY : -EAGAIN;
 }
 
-void hold_await(struct hold *h)
+void iface_lock_await(struct iface_lock *h)
 {
 	const u64 begin_ns = clock_now_ns();
 	struct pollfd p = { .fd = h->met_fd };
 
-	if (kernel_await(&p, 1, begin_ns + HOLD_LOOK_NS) > 0) {
-		hold_end(h);
+	if (kernel_await(&p, 1, begin_ns + IFACE_LOCK_LOOK_NS) > 0) {
+		iface_lock_end(h);
 		h->waited_ns = 0;
 	}
 	h->waited_ns += clock_now_ns() - begin_ns;

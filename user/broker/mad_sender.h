@@ -9,26 +9,26 @@
 #include "../cm/mad.h"
 #include "mux.h"
 
-struct speaker {
+struct mad_sender {
 	struct mux *mux;
 	const struct instance_plan *plan;
 	int fd; /* -1: not made */
 	u32 tap;
 };
 
-void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan);
+void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instance_plan *plan);
 /* A MAD from QP 1 of an address of the interface to the peer's. */
 struct speech {
 	struct gid own, peer;
 	struct cm_mad mad;
 };
 /* Says it for that place, as mux_speak_for() has it. A line on standard error if that cannot be. */
-void speaker_say(struct speaker *s, u32 place, const struct speech *speech);
+void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech);
 /*
  * Tells the peer of a connection of that place that it has ended, or that its request is refused. A
  * line on standard error if that cannot be.
  */
-void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o);
-void speaker_close(struct speaker *s);
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o);
+void mad_sender_close(struct mad_sender *s);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "../os/options.h"
 #include "../os/privilege.h"
-#include "complain.h"
-#include "door.h"
+#include "attach_error.h"
+#include "broker_socket.h"
 
 void attach_complain(const struct netdev *dev, const char *format, ...)
 {
@@ -29,7 +29,7 @@ bool attach_lacks_mount(const struct netdev *dev)
 	char comm[32];
 	pid_t pid = 0;
 
-	door_path(dev->ifindex, &at);
+	broker_socket_path(dev->ifindex, &at);
 	if (!access(at.sun_path, F_OK) || !netdev_lets_in(dev->ifindex))
 		return false;
 	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
@@ -58,7 +58,7 @@ int attach_limited(const char *name, const char *what, const char *option, int e
 }
 
 /* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
-static void complain_memlock(const struct netdev *dev, const char *step)
+static void attach_error_memlock(const struct netdev *dev, const char *step)
 {
 	struct rlimit lim = { 0 };
 
@@ -98,7 +98,7 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 	else if (err == -ENODEV)
 		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
 	else if (err == -ENOBUFS)
-		complain_memlock(dev, step);
+		attach_error_memlock(dev, step);
 	else if (err == -ENOMEM)
 		attach_complain(dev,
 				"cannot %s: no memory; raise `ulimit -l` or the memory limit of "

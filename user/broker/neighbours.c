@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "../os/netdev_nl.h"
-#include "near.h"
+#include "neighbours.h"
 #include "tap.h"
 
-bool near_concerns(const struct nlmsghdr *nlh)
+bool neighbours_concerns(const struct nlmsghdr *nlh)
 {
 	const struct nlattr *tb[IFLA_IFNAME + 1];
 	char name[IF_NAMESIZE];
@@ -20,7 +20,7 @@ bool near_concerns(const struct nlmsghdr *nlh)
 	return nl_get_string(tb[IFLA_IFNAME], name, sizeof(name)) && tap_is_hairpin(name);
 }
 
-static bool near_has(const struct near *n, const struct gid *gid)
+static bool neighbours_has(const struct neighbours *n, const struct gid *gid)
 {
 	for (u32 i = 0; i < n->num; i++)
 		if (gid_equal(&n->address[i].gid, gid))
@@ -28,28 +28,29 @@ static bool near_has(const struct near *n, const struct gid *gid)
 	return false;
 }
 
-static void near_add(struct near *n, const struct gid *gid, const struct xroce_near *way)
+static void neighbours_add(struct neighbours *n, const struct gid *gid,
+			   const struct xroce_near *way)
 {
-	if (n->num < XROCE_MAX_NEAR && !near_has(n, gid))
-		n->address[n->num++] = (struct near_address){ .gid = *gid, .way = *way };
+	if (n->num < XROCE_MAX_NEAR && !neighbours_has(n, gid))
+		n->address[n->num++] = (struct neighbours_address){ .gid = *gid, .way = *way };
 }
 
 /* An interface that has gone, or cannot be read, has no address. */
-static void near_add_hairpin(void *arg, u32 ifindex, u32 hairpin)
+static void neighbours_add_hairpin(void *arg, u32 ifindex, u32 hairpin)
 {
 	const struct xroce_near way = { .hairpin = hairpin };
 	struct netdev dev = { .ifindex = ifindex };
-	struct near *n = arg;
+	struct neighbours *n = arg;
 
 	if (ifindex == n->ifindex || netdev_refresh(&dev))
 		return;
 	for (u32 i = 0; i < dev.num_gids; i++)
-		near_add(n, &dev.gid[i].gid, &way);
+		neighbours_add(n, &dev.gid[i].gid, &way);
 }
 
 /* ---- interfaces without a broker ---- */
 
-static const struct gid *near_link_local(const struct netdev *dev)
+static const struct gid *neighbours_link_local(const struct netdev *dev)
 {
 	for (u32 i = 0; i < dev->num_gids; i++)
 		if (dev->gid[i].gid.raw[0] == 0xfe && (dev->gid[i].gid.raw[1] & 0xc0) == 0x80)
@@ -58,7 +59,7 @@ static const struct gid *near_link_local(const struct netdev *dev)
 }
 
 /* Is it an IPv4 address of a network that the interface is on? */
-static bool near_is_on_link(const struct netdev *dev, const struct gid *gid)
+static bool neighbours_is_on_link(const struct netdev *dev, const struct gid *gid)
 {
 	u32 at, own;
 
@@ -74,50 +75,50 @@ static bool near_is_on_link(const struct netdev *dev, const struct gid *gid)
 	return false;
 }
 
-struct near_scan {
-	struct near *near;
+struct neighbours_scan {
+	struct neighbours *near;
 	struct netdev own;
 };
 
-static void near_add_beside(void *arg, const struct netdev *dev)
+static void neighbours_add_beside(void *arg, const struct netdev *dev)
 {
-	const struct near_scan *s = arg;
-	const struct gid *hop = near_link_local(dev);
+	const struct neighbours_scan *s = arg;
+	const struct gid *hop = neighbours_link_local(dev);
 	struct xroce_near way = { 0 };
 
 	if (!hop || dev->ifindex == s->own.ifindex)
 		return;
 	memcpy(way.next_hop, hop->raw, sizeof(way.next_hop));
 	for (u32 i = 0; i < dev->num_gids; i++)
-		if (near_is_on_link(&s->own, &dev->gid[i].gid))
-			near_add(s->near, &dev->gid[i].gid, &way);
+		if (neighbours_is_on_link(&s->own, &dev->gid[i].gid))
+			neighbours_add(s->near, &dev->gid[i].gid, &way);
 }
 
 /* Those with a broker are in it already. Returns 0 or -errno. */
-static int near_scan_beside(struct near *n)
+static int neighbours_scan_beside(struct neighbours *n)
 {
-	struct near_scan s = { .near = n, .own.ifindex = n->ifindex };
+	struct neighbours_scan s = { .near = n, .own.ifindex = n->ifindex };
 	int err = netdev_refresh(&s.own);
 
 	if (err == -ENODEV)
 		return 0; /* its broker ends */
-	return err || !near_link_local(&s.own) ? err : netdev_each(near_add_beside, &s);
+	return err || !neighbours_link_local(&s.own) ? err : netdev_each(neighbours_add_beside, &s);
 }
 
-int near_follow(struct near *n, int map_fd)
+int neighbours_follow(struct neighbours *n, int map_fd)
 {
-	struct near *now = calloc(1, sizeof(*now));
+	struct neighbours *now = calloc(1, sizeof(*now));
 	int err;
 
 	if (!now)
 		return -ENOMEM;
 	now->ifindex = n->ifindex;
-	err = tap_each_hairpin(near_add_hairpin, now);
+	err = tap_each_hairpin(neighbours_add_hairpin, now);
 	if (!err)
-		err = near_scan_beside(now);
+		err = neighbours_scan_beside(now);
 	/* The old ones first: the map may be full. */
 	for (u32 i = 0; !err && i < n->num; i++)
-		if (!near_has(now, &n->address[i].gid))
+		if (!neighbours_has(now, &n->address[i].gid))
 			bpf_map_delete_elem(map_fd, &n->address[i].gid);
 	if (!err)
 		*n = *now;

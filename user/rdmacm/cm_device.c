@@ -3,7 +3,7 @@
  * The devices of this process. Opening one, and giving it QP 1 and a struct cm, may take long and
  * is done under devices_lock; the list changes under both locks, so it may be read under either.
  */
-#include "device.h"
+#include "cm_device.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void devices_leave(void)
 
 /* ---- opening ---- */
 
-static void device_removed(struct rdmacm_device *dev)
+static void cm_device_removed(struct rdmacm_device *dev)
 {
 	if (dev->gone)
 		return;
@@ -61,27 +61,27 @@ static void device_removed(struct rdmacm_device *dev)
 	loop_clear_timer(&dev->timer);
 }
 
-static void device_async(struct loop_input *input)
+static void cm_device_async(struct loop_input *input)
 {
 	struct rdmacm_device *dev = container_of(input, struct rdmacm_device, async);
 	struct ibv_async_event event;
 
 	while (!dev->gone && !ibv_get_async_event(dev->own, &event)) {
 		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-			device_removed(dev);
+			cm_device_removed(dev);
 		ibv_ack_async_event(&event);
 	}
 	if (!dev->gone && errno == EIO)
-		device_removed(dev);
+		cm_device_removed(dev);
 }
 
-static u8 device_depth(int depth)
+static u8 cm_device_depth(int depth)
 {
 	return (u8)(depth < 0 ? 0 : min_u32((u32)depth, UINT8_MAX));
 }
 
 /* Under devices_lock. */
-static int device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
+static int cm_device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
 	struct rdmacm_device *dev = calloc(1, sizeof(*dev));
 	struct ibv_device_attr attr;
@@ -105,8 +105,8 @@ static int device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device
 		return err;
 	}
 	dev->ibv = dev->verbs->device;
-	dev->max_initiator_depth = device_depth(attr.max_qp_init_rd_atom);
-	dev->max_responder_resources = device_depth(attr.max_qp_rd_atom);
+	dev->max_initiator_depth = cm_device_depth(attr.max_qp_init_rd_atom);
+	dev->max_responder_resources = cm_device_depth(attr.max_qp_rd_atom);
 	dev->ack_delay = attr.local_ca_ack_delay & 31;
 	dev->guid = be64toh(ibv_get_device_guid(ibv));
 	rdmacm_enter();
@@ -117,7 +117,7 @@ static int device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device
 	return 0;
 }
 
-static struct rdmacm_device *device_find(u32 ifindex)
+static struct rdmacm_device *cm_device_find(u32 ifindex)
 {
 	struct rdmacm_device *dev = devices;
 
@@ -159,10 +159,10 @@ static void devices_reap(void)
 }
 
 /* Under devices_lock: with one reference more. */
-static int device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
+static int cm_device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
-	struct rdmacm_device *dev = device_find(ifindex);
-	int err = dev ? 0 : device_open(ibv, ifindex, &dev);
+	struct rdmacm_device *dev = cm_device_find(ifindex);
+	int err = dev ? 0 : cm_device_open(ibv, ifindex, &dev);
 
 	if (err)
 		return err;
@@ -173,29 +173,29 @@ static int device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_
 	return 0;
 }
 
-int device_get(u32 ifindex, struct rdmacm_device **out)
+int cm_device_get(u32 ifindex, struct rdmacm_device **out)
 {
 	struct ibv_device **list;
 	int err = -ENODEV;
 
 	devices_enter();
 	devices_reap();
-	if (device_find(ifindex)) {
-		err = device_get_locked(NULL, ifindex, out);
+	if (cm_device_find(ifindex)) {
+		err = cm_device_get_locked(NULL, ifindex, out);
 		devices_leave();
 		return err;
 	}
 	list = ibv_get_device_list(NULL);
 	for (struct ibv_device **d = list; d && *d; d++)
 		if ((u32)xroce_device_ifindex(*d) == ifindex)
-			err = device_get_locked(*d, ifindex, out);
+			err = cm_device_get_locked(*d, ifindex, out);
 	if (list)
 		ibv_free_device_list(list);
 	devices_leave();
 	return err;
 }
 
-int device_get_all(struct rdmacm_device ***out)
+int cm_device_get_all(struct rdmacm_device ***out)
 {
 	struct ibv_device **list;
 	int count = 0, n = 0, err = -ENODEV, failed;
@@ -205,8 +205,8 @@ int device_get_all(struct rdmacm_device ***out)
 	list = ibv_get_device_list(&count);
 	*out = list ? calloc((size_t)count + 1, sizeof(**out)) : NULL;
 	for (int i = 0; *out && i < count; i++) {
-		failed = device_get_locked(list[i], (u32)xroce_device_ifindex(list[i]),
-					   &(*out)[n]);
+		failed = cm_device_get_locked(list[i], (u32)xroce_device_ifindex(list[i]),
+					      &(*out)[n]);
 		if (!failed)
 			n++;
 		else if (err == -ENODEV)
@@ -222,17 +222,17 @@ int device_get_all(struct rdmacm_device ***out)
 	return err;
 }
 
-void device_hold(struct rdmacm_device *dev)
+void cm_device_hold(struct rdmacm_device *dev)
 {
 	dev->refs++;
 }
 
-void device_put(struct rdmacm_device *dev)
+void cm_device_put(struct rdmacm_device *dev)
 {
 	dev->refs--;
 }
 
-int device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
+int cm_device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -253,7 +253,7 @@ int device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
 
 /* ---- connecting ---- */
 
-static u64 device_random(void *arg)
+static u64 cm_device_random(void *arg)
 {
 	u64 value;
 
@@ -262,17 +262,17 @@ static u64 device_random(void *arg)
 	return value;
 }
 
-static void device_timer(struct loop_timer *timer)
+static void cm_device_timer(struct loop_timer *timer)
 {
 	struct rdmacm_device *dev = container_of(timer, struct rdmacm_device, timer);
 
 	cm_expire(dev->cm, clock_now_ns());
-	device_turn(dev);
+	cm_device_turn(dev);
 }
 
-static int device_make_cm(struct rdmacm_device *dev, struct cm **out)
+static int cm_device_make_cm(struct rdmacm_device *dev, struct cm **out)
 {
-	struct cm_options options = { .random = device_random,
+	struct cm_options options = { .random = cm_device_random,
 				      .listeners = LISTENERS_MAX,
 				      .half_open = HALF_OPEN_MAX };
 	int err = -xroce_cm_place(dev->own, &options.id_first, &options.id_count);
@@ -289,12 +289,12 @@ static int device_make_cm(struct rdmacm_device *dev, struct cm **out)
 }
 
 /* Under both locks. */
-static int device_join_loop(struct rdmacm_device *dev)
+static int cm_device_join_loop(struct rdmacm_device *dev)
 {
 	int err;
 
-	dev->timer.fn = device_timer;
-	dev->async.fn = device_async;
+	dev->timer.fn = cm_device_timer;
+	dev->async.fn = cm_device_async;
 	dev->async.fd = dev->own->async_fd;
 	err = loop_add(&dev->async);
 	if (err)
@@ -306,7 +306,7 @@ static int device_join_loop(struct rdmacm_device *dev)
 }
 
 /* Under devices_lock. */
-static int device_start_locked(struct rdmacm_device *dev)
+static int cm_device_start_locked(struct rdmacm_device *dev)
 {
 	struct cm *cm = NULL;
 	int err = 0;
@@ -317,13 +317,13 @@ static int device_start_locked(struct rdmacm_device *dev)
 	if (!dev->own || fcntl(dev->own->async_fd, F_SETFL, O_NONBLOCK))
 		err = -errno;
 	if (!err)
-		err = device_make_cm(dev, &cm);
+		err = cm_device_make_cm(dev, &cm);
 	if (!err)
 		err = qp1_make(dev, &dev->qp1);
 	if (!err) {
 		rdmacm_enter();
 		dev->cm = cm;
-		err = device_join_loop(dev);
+		err = cm_device_join_loop(dev);
 		if (err)
 			dev->cm = NULL;
 		rdmacm_leave();
@@ -341,18 +341,18 @@ static int device_start_locked(struct rdmacm_device *dev)
 	return err;
 }
 
-int device_start(struct rdmacm_device *dev)
+int cm_device_start(struct rdmacm_device *dev)
 {
 	int err = loop_start();
 
 	devices_enter();
 	if (!err)
-		err = device_start_locked(dev);
+		err = cm_device_start_locked(dev);
 	devices_leave();
 	return err;
 }
 
-void device_turn(struct rdmacm_device *dev)
+void cm_device_turn(struct rdmacm_device *dev)
 {
 	struct cm_event event;
 
@@ -364,7 +364,7 @@ void device_turn(struct rdmacm_device *dev)
 	loop_set_timer(&dev->timer, cm_deadline_ns(dev->cm));
 }
 
-int device_gid_index(const struct rdmacm_device *dev, const struct gid *gid)
+int cm_device_gid_index(const struct rdmacm_device *dev, const struct gid *gid)
 {
 	struct netdev nd;
 	int err = interfaces_get(dev->ifindex, &nd);
@@ -378,14 +378,14 @@ struct rdmacm_device *devices_first(void)
 }
 
 /* The verb asks the kernel, and each connection asks for one of few. */
-int device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid)
+int cm_device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid)
 {
 	const u64 now_ns = clock_now_ns();
 
 	if (now_ns < dev->recent.until_ns && gid_equal(&dev->recent.gid, gid))
 		return dev->recent.index;
 	dev->recent.gid = *gid;
-	dev->recent.index = device_gid_index(dev, gid);
+	dev->recent.index = cm_device_gid_index(dev, gid);
 	dev->recent.until_ns = dev->recent.index < 0 ? 0 : now_ns + RECENT_NS;
 	return dev->recent.index;
 }
@@ -402,7 +402,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct rdmacm_device **all;
 	struct ibv_context **list = NULL;
-	int n = device_get_all(&all);
+	int n = cm_device_get_all(&all);
 
 	if (n > 0)
 		list = calloc((size_t)n + 1, sizeof(*list));
@@ -412,7 +412,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 		if (list)
 			list[i] = all[i]->verbs;
 		else
-			device_put(all[i]);
+			cm_device_put(all[i]);
 	}
 	if (n > 0)
 		free(all);
@@ -430,7 +430,7 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
 	for (u32 i = 0; list[i]; i++)
 		for (struct rdmacm_device *dev = devices; dev; dev = dev->next)
 			if (dev->verbs == list[i])
-				device_put(dev);
+				cm_device_put(dev);
 	rdmacm_leave();
 	free(list);
 }

@@ -5,22 +5,22 @@
 #include <unistd.h>
 
 #include "../os/clock.h"
-#include "place.h"
+#include "trace_slot.h"
 
-#define PLACE_IDS 64 /* more maps than any program of ours has */
+#define TRACE_SLOT_IDS 64 /* more maps than any program of ours has */
 
-const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
+const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
 /* ---- the maps ---- */
 
-struct place_ids {
+struct trace_slot_ids {
 	u32 num;
-	u32 id[PLACE_IDS];
+	u32 id[TRACE_SLOT_IDS];
 };
 
-static int place_list(u32 prog_id, struct place_ids *ids)
+static int trace_slot_list(u32 prog_id, struct trace_slot_ids *ids)
 {
-	struct bpf_prog_info prog = { .nr_map_ids = PLACE_IDS, .map_ids = (uintptr_t)ids->id };
+	struct bpf_prog_info prog = { .nr_map_ids = TRACE_SLOT_IDS, .map_ids = (uintptr_t)ids->id };
 	u32 len = sizeof(prog);
 	const int fd = bpf_prog_get_fd_by_id(prog_id);
 	int err;
@@ -29,12 +29,12 @@ static int place_list(u32 prog_id, struct place_ids *ids)
 		return fd;
 	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
 	close(fd);
-	ids->num = min_u32(prog.nr_map_ids, PLACE_IDS);
+	ids->num = min_u32(prog.nr_map_ids, TRACE_SLOT_IDS);
 	return err;
 }
 
 /* Returns a descriptor of the map of that name; -ENOENT or -errno. */
-static int place_map(const struct place_ids *ids, const char *name)
+static int trace_slot_map(const struct trace_slot_ids *ids, const char *name)
 {
 	for (u32 i = 0; i < ids->num; i++) {
 		struct bpf_map_info info = { 0 };
@@ -52,18 +52,18 @@ static int place_map(const struct place_ids *ids, const char *name)
 	return -ENOENT;
 }
 
-void place_maps_close(struct place_maps *maps)
+void trace_slot_maps_close(struct trace_slot_maps *maps)
 {
 	const int fd[] = { maps->trace_fd, maps->engine_fd, maps->rings_fd, maps->page_fd };
 
 	for (u32 i = 0; i < ARRAY_SIZE(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
-	*maps = (struct place_maps)PLACE_MAPS_NONE;
+	*maps = (struct trace_slot_maps)TRACE_SLOT_MAPS_NONE;
 }
 
 /* Returns 0; -ENOENT: the map is of another kind, as another version's; -errno. */
-static int place_check(int fd, u32 type, u32 value_size)
+static int trace_slot_check(int fd, u32 type, u32 value_size)
 {
 	struct bpf_map_info info = { 0 };
 	u32 len = sizeof(info);
@@ -72,9 +72,9 @@ static int place_check(int fd, u32 type, u32 value_size)
 	return err ? err : info.type == type && info.value_size == value_size ? 0 : -ENOENT;
 }
 
-static int place_map_memory(int fd, u32 bytes, void **out)
+static int trace_slot_map_memory(int fd, u32 bytes, void **out)
 {
-	int err = place_check(fd, BPF_MAP_TYPE_ARRAY, bytes);
+	int err = trace_slot_check(fd, BPF_MAP_TYPE_ARRAY, bytes);
 	void *memory;
 
 	if (err)
@@ -86,7 +86,7 @@ static int place_map_memory(int fd, u32 bytes, void **out)
 	return 0;
 }
 
-static void place_forget(struct place *p)
+static void trace_slot_forget(struct trace_slot *p)
 {
 	if (p->rings_fd >= 0)
 		close(p->rings_fd);
@@ -97,65 +97,67 @@ static void place_forget(struct place *p)
 	*p = place_none;
 }
 
-int place_use(struct place *p, const struct place_maps *maps)
+int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
 {
 	int err;
 
 	*p = place_none;
-	err = place_map_memory(maps->trace_fd, sizeof(*p->trace), (void **)&p->trace);
+	err = trace_slot_map_memory(maps->trace_fd, sizeof(*p->trace), (void **)&p->trace);
 	if (!err)
-		err = place_map_memory(maps->engine_fd, sizeof(*p->engine), (void **)&p->engine);
+		err = trace_slot_map_memory(maps->engine_fd, sizeof(*p->engine),
+					    (void **)&p->engine);
 	if (!err)
-		err = place_check(maps->rings_fd, BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(u32));
+		err = trace_slot_check(maps->rings_fd, BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(u32));
 	if (!err) {
 		p->rings_fd = fcntl(maps->rings_fd, F_DUPFD_CLOEXEC, 0);
 		err = p->rings_fd < 0 ? -errno : 0;
 	}
 	if (err)
-		place_forget(p);
+		trace_slot_forget(p);
 	return err;
 }
 
-int place_find(struct place *p, u32 prog_id)
+int trace_slot_find(struct trace_slot *p, u32 prog_id)
 {
-	struct place_maps maps = PLACE_MAPS_NONE;
-	struct place_ids ids;
-	int err = place_list(prog_id, &ids);
+	struct trace_slot_maps maps = TRACE_SLOT_MAPS_NONE;
+	struct trace_slot_ids ids;
+	int err = trace_slot_list(prog_id, &ids);
 
 	*p = place_none;
 	if (err)
 		return err;
-	maps.trace_fd = place_map(&ids, XROCE_MAP_TRACE);
-	maps.engine_fd = maps.trace_fd < 0 ? maps.trace_fd : place_map(&ids, XROCE_MAP_ENGINE);
-	maps.rings_fd = maps.engine_fd < 0 ? maps.engine_fd : place_map(&ids, XROCE_MAP_TRACER);
-	err = maps.rings_fd < 0 ? maps.rings_fd : place_use(p, &maps);
-	place_maps_close(&maps);
+	maps.trace_fd = trace_slot_map(&ids, XROCE_MAP_TRACE);
+	maps.engine_fd = maps.trace_fd < 0 ? maps.trace_fd : trace_slot_map(&ids, XROCE_MAP_ENGINE);
+	maps.rings_fd =
+		maps.engine_fd < 0 ? maps.engine_fd : trace_slot_map(&ids, XROCE_MAP_TRACER);
+	err = maps.rings_fd < 0 ? maps.rings_fd : trace_slot_use(p, &maps);
+	trace_slot_maps_close(&maps);
 	return err;
 }
 
 /* ---- a place ---- */
 
-static struct xroce_tracer *place_of(const struct place *p)
+static struct xroce_tracer *trace_slot_of(const struct trace_slot *p)
 {
 	return &p->trace->tracer[p->number];
 }
 
-bool place_is_ours(const struct place *p)
+bool trace_slot_is_ours(const struct trace_slot *p)
 {
 	return p->trace && p->number < XROCE_TRACERS &&
-	       atomic_load_explicit(shared_word(&place_of(p)->owner), memory_order_relaxed) ==
+	       atomic_load_explicit(shared_word(&trace_slot_of(p)->owner), memory_order_relaxed) ==
 		       p->owner;
 }
 
-static u64 place_count_lost(const struct place *p)
+static u64 trace_slot_count_lost(const struct trace_slot *p)
 {
-	return atomic_load_explicit(shared_word(&place_of(p)->lost), memory_order_relaxed);
+	return atomic_load_explicit(shared_word(&trace_slot_of(p)->lost), memory_order_relaxed);
 }
 
 /* Of several that want it the one has it that moves until_ns on from what all have read. */
-static bool place_try(struct place *p, u64 lease_ns)
+static bool trace_slot_try(struct trace_slot *p, u64 lease_ns)
 {
-	struct xroce_tracer *t = place_of(p);
+	struct xroce_tracer *t = trace_slot_of(p);
 	const u64 now_ns = clock_now_ns();
 	__u64 until_ns = atomic_load_explicit(shared_word(&t->until_ns), memory_order_relaxed);
 
@@ -167,18 +169,18 @@ static bool place_try(struct place *p, u64 lease_ns)
 						       memory_order_relaxed);
 }
 
-int place_take(struct place *p, u32 owner, bool for_user, u64 lease_ns)
+int trace_slot_take(struct trace_slot *p, u32 owner, bool for_user, u64 lease_ns)
 {
-	const u32 all = for_user ? PLACE_USERS : XROCE_TRACERS;
+	const u32 all = for_user ? TRACE_SLOT_USERS : XROCE_TRACERS;
 
 	for (u32 i = 0; i < all; i++) {
 		p->number = for_user ? i : XROCE_TRACERS - 1 - i;
-		if (!place_try(p, lease_ns))
+		if (!trace_slot_try(p, lease_ns))
 			continue;
 		p->owner = owner;
-		atomic_store_explicit(shared_word(&place_of(p)->owner), owner,
+		atomic_store_explicit(shared_word(&trace_slot_of(p)->owner), owner,
 				      memory_order_relaxed);
-		p->lost_before = place_count_lost(p);
+		p->lost_before = trace_slot_count_lost(p);
 		return 0;
 	}
 	p->number = XROCE_TRACERS;
@@ -186,7 +188,7 @@ int place_take(struct place *p, u32 owner, bool for_user, u64 lease_ns)
 }
 
 /* What the place says is there before its bit, and its ring in it after it has gone. */
-static void place_listen(const struct place *p, bool on)
+static void trace_slot_listen(const struct trace_slot *p, bool on)
 {
 	_Atomic u32 *word = shared_word(&p->trace->listening);
 	const u32 bit = 1u << p->number;
@@ -198,7 +200,7 @@ static void place_listen(const struct place *p, bool on)
 }
 
 /* The library sees it, whatever it was about to take out. */
-static void place_hint(const struct place *p)
+static void trace_slot_hint(const struct trace_slot *p)
 {
 	_Atomic u32 *word = shared_word(&p->engine->traced);
 	u32 before = atomic_load_explicit(word, memory_order_relaxed);
@@ -209,18 +211,18 @@ static void place_hint(const struct place *p)
 		;
 }
 
-static void place_prolong(const struct place *p, u64 lease_ns)
+static void trace_slot_prolong(const struct trace_slot *p, u64 lease_ns)
 {
-	atomic_store_explicit(shared_word(&place_of(p)->until_ns), clock_now_ns() + lease_ns,
+	atomic_store_explicit(shared_word(&trace_slot_of(p)->until_ns), clock_now_ns() + lease_ns,
 			      memory_order_relaxed);
 }
 
-int place_begin(struct place *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
+int trace_slot_begin(struct trace_slot *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
 {
-	struct xroce_tracer *t = place_of(p);
+	struct xroce_tracer *t = trace_slot_of(p);
 	int err;
 
-	place_listen(p, false);
+	trace_slot_listen(p, false);
 	err = bpf_map_update_elem(p->rings_fd, &p->number, &ring_fd, BPF_ANY);
 	if (err)
 		return err;
@@ -229,54 +231,55 @@ int place_begin(struct place *p, const struct ask_trace *want, int ring_fd, u64 
 	t->bytes = want->bytes;
 	t->has_peer = want->has_peer;
 	memcpy(t->peer, want->peer, sizeof(t->peer));
-	place_prolong(p, lease_ns);
-	place_listen(p, true);
-	place_hint(p);
+	trace_slot_prolong(p, lease_ns);
+	trace_slot_listen(p, true);
+	trace_slot_hint(p);
 	return 0;
 }
 
-bool place_renew(struct place *p, u64 lease_ns)
+bool trace_slot_renew(struct trace_slot *p, u64 lease_ns)
 {
 	const u32 listening =
 		atomic_load_explicit(shared_word(&p->trace->listening), memory_order_relaxed);
 
-	if (unlikely(!place_is_ours(p) || !(listening & 1u << p->number)))
+	if (unlikely(!trace_slot_is_ours(p) || !(listening & 1u << p->number)))
 		return false;
-	place_prolong(p, lease_ns);
+	trace_slot_prolong(p, lease_ns);
 	return true;
 }
 
-u64 place_lost(const struct place *p)
+u64 trace_slot_lost(const struct trace_slot *p)
 {
-	return place_is_ours(p) ? place_count_lost(p) - p->lost_before : 0;
+	return trace_slot_is_ours(p) ? trace_slot_count_lost(p) - p->lost_before : 0;
 }
 
-void place_stop(struct place *p)
+void trace_slot_stop(struct trace_slot *p)
 {
-	if (place_is_ours(p))
-		place_listen(p, false);
+	if (trace_slot_is_ours(p))
+		trace_slot_listen(p, false);
 }
 
-u64 place_leave(struct place *p)
+u64 trace_slot_leave(struct trace_slot *p)
 {
 	u64 lost = 0;
 
-	if (place_is_ours(p)) {
-		place_listen(p, false);
+	if (trace_slot_is_ours(p)) {
+		trace_slot_listen(p, false);
 		bpf_map_delete_elem(p->rings_fd, &p->number);
-		lost = place_lost(p);
-		atomic_store_explicit(shared_word(&place_of(p)->owner), 0, memory_order_relaxed);
-		/* release: pairs with the exchange in place_try(); the place is empty */
-		atomic_store_explicit(shared_word(&place_of(p)->until_ns), 0,
+		lost = trace_slot_lost(p);
+		atomic_store_explicit(shared_word(&trace_slot_of(p)->owner), 0,
+				      memory_order_relaxed);
+		/* release: pairs with the exchange in trace_slot_try(); the place is empty */
+		atomic_store_explicit(shared_word(&trace_slot_of(p)->until_ns), 0,
 				      memory_order_release);
 	}
-	place_forget(p);
+	trace_slot_forget(p);
 	return lost;
 }
 
 /* ---- what it is looked through ---- */
 
-int place_make_ring(u32 bytes)
+int trace_slot_make_ring(u32 bytes)
 {
 	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_trace", 0, 0, bytes, NULL);
 }

@@ -10,8 +10,8 @@
 #include "../os/netdev.h"
 
 /* Of the next hop to that address by that interface, from that address of ours: its MAC. */
-bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6]);
-void known_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6]);
-void known_forget(void); /* all */
+bool neigh_cache_has(const struct netdev_route *route, const struct gid *to, u8 mac[6]);
+void neigh_cache_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6]);
+void neigh_cache_forget(void); /* all */
 
 #endif

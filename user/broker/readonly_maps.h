@@ -9,15 +9,15 @@
 
 #include <bpf/libbpf.h>
 
-#include "../attach/place.h"
+#include "../attach/trace_slot.h"
 
-#define SHOWN_MAPS 16 /* of os/shown_maps.h */
+#define READONLY_MAPS_MAPS 16 /* of os/shown_maps.h */
 
-struct shown {
-	int fd[SHOWN_MAPS]; /* to read; the first num */
+struct readonly_maps {
+	int fd[READONLY_MAPS_MAPS]; /* to read; the first num */
 	u32 num;
 	int err;	    /* 0, or the -errno for observers: the maps cannot be opened */
-	struct place_maps place;
+	struct trace_slot_maps place;
 	/*
 	 * The arming word of tracers, mapped for writing. The kernel refuses BPF_MAP_FREEZE for a
 	 * map with such a mapping; tracers could not map a frozen map.
@@ -25,16 +25,16 @@ struct shown {
 	struct xroce_engine *engine;
 };
 
-extern const struct shown shown_none;
+extern const struct readonly_maps shown_none;
 
 /*
  * Opens the maps of an object that is loaded. Returns 0 or -errno; without the right to open them
- * for reading 0, and s->err is -errno. shown_close() ends both.
+ * for reading 0, and s->err is -errno. readonly_maps_close() ends both.
  */
-int shown_open(struct shown *s, const struct bpf_object *object);
+int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object);
 /* The same for a program of another process. */
-int shown_open_program(struct shown *s, u32 prog_id);
+int readonly_maps_open_program(struct readonly_maps *s, u32 prog_id);
 /* Closes all; nothing happens the second time. */
-void shown_close(struct shown *s);
+void readonly_maps_close(struct readonly_maps *s);
 
 #endif

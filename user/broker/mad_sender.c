@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "speaker.h"
+#include "mad_sender.h"
 
 #include <linux/virtio_net.h>
 #include <unistd.h>
 
-#include "../attach/complain.h"
+#include "../attach/attach_error.h"
 #include "../engine/packet.h"
 
 #define PKEY	  0xffff
 #define HOP_LIMIT 64
 
-void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan)
+void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instance_plan *plan)
 {
-	*s = (struct speaker){ .mux = mux, .plan = plan, .fd = -1 };
+	*s = (struct mad_sender){ .mux = mux, .plan = plan, .fd = -1 };
 }
 
 /* False: there is no device, and none can be made. */
-static bool speaker_is_ready(struct speaker *s)
+static bool mad_sender_is_ready(struct mad_sender *s)
 {
 	if (s->fd >= 0)
 		return true;
@@ -26,7 +26,7 @@ static bool speaker_is_ready(struct speaker *s)
 	return s->fd >= 0;
 }
 
-static struct cm_mad speaker_farewell(const struct mux_orphan *o)
+static struct cm_mad mad_sender_farewell(const struct mux_orphan *o)
 {
 	struct cm_mad m = { .kind = o->is_request ? CM_REJ : CM_DREQ,
 			    .tid = o->tid,
@@ -42,7 +42,7 @@ static struct cm_mad speaker_farewell(const struct mux_orphan *o)
 }
 
 /* The kernel finds the next hop, and writes the MACs. Returns the frame's length. */
-static u32 speaker_build(const struct speaker *s, const struct speech *speech, u8 *frame)
+static u32 mad_sender_build(const struct mad_sender *s, const struct speech *speech, u8 *frame)
 {
 	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY),
 				  .migreq = true,
@@ -65,7 +65,7 @@ static u32 speaker_build(const struct speaker *s, const struct speech *speech, u
 	return packet_seal(frame, payload, CM_MAD_BYTES);
 }
 
-void speaker_say(struct speaker *s, u32 place, const struct speech *speech)
+void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech)
 {
 	struct {
 		struct virtio_net_hdr none;
@@ -73,24 +73,24 @@ void speaker_say(struct speaker *s, u32 place, const struct speech *speech)
 	} __attribute__((packed)) out = { 0 };
 	u32 len;
 
-	if (!speaker_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
+	if (!mad_sender_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
 		return;
-	len = speaker_build(s, speech, out.frame);
+	len = mad_sender_build(s, speech, out.frame);
 	/* one that is lost is told again, or asked for */
 	if (write(s->fd, &out, sizeof(out.none) + len) < 0)
 		return;
 }
 
-void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o)
 {
-	struct speech speech = { .mad = speaker_farewell(o) };
+	struct speech speech = { .mad = mad_sender_farewell(o) };
 
 	memcpy(speech.own.raw, o->conn.own_gid, sizeof(speech.own.raw));
 	memcpy(speech.peer.raw, o->conn.gid, sizeof(speech.peer.raw));
-	speaker_say(s, place, &speech);
+	mad_sender_say(s, place, &speech);
 }
 
-void speaker_close(struct speaker *s)
+void mad_sender_close(struct mad_sender *s)
 {
 	if (s->fd >= 0) {
 		mux_silence(s->mux, s->tap);

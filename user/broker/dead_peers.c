@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "dead_peers.h"
+
+#include <stdlib.h>
+
+#include "../os/clock.h"
+
+#define DEAD_PEERS_AT_ONCE 64u /* told in a turn: clients ask meanwhile */
+#define DEAD_PEERS_FIRST   16u
+/* All that there may be, of however many clients. */
+#define DEAD_PEERS_MAX (XROCE_MAX_CONN + XROCE_MAX_ASKED)
+
+/* From one time that all are told to the next. A broker that is not used lives for a second. */
+static const u64 round_ns[] = { 100 * NSEC_PER_MSEC, 200 * NSEC_PER_MSEC, 400 * NSEC_PER_MSEC };
+
+/* Of one client. */
+struct dead_peers {
+	struct dead_peers *next;
+	u32 place, room, num;
+	u32 told; /* in this round */
+	u32 round;
+	u64 due_ns;
+	struct mux_orphan *of;
+};
+
+static u32 dead_peers_count(const struct broker *b)
+{
+	u32 n = 0;
+
+	for (const struct dead_peers *o = b->orphans; o; o = o->next)
+		n += o->num;
+	return n;
+}
+
+static void dead_peers_remove(struct broker *b, struct dead_peers *gone)
+{
+	struct dead_peers **at = &b->orphans;
+
+	while (*at != gone)
+		at = &(*at)->next;
+	*at = gone->next;
+	free(gone->of);
+	free(gone);
+}
+
+static void dead_peers_add(void *arg, const struct mux_orphan *orphan)
+{
+	struct dead_peers *o = arg;
+	struct mux_orphan *more;
+
+	if (o->num == o->room) {
+		const u32 room = o->room ? 2 * o->room : DEAD_PEERS_FIRST;
+
+		more = room > DEAD_PEERS_MAX ? NULL : reallocarray(o->of, room, sizeof(*o->of));
+		if (!more)
+			return; /* this peer learns of it when it sends */
+		o->of = more;
+		o->room = room;
+	}
+	o->of[o->num++] = *orphan;
+}
+
+void dead_peers_take(struct broker *b, u32 place, u64 serial)
+{
+	struct dead_peers *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return;
+	o->place = place;
+	o->due_ns = clock_now_ns();
+	o->next = b->orphans;
+	b->orphans = o;
+	mux_take_orphans(&b->mux, serial, dead_peers_add, o);
+	if (!o->num || dead_peers_count(b) > DEAD_PEERS_MAX)
+		dead_peers_remove(b, o);
+}
+
+u64 dead_peers_next_ns(const struct broker *b)
+{
+	u64 next_ns = NSEC_NEVER;
+
+	for (const struct dead_peers *o = b->orphans; o; o = o->next)
+		next_ns = min_u64(next_ns, o->due_ns);
+	return next_ns;
+}
+
+static struct dead_peers *dead_peers_due(const struct broker *b, u64 now_ns)
+{
+	struct dead_peers *o = b->orphans;
+
+	while (o && o->due_ns > now_ns)
+		o = o->next;
+	return o;
+}
+
+void dead_peers_tell(struct broker *b, u64 now_ns)
+{
+	struct dead_peers *o = dead_peers_due(b, now_ns);
+	u32 end;
+
+	if (!o)
+		return;
+	/* another client has the place: its ids may be those of the one before */
+	if (mux_has_place(&b->mux, o->place)) {
+		dead_peers_remove(b, o);
+		return;
+	}
+	end = o->told + min_u32(o->num - o->told, DEAD_PEERS_AT_ONCE);
+	for (; o->told < end; o->told++)
+		mad_sender_tell(&b->speaker, o->place, &o->of[o->told]);
+	if (o->told < o->num)
+		return;
+	if (o->round == ARRAY_SIZE(round_ns)) {
+		dead_peers_remove(b, o);
+		return;
+	}
+	o->told = 0;
+	o->due_ns = now_ns + round_ns[o->round++];
+}
+
+void dead_peers_free(struct broker *b)
+{
+	while (b->orphans)
+		dead_peers_remove(b, b->orphans);
+}
