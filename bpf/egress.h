@@ -347,7 +347,7 @@ static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 
 /*
  * May a MAD have this sender's id, which is not the sender's own? A SIDR_REP has none. A refusal
- * has the id that the peer named (cm_refuse() in user/cm/refuse.c): none in a REQ, else that of a
+ * has the id that the peer named (cm_refuse() in user/cm/reject.c): none in a REQ, else that of a
  * client that has ended.
  */
 static __always_inline bool egress_may_have_id(const struct mad *m, const struct xroce_tap *tap)

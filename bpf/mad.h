@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Messages of the connection manager (MADs), as far as it takes to say whose they are: the rule of
- * cm_mad_names() (user/cm/refuse.c), told in docs/cm.md. Knows no map and no packet.
+ * cm_mad_names() (user/cm/reject.c), told in docs/cm.md. Knows no map and no packet.
  */
 #ifndef BPF_MAD_H
 #define BPF_MAD_H
@@ -98,7 +98,7 @@ static __always_inline __u32 mad_rep_qpn(const struct mad *m)
 	return (__u32)bpf_be64_to_cpu(m->service_id) >> 8;
 }
 
-/* As cm_service_is_ip() (user/cm/ip_service.c). */
+/* As cm_service_is_ip() (user/cm/mad.c). */
 static __always_inline bool mad_service_is_ip(__u64 service_id)
 {
 	return service_id >> 24 == 1 || service_id >> 16 == 2;

@@ -167,11 +167,11 @@ tm_cq_busy        | user/verbs/srq.c         | /^static struct ibv_srq \*srq_rea
 tm_info_tag       | user/verbs/cq_ex.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
 tm_info_priv      | user/verbs/cq_ex.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
 tm_info_unasked   | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL/read_tm_info/ | ibv_create_cq_ex
-tm_handle         | user/verbs/srq_ops.c     | s/wr->tm.handle = op.handle;/wr->tm.handle = 0;/ | ibv_post_srq_ops
-tm_recv_wr_id     | user/verbs/srq_ops.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
-tm_bad_wr         | user/verbs/srq_ops.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
-tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u32)wr->tm.add.num_sge \& 7/ | ibv_post_srq_ops
-tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | tsan
+tm_handle         | user/verbs/srq.c     | s/wr->tm.handle = op.handle;/wr->tm.handle = 0;/ | ibv_post_srq_ops
+tm_recv_wr_id     | user/verbs/srq.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
+tm_bad_wr         | user/verbs/srq.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
+tm_num_sge        | user/verbs/srq.c     | s/(u32)wr->tm.add.num_sge/(u32)wr->tm.add.num_sge \& 7/ | ibv_post_srq_ops
+tm_unlocked       | user/verbs/srq.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | tsan
 tm_sync_ignored   | user/engine/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
 tm_always_in_step | user/engine/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/engine/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
@@ -266,10 +266,10 @@ sigio_uncleared   | user/verbs/channel.c     | s/sigio_clear(ch->sigio);/;/ | ev
 sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
 sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
 sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
-sigio_hang_up     | user/os/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
-sigio_nonblock    | user/os/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
-sigio_full        | user/os/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
-sigio_signal      | user/os/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
+sigio_hang_up     | user/os/signals.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
+sigio_nonblock    | user/os/signals.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
+sigio_full        | user/os/signals.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
+sigio_signal      | user/os/signals.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
@@ -478,7 +478,7 @@ cm_remove_tail    | user/rdmacm/channel.c    | s/^	ch->tail = at;/	;/ | rdmacm-t
 cm_depth_unbound  | user/rdmacm/connect.c    | s/param->initiator_depth > id->device->max_initiator_depth)/0)/ | rdmacm-connect
 cm_data_too_long  | user/rdmacm/connect.c    | s/if (header + own + id->connect_len > sizeof(out->bytes))/if (0)/ | rdmacm-sync
 cm_notify_twice   | user/rdmacm/connect.c    | s/else if (cm_conn_state(id->conn) == CM_ESTABLISHED)/else if (0)/ | rdmacm-external
-cm_accept_depths  | user/rdmacm/accept.c     | s/(u8)min_u32(peer, max) : \*asked/peer : peer/ | rdmacm-connect
+cm_accept_depths  | user/rdmacm/connect.c     | s/(u8)min_u32(peer, max) : \*asked/peer : peer/ | rdmacm-connect
 cm_event_depths   | user/rdmacm/conn_event.c | s/conn.responder_resources = req->initiator_depth;/conn.responder_resources = req->responder_resources;/ | rdmacm-connect
 cm_unaccepted     | user/rdmacm/conn_event.c | s/if (id->state != wanted || id->unaccepted)/if (id->state != wanted)/ | rdmacm-teardown
 cm_two_qps        | user/rdmacm/qp.c         | s/if (pub->qp || !id->device/if (!id->device/ | rdmacm-qp

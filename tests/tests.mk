@@ -28,8 +28,8 @@ tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
 # What the command prints with.
 $(BUILD)/tests/unit/test_table: $(call objs,user/tools/json.c user/tools/table.c)
 # Files of the command that need nothing else.
-$(BUILD)/tests/unit/test_screen: $(call objs,user/tools/top/screen.c user/tools/top/spark.c)
-$(BUILD)/tests/unit/test_top: $(call objs,$(call tools,json.c screen.c spark.c table.c \
+$(BUILD)/tests/unit/test_screen: $(call objs,user/tools/top/screen.c user/tools/top/screen.c)
+$(BUILD)/tests/unit/test_top: $(call objs,$(call tools,json.c screen.c screen.c table.c \
 	top_draw.c top_fields.c top_keys.c top_model.c))
 $(BUILD)/tests/unit/test_pcapng: $(call objs,user/tools/trace/pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call objs,user/tools/trace/records.c)
@@ -94,7 +94,7 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
 # with functions of the simulator in place of user/os/kernel.c and of POSIX's threads and locks.
 PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c tx_xsk.c umem.c xsk.c) \
-	$(addprefix user/os/,directory.c options.c privilege.c process.c sigio.c signals.c thread.c) \
+	$(addprefix user/os/,options.c privilege.c process.c signals.c thread.c) \
 	$(wildcard user/run/*.c user/port/*.c)
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
@@ -230,10 +230,10 @@ $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
 $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,decode.c \
-	json.c packets.c trace_record.c) user/engine/gso.c $(codec))
+	json.c trace_record.c trace_record.c) user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_wire.c \
 	user/tools/bench/bench_wire.c user/tools/bench/ping_wire.c)
-$(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
+$(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_wire.c \
 	rsocket_flow.c))
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/tools/bench/json_read.c user/tools/json.c)
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,accept.c http.c text.c) \

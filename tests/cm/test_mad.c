@@ -8,7 +8,7 @@
  */
 #include "../unit/unit.h"
 
-#include "../../user/cm/ip_service.h"
+#include "../../user/cm/mad.h"
 #include "capture.h"
 
 static struct capture capture;

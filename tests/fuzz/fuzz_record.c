@@ -11,7 +11,6 @@
  * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
  */
 #include "../../user/tools/trace/decode.h"
-#include "../../user/tools/trace/packets.h"
 #include "../../user/tools/trace/trace_record.h"
 #include "fuzz.h"
 #include "golden.h"

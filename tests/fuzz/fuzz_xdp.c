@@ -22,7 +22,7 @@
 #undef packet
 
 #include "../../user/cm/internal.h"
-#include "../../user/cm/ip_service.h"
+#include "../../user/cm/mad.h"
 #include "../../user/engine/gso.h"
 #include "golden.h"
 

@@ -25,7 +25,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../user/cm/ip_service.h"
 #include "../../user/cm/mad.h"
 #include "../../user/engine/icrc.h"
 #include "cm_slow.h"

@@ -6,7 +6,7 @@
     hello                       the question's error, or whether the client is privileged
     list                        the clients' pids
     claim, stop                 the question's error
-    prove                       a proof by the rules of user/os/proof.h
+    prove                       a proof by the rules of user/os/ask.h
     prove=mark|address|size     one whose mark, address or size is not the nonce's
     again                       the same proof a second time
 """

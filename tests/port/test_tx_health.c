@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../../user/io/tx_health.h"
+#include "../../user/io/tx_gso.h"
 
 #define BEGIN_NS (5 * NSEC_PER_SEC)
 

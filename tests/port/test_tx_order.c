@@ -3,7 +3,7 @@
 /* Which frames must keep their order, by all headers that the engine puts in front of them. */
 #include "../unit/packets.h"
 
-#include "../../user/io/tx_order.h"
+#include "../../user/io/tx_gso.h"
 
 static void expect(u8 opcode, bool matters)
 {

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "../../user/tools/top/screen.h"
-#include "../../user/tools/top/spark.h"
 
 static struct screen screen;
 

@@ -25,7 +25,7 @@ struct asker {
 	u64 max_ns;	      /* ASK_MAX_NS */
 	/* the broker is not to hear of the end of the conversation before it is closed */
 	bool ends_quietly;
-	bool has_proved; /* under lock: what this process may do, or it need not (os/proof.h) */
+	bool has_proved; /* under lock: what this process may do, or it need not (os/ask.h) */
 	/* the last ask_list(): clients of other users would not be listed */
 	bool withholds;
 	pthread_mutex_t lock; /* from a question to its answer */

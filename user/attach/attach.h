@@ -4,8 +4,8 @@
  * of it is descriptors and mappings. Where the interface has a broker (os/ask.h) they come from
  * that one, and nothing here takes privileges either.
  */
-#ifndef ATTACH_ATTACH_H
-#define ATTACH_ATTACH_H
+#ifndef ATTACH_H
+#define ATTACH_H
 
 #include "../os/xdp_maps.h"
 #include "../os/netdev.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the making of a port says when it fails: a line on standard error that names the remedy. */
-#ifndef ATTACH_COMPLAIN_H
-#define ATTACH_COMPLAIN_H
+#ifndef ATTACH_ERROR_H
+#define ATTACH_ERROR_H
 
 #include "../os/netdev.h"
 

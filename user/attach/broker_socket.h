@@ -4,8 +4,8 @@
  * permissions, and its connections. A broker has it, or a process that has the interface alone and
  * starts a broker for the first that comes (first.h).
  */
-#ifndef ATTACH_DOOR_H
-#define ATTACH_DOOR_H
+#ifndef ATTACH_BROKER_SOCKET_H
+#define ATTACH_BROKER_SOCKET_H
 
 #include <sys/stat.h>
 #include <sys/types.h>

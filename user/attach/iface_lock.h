@@ -4,8 +4,8 @@
  * socket (broker_socket.h), or says that it lets nobody in; one that does neither is about to
  * listen, or about to end, and is waited for.
  */
-#ifndef ATTACH_HOLD_H
-#define ATTACH_HOLD_H
+#ifndef ATTACH_IFACE_LOCK_H
+#define ATTACH_IFACE_LOCK_H
 
 #include "../os/netdev.h"
 

@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "../os/directory.h"
+#include "../os/privilege.h"
 #include "attach_error.h"
 #include "pin.h"
 

@@ -3,8 +3,8 @@
  * What a port needs of the kernel, tried out by a child process in a network namespace of its own,
  * where there is nothing to disturb. It leaves nothing behind; for `xroce doctor`.
  */
-#ifndef PORT_PROBE_H
-#define PORT_PROBE_H
+#ifndef ATTACH_PROBE_H
+#define ATTACH_PROBE_H
 
 /* Each is 0 (works) or -errno; -ENODATA: not tried, because something that it needs failed. */
 struct probe {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../os/proof.h"
+#include "../os/ask.h"
 #include "prove.h"
 
 static int prove_bind(int fd, const struct ask_challenge *challenge, u32 *port)

@@ -5,7 +5,7 @@
 #include "../os/ask.h"
 
 /*
- * A socket that proves what the calling thread may do (os/proof.h), to be closed by the caller
+ * A socket that proves what the calling thread may do (os/ask.h), to be closed by the caller
  * when the broker has answered; *port is its port. Returns the descriptor or -errno. A capability
  * that the thread does not have is no error.
  */

@@ -7,8 +7,8 @@
  * The memory may be the traced process's own, which then writes into it what it likes: whatever is
  * read from it is a number, and bounds nothing.
  */
-#ifndef ATTACH_PLACE_H
-#define ATTACH_PLACE_H
+#ifndef ATTACH_TRACE_SLOT_H
+#define ATTACH_TRACE_SLOT_H
 
 #include <xroce/trace.h>
 

@@ -7,8 +7,8 @@
  * What it makes are descriptors and devices: nothing of it stays after its end, however it ends,
  * but the TAP devices of clients that live, by which nothing leaves any more.
  */
-#ifndef BROKER_BROKER_H
-#define BROKER_BROKER_H
+#ifndef BROKER_H
+#define BROKER_H
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A broker as its own files see it; others see broker.h. */
-#ifndef BROKER_BROKER_OBJECT_H
-#define BROKER_BROKER_OBJECT_H
+#ifndef BROKER_OBJECT_H
+#define BROKER_OBJECT_H
 
 #include "../os/link_events.h"
 #include "broker.h"

@@ -3,8 +3,8 @@
  * Work that takes the kernel its time, done ahead and done late: instances are made before a client
  * asks, and TAP devices of clients that have gone are deleted several at a time.
  */
-#ifndef BROKER_STOCK_H
-#define BROKER_STOCK_H
+#ifndef BROKER_CLIENT_POOL_H
+#define BROKER_CLIENT_POOL_H
 
 #include <xroce/abi.h>
 

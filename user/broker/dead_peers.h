@@ -4,8 +4,8 @@
  * them for a process that was killed. Each peer gets a DREQ, or a REJ if it was not answered yet,
  * a few times, as answers to these are nobody's.
  */
-#ifndef BROKER_ORPHANS_H
-#define BROKER_ORPHANS_H
+#ifndef BROKER_DEAD_PEERS_H
+#define BROKER_DEAD_PEERS_H
 
 #include "broker_object.h"
 

@@ -3,8 +3,8 @@
  * The broker's own way to send a MAD: a TAP device like a client's, so that what it says is routed
  * and checked as theirs is. Made when there is something to say.
  */
-#ifndef BROKER_SPEAKER_H
-#define BROKER_SPEAKER_H
+#ifndef BROKER_MAD_SENDER_H
+#define BROKER_MAD_SENDER_H
 
 #include "../cm/mad.h"
 #include "mux.h"

@@ -10,8 +10,8 @@
  * Documentation/networking/ip-sysctl.rst). Neighbour discovery has no such rule, so the next hop is
  * that interface's IPv6 link-local address, where both have one.
  */
-#ifndef BROKER_NEAR_H
-#define BROKER_NEAR_H
+#ifndef BROKER_NEIGHBOURS_H
+#define BROKER_NEIGHBOURS_H
 
 #include <libmnl/libmnl.h>
 #include <xroce/abi.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../attach/prove.h"
-#include "../os/proof.h"
+#include "../os/ask.h"
 #include "../os/netdev_nl.h"
 #include "proof.h"
 

@@ -13,7 +13,7 @@ struct rights {
 };
 
 /*
- * Reads what the client's socket for that challenge proves (os/proof.h); port is the client's
+ * Reads what the client's socket for that challenge proves (os/ask.h); port is the client's
  * word. Returns 0, also if there is no such socket, or -errno.
  */
 int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights);

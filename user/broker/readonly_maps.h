@@ -4,8 +4,8 @@
  * and the maps by which it is traced. The broker opens them before the client has any, and holds
  * them for the client's life: the client can neither close nor replace nor freeze them.
  */
-#ifndef BROKER_SHOWN_H
-#define BROKER_SHOWN_H
+#ifndef BROKER_READONLY_MAPS_H
+#define BROKER_READONLY_MAPS_H
 
 #include <bpf/libbpf.h>
 

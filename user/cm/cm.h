@@ -19,10 +19,9 @@
  *	       MAD's private data
  *   -ENOBUFS   no connection or listener is left
  */
-#ifndef CM_CM_H
-#define CM_CM_H
+#ifndef CM_H
+#define CM_H
 
-#include "ip_service.h"
 #include "mad.h"
 
 struct cm;

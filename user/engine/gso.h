@@ -13,8 +13,8 @@
  * The first identification is the length of a segment, by which a receiver that is handed the whole
  * can tell where to cut.
  */
-#ifndef GSO_H
-#define GSO_H
+#ifndef ENGINE_GSO_H
+#define ENGINE_GSO_H
 
 #include "icrc.h"
 #include "packet.h"

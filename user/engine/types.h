@@ -3,8 +3,8 @@
  * Short integer names and the handful of helpers that every file of the transport uses. No
  * dependency but the C library's headers.
  */
-#ifndef TYPES_H
-#define TYPES_H
+#ifndef ENGINE_TYPES_H
+#define ENGINE_TYPES_H
 
 #include <endian.h>
 #include <errno.h>

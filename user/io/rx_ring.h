@@ -11,8 +11,8 @@
  *   commit: exchange the header's length      rx_ring_release: store consumer (release): the place
  *                                               is XDP's again
  */
-#ifndef PORT_RX_RING_H
-#define PORT_RX_RING_H
+#ifndef IO_RX_RING_H
+#define IO_RX_RING_H
 
 #include "../os/kernel.h"
 #include "../engine/types.h"

@@ -8,8 +8,8 @@
  * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it
  * back; tx_flush() ends the batch. Under the lock of the shard that it is of.
  */
-#ifndef PORT_TX_H
-#define PORT_TX_H
+#ifndef IO_TX_H
+#define IO_TX_H
 
 #include "../engine/types.h"
 

@@ -15,6 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <xroce/wire.h>
+
 #include "tx_gso.h"
 #include "tx_redirect.h"
 
@@ -424,4 +426,98 @@ void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_
 void tx_gso_try_again(struct tx_gso *g, u64 now_ns)
 {
 	g->is_off = tx_health_is_away(&g->health, now_ns);
+}
+
+/* ---- tx order ---- */
+
+#define TAG_BYTES  4u
+#define IPV4_BYTES 20u /* the engine's has no options */
+#define IPV6_BYTES 40u
+#define UDP_BYTES  8u
+
+static u32 ethertype_at(const u8 *frame, u32 at)
+{
+	return (u32)frame[at] << 8 | frame[at + 1];
+}
+
+bool tx_order_matters(const u8 *frame)
+{
+	u32 at = ETH_HLEN - 2, type = ethertype_at(frame, at);
+	u8 opcode;
+
+	if (type == ETH_P_8021Q) {
+		at += TAG_BYTES;
+		type = ethertype_at(frame, at);
+	}
+	at += 2 + (type == ETH_P_IPV6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES;
+	opcode = frame[at];
+	return OPCODE_TRANSPORT(opcode) == XROCE_UC ||
+	       OPCODE_TRANSPORT(opcode) == XROCE_UD || opcode == OPCODE_FLOW_PROBE;
+}
+
+/* ---- tx health ---- */
+
+/* A way that was given up before has had its chance: then one refusal, or one look, is enough. */
+static bool was_given_up(const struct tx_health *h)
+{
+	return h->away_ns != 0;
+}
+
+static enum tx_verdict give_up(struct tx_health *h, enum tx_verdict why, u64 now_ns)
+{
+	h->away_ns = was_given_up(h) ? min_u64(2 * h->away_ns, TX_HEALTH_AWAY_MAX_NS)
+				     : TX_HEALTH_AWAY_NS;
+	h->until_ns = now_ns + h->away_ns;
+	h->refusals = h->bad_looks = 0;
+	h->bad_sends = h->sends = 0;
+	return why;
+}
+
+void tx_health_sent(struct tx_health *h, u32 n)
+{
+	h->sends += n;
+	if (n)
+		h->refusals = 0;
+}
+
+enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns)
+{
+	if (!h->refusals++)
+		h->refused_ns = now_ns;
+	if (was_given_up(h) ||
+	    (h->refusals >= TX_HEALTH_REFUSALS && now_ns - h->refused_ns >= TX_HEALTH_REFUSED_NS))
+		return give_up(h, TX_REFUSES, now_ns);
+	return TX_HEALTHY;
+}
+
+enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns)
+{
+	const u64 drops = dropped - h->dropped, sends = h->sends;
+	const bool is_first = !h->has_looked;
+
+	h->dropped = dropped;
+	h->has_looked = true;
+	h->sends = 0;
+	if (is_first || !sends)
+		return TX_HEALTHY;
+	if (2 * drops < sends) {
+		h->bad_looks = 0;
+		h->bad_sends = 0;
+		return TX_HEALTHY;
+	}
+	h->bad_looks++;
+	h->bad_sends += sends;
+	if (was_given_up(h) || (h->bad_looks >= TX_HEALTH_LOOKS && h->bad_sends >= TX_HEALTH_SENDS))
+		return give_up(h, TX_DROPS, now_ns);
+	return TX_HEALTHY;
+}
+
+bool tx_health_is_away(struct tx_health *h, u64 now_ns)
+{
+	if (h->until_ns && now_ns >= h->until_ns) {
+		h->until_ns = 0;
+		/* what was dropped meanwhile was not a super-packet of ours */
+		h->has_looked = false;
+	}
+	return h->until_ns != 0;
 }

@@ -4,16 +4,55 @@
  * (../engine/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
  * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
  * NIC. An interface that does not take super-packets is sent single frames for a time
- * (tx_health.h). Which way a frame goes is the business of tx_policy.c and tx_shared.c. Under the
+ * (tx_gso.h). Which way a frame goes is the business of tx_policy.c and tx_shared.c. Under the
  * shard's lock.
  */
-#ifndef PORT_TX_GSO_H
-#define PORT_TX_GSO_H
+#ifndef IO_TX_GSO_H
+#define IO_TX_GSO_H
 
 #include <xroce/abi.h>
 
 #include "../engine/gso.h"
-#include "tx_health.h"
+#include "../engine/types.h"
+
+/*
+ * Whether an interface does take super-packets, by what becomes of them: the kernel refuses one
+ * while nothing of ours waits, or accepts them and the interface's counter says that it dropped
+ * them. When that goes on they are given up for a time, twice as long after each try. It makes no
+ * system call; under the shard's lock.
+ */
+
+#define TX_HEALTH_REFUSALS   16u		   /* in a row, */
+/* and for so long: a full ring of the other end empties sooner */
+#define TX_HEALTH_REFUSED_NS (20 * NSEC_PER_MSEC)
+#define TX_HEALTH_LOOKS	     3u			   /* in a row that found half of them dropped, */
+#define TX_HEALTH_SENDS	     8u			   /* and of so many super-packets at least */
+#define TX_HEALTH_AWAY_NS    (10 * NSEC_PER_SEC)
+#define TX_HEALTH_AWAY_MAX_NS (640 * NSEC_PER_SEC)
+
+struct tx_health {
+	u32 refusals;
+	u64 refused_ns;	   /* of the first of these */
+	u32 bad_looks;
+	u64 bad_sends;	   /* super-packets in these */
+	u64 sends;	   /* since the last look */
+	u64 dropped;	   /* the interface's counter then */
+	bool has_looked;
+	u64 away_ns;	   /* how long they are given up the next time */
+	u64 until_ns;	   /* given up until then; 0: not */
+};
+
+/* Returned once for each time that they are given up. */
+enum tx_verdict { TX_HEALTHY, TX_REFUSES, TX_DROPS };
+
+/* n super-packets were accepted. */
+void tx_health_sent(struct tx_health *h, u32 n);
+/* One was refused, and nothing of ours was on its way. */
+enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns);
+/* The interface has dropped so many packets in all, of all senders. */
+enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns);
+/* They are given up, for now. */
+bool tx_health_is_away(struct tx_health *h, u64 now_ns);
 
 struct tx_gso_call;
 
@@ -86,5 +125,15 @@ void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *sta
 void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats);
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats);
 void tx_gso_try_again(struct tx_gso *g, u64 now_ns);
+
+/*
+ * Which frames must not be overtaken by later ones of their QP on an interface with several queues.
+ * A message of UC is lost by it. Datagrams have no order among themselves, but a flow-control probe
+ * must not pass those that it follows: it would say that they were taken, and more would be sent
+ * than the receiver has room for. RC and XRC keep what comes early.
+ */
+
+/* Of a frame as the engine makes it. */
+bool tx_order_matters(const u8 *frame);
 
 #endif

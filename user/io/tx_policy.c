@@ -25,7 +25,7 @@
  * A batch with frames that are to leave as they are, of raw packet QPs, does not go as GSO, nor in
  * another order. Where that way is forced, each of its frames is sent alone.
  *
- * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through
+ * An interface may refuse super-packets or drop them (tx_gso.h). Then frames leave through
  * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
  * error says so, once.
  */
@@ -38,7 +38,6 @@
 #include "../os/netdev.h"
 #include "tx.h"
 #include "tx_gso.h"
-#include "tx_order.h"
 #include "tx_probe.h"
 #include "tx_pacer.h"
 #include "tx_pool.h"

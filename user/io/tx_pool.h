@@ -4,8 +4,8 @@
  * free, or taken by the pump, or in the queue; sending copies it, so it is free again when it
  * leaves the queue. Under the shard's lock.
  */
-#ifndef PORT_TX_POOL_H
-#define PORT_TX_POOL_H
+#ifndef IO_TX_POOL_H
+#define IO_TX_POOL_H
 
 #include <xroce/abi.h>
 

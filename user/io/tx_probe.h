@@ -3,8 +3,8 @@
  * Which way frames would leave an interface if this process opened it, told without opening
  * anything: what tx_policy.c will find. Privileges are not looked at; probe.h tries them out.
  */
-#ifndef PORT_TX_PROBE_H
-#define PORT_TX_PROBE_H
+#ifndef IO_TX_PROBE_H
+#define IO_TX_PROBE_H
 
 #include "../os/netdev.h"
 

@@ -6,8 +6,8 @@
  *
  * What the interface has no room for is lost without a word.
  */
-#ifndef PORT_TX_REDIRECT_H
-#define PORT_TX_REDIRECT_H
+#ifndef IO_TX_REDIRECT_H
+#define IO_TX_REDIRECT_H
 
 #include <xroce/abi.h>
 

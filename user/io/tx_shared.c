@@ -4,7 +4,7 @@
  * that the broker has made. The kernel runs the broker's program on each as it is written, and that
  * sends on to the interface, or to another process of it, what the process may send.
  *
- * Super-packets go to one device, where tx_may_gso() says so and while they arrive (tx_health.h);
+ * Super-packets go to one device, where tx_may_gso() says so and while they arrive (tx_gso.h);
  * single frames to the other, if there is one, which redirects them to the interface without an skb
  * while that takes such frames. When write() returns, a frame is behind all earlier ones.
  *
@@ -17,7 +17,6 @@
 #include "../os/netdev.h"
 #include "tx.h"
 #include "tx_gso.h"
-#include "tx_order.h"
 #include "tx_pacer.h"
 #include "tx_pool.h"
 #include "tx_probe.h"

@@ -21,8 +21,8 @@
  *
  * A shard has one of its own: all functions are called under its lock.
  */
-#ifndef PORT_UMEM_H
-#define PORT_UMEM_H
+#ifndef IO_UMEM_H
+#define IO_UMEM_H
 
 #include "../engine/packet.h"
 #include "../engine/types.h"

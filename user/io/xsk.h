@@ -5,8 +5,8 @@
  * (rx_ring.h) as the only receive queue, with neither sockets nor UMEM. All of it under the shard's
  * lock, but for the descriptors, which any thread may poll.
  */
-#ifndef PORT_XSK_H
-#define PORT_XSK_H
+#ifndef IO_XSK_H
+#define IO_XSK_H
 
 #include <stdatomic.h>
 #include <xdp/xsk.h>

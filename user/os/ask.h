@@ -7,10 +7,11 @@
  * Both sides take what they read as hostile: its length, its version, its numbers, and how many
  * descriptors came with it.
  */
-#ifndef BASE_ASK_H
-#define BASE_ASK_H
+#ifndef OS_ASK_H
+#define OS_ASK_H
 
 #include "../engine/pkey.h"
+#include "../engine/types.h"
 
 #define ASK_VERSION 11u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
@@ -88,7 +89,7 @@ enum ask_what {
 	ASK_UNTRACE,
 	/*
 	 * A challenge: the answer has struct ask_challenge, by which the asker makes a socket that
-	 * proves its network namespace and its capabilities (os/proof.h). number is 1 if a port
+	 * proves its network namespace and its capabilities (os/ask.h). number is 1 if a port
 	 * is asked for next: a process that has the interface alone starts a broker for that.
 	 */
 	ASK_PROVE,
@@ -240,5 +241,27 @@ struct ask_answer {
 	};
 };
 _Static_assert(sizeof(struct ask) == 48 && sizeof(struct ask_answer) == 128, "fixed sizes");
+
+/*
+ * How a process proves to a broker its network namespace and its capabilities. A user ID proves
+ * neither: root of a container may have no capability, and a process's capabilities as /proc shows
+ * them are those of whatever it executes at that moment. So the kernel checks them: the broker
+ * draws a nonce for the connection, and the process makes a UDP socket that only it could make for
+ * that nonce. The broker has the kernel describe the socket (sock_diag(7)). No descriptor is sent.
+ *
+ *   bound to PROOF_ADDRESS, any port   the socket is in the broker's network namespace
+ *   a port below the first free one    CAP_NET_BIND_SERVICE
+ *   SO_MARK is the nonce               CAP_NET_RAW or CAP_NET_ADMIN
+ *   SO_RCVBUFFORCE to PROOF_FORCED     CAP_NET_ADMIN, if net.core.rmem_max is less
+ *
+ * All of them are capabilities over the user namespace that owns the network namespace.
+ */
+
+/* An IPv4 address in host order, of 127.64.0.0/10; packets to it stay on the host. */
+#define PROOF_ADDRESS(nonce) (127u << 24 | 1u << 22 | ((nonce) & 0x3fffff))
+/* What is set as the size of the receive buffer with CAP_NET_ADMIN, and without; bytes. */
+#define PROOF_FORCED_MIN     (1 << 29)
+#define PROOF_FORCED(nonce)  (PROOF_FORCED_MIN + (int)((nonce) & 0xfffffff))
+#define PROOF_RCVBUF(nonce)  (8192 + (int)((nonce) >> 17))
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The one clock that all above the transport read. The transport is told the time. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#ifndef OS_CLOCK_H
+#define OS_CLOCK_H
 
 #include "../engine/types.h"
 

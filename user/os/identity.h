@@ -4,8 +4,8 @@
  * ibv_query_port(3)) and by the files that `xroce run` shows (user/tools/run/sysfs.c).
  * Computed from a struct netdev alone.
  */
-#ifndef PORT_IDENTITY_H
-#define PORT_IDENTITY_H
+#ifndef OS_IDENTITY_H
+#define OS_IDENTITY_H
 
 #include "netdev.h"
 

@@ -10,8 +10,8 @@
  *
  * None is a cancellation point but kernel_sleep(): callers hold locks.
  */
-#ifndef BASE_KERNEL_H
-#define BASE_KERNEL_H
+#ifndef OS_KERNEL_H
+#define OS_KERNEL_H
 
 #include <linux/if_xdp.h>
 #include <poll.h>

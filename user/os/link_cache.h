@@ -5,8 +5,8 @@
  * what was true before its own call. Three things the kernel does not tell of at once, or never: a
  * carrier that comes or goes, the speed, the number of queues. Those are netdev_refresh()'s.
  */
-#ifndef PORT_KEPT_H
-#define PORT_KEPT_H
+#ifndef OS_LINK_CACHE_H
+#define OS_LINK_CACHE_H
 
 #include "netdev.h"
 

@@ -3,8 +3,8 @@
  * What the kernel says of changes on interfaces, of the network namespace in which the socket was
  * opened: its messages tell which interface has news, seldom what they are.
  */
-#ifndef PORT_NEWS_H
-#define PORT_NEWS_H
+#ifndef OS_LINK_EVENTS_H
+#define OS_LINK_EVENTS_H
 
 #include <libmnl/libmnl.h>
 

@@ -4,8 +4,8 @@
  * somebody watches, and calls back. It sleeps while nothing changes. Nothing is changed on any
  * interface.
  */
-#ifndef PORT_WATCH_H
-#define PORT_WATCH_H
+#ifndef OS_LINK_WATCH_H
+#define OS_LINK_WATCH_H
 
 #include "netdev.h"
 

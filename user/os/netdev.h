@@ -4,8 +4,8 @@
  * link, routes and neighbours, over netlink (libmnl). It changes nothing on any interface but its
  * membership in multicast groups; asking for a neighbour makes the kernel resolve it.
  */
-#ifndef PORT_NETDEV_H
-#define PORT_NETDEV_H
+#ifndef OS_NETDEV_H
+#define OS_NETDEV_H
 
 #include <net/if.h>
 #include <stdio.h>

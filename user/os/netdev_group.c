@@ -5,6 +5,8 @@
  * no port; any process may have one.
  */
 #include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,4 +43,68 @@ int netdev_join(u32 ifindex, const struct gid *group)
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+/*
+ * Frames to MACs that are not the interface's own: it takes them for as long as a packet socket has
+ * asked for that, which receives none itself. Needs CAP_NET_RAW, as any packet socket does.
+ *
+ * To close a packet socket waits for an RCU grace period, milliseconds. So one serves many
+ * requests, of which each can be taken back at once.
+ */
+
+/* Protocol 0: it receives nothing. Returns a descriptor or -errno. */
+static int open_packet_socket(void)
+{
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int netdev_may_send_raw(void)
+{
+	const int fd = open_packet_socket();
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int packet_membership(const struct netdev_macs *macs)
+{
+	switch (macs->which) {
+	case NETDEV_ALL_MACS:
+		return PACKET_MR_PROMISC;
+	case NETDEV_ALL_MULTICAST:
+		return PACKET_MR_ALLMULTI;
+	default:
+		return macs->mac[0] & 1 ? PACKET_MR_MULTICAST : PACKET_MR_UNICAST;
+	}
+}
+
+/* option: PACKET_ADD_MEMBERSHIP or PACKET_DROP_MEMBERSHIP. */
+static int packet_member(int fd, u32 ifindex, const struct netdev_macs *macs, int option)
+{
+	struct packet_mreq mreq = { .mr_ifindex = (int)ifindex,
+				    .mr_type = (unsigned short)packet_membership(macs),
+				    .mr_alen = ETH_ALEN };
+
+	memcpy(mreq.mr_address, macs->mac, sizeof(macs->mac));
+	return setsockopt(fd, SOL_PACKET, option, &mreq, sizeof(mreq)) ? -errno : 0;
+}
+
+int netdev_open_macs(void)
+{
+	return open_packet_socket();
+}
+
+int netdev_take_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
+{
+	return packet_member(fd, ifindex, macs, PACKET_ADD_MEMBERSHIP);
+}
+
+void netdev_leave_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
+{
+	packet_member(fd, ifindex, macs, PACKET_DROP_MEMBERSHIP);
 }

@@ -3,8 +3,8 @@
  * What the netdev files share among themselves: one netlink exchange, checked attribute reads, and
  * the parts of struct netdev that do not come from rtnetlink.
  */
-#ifndef PORT_NETDEV_NL_H
-#define PORT_NETDEV_NL_H
+#ifndef OS_NETDEV_NL_H
+#define OS_NETDEV_NL_H
 
 #include <libmnl/libmnl.h>
 

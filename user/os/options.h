@@ -5,8 +5,8 @@
  * choice is asked for; text that is not valid is named once on standard error and counts as unset:
  * a program must not fail over a tuning variable.
  */
-#ifndef BASE_OPTIONS_H
-#define BASE_OPTIONS_H
+#ifndef OS_OPTIONS_H
+#define OS_OPTIONS_H
 
 #include <stddef.h>
 

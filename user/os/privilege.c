@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,4 +51,31 @@ static int print_if_debugging(enum libbpf_print_level level, const char *format,
 libbpf_print_fn_t privilege_hush_libbpf(void)
 {
 	return libbpf_set_print(print_if_debugging);
+}
+
+/* ---- directory ---- */
+
+int directory_check(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!st.st_nlink)
+		return -ESTALE;
+	return (!st.st_uid || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH)) ?
+		       0 :
+		       -EPERM;
+}
+
+int directory_lock(int fd, u32 ms)
+{
+	for (u32 waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (waited >= ms)
+			return -EBUSY;
+		poll(NULL, 0, 1);
+	}
+	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What this process may do, and what libbpf says where it may not. */
-#ifndef PORT_PRIVILEGE_H
-#define PORT_PRIVILEGE_H
+#ifndef OS_PRIVILEGE_H
+#define OS_PRIVILEGE_H
 
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
@@ -33,5 +33,15 @@ bool privilege_may_attach(void);
  * the application.
  */
 libbpf_print_fn_t privilege_hush_libbpf(void);
+
+/* Directories that processes of root's, or of one user, change in turn. By an open descriptor. */
+
+/*
+ * Is it root's or this user's, and nobody else's to write to? 0, -EPERM: it is not; -ESTALE: it has
+ * been removed; or -errno.
+ */
+int directory_check(int fd);
+/* Waits so long at most for the lock (flock(2)). Returns 0, -EBUSY: another has it; or -errno. */
+int directory_lock(int fd, u32 ms);
 
 #endif

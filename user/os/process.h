@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the kernel tells of another process. */
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+#ifndef OS_PROCESS_H
+#define OS_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

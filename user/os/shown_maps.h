@@ -4,8 +4,8 @@
  * gives them to the process's own user. Not here: maps that processes share (xroce_turn,
  * xroce_others), and those by which frames come.
  */
-#ifndef BASE_SHOWN_MAPS_H
-#define BASE_SHOWN_MAPS_H
+#ifndef OS_SHOWN_MAPS_H
+#define OS_SHOWN_MAPS_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -4,10 +4,21 @@
  * a signal whose handler was installed with SA_RESTART (signal(3) does that) does not end them,
  * another one does, with EINTR. Here they wait in poll(2), which every handler ends.
  */
-#include "signals.h"
-
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../engine/types.h"
+
+#include "kernel.h"
+#include "signals.h"
+#include "thread.h"
 
 /*
  * Which signal it was cannot be known any more. While all handlers of the process agree, it need
@@ -26,4 +37,180 @@ bool signals_restart(void)
 			return false;
 	}
 	return true;
+}
+
+/* Descriptors whose events the kernel sends signals for; see signals.h. */
+
+struct sigio {
+	int in;		/* of the program's descriptor; the program may have closed that */
+	int out;	/* what is sent here is readable there */
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows, and held while the thread sends */
+	pthread_cond_t news;
+	pthread_cond_t sent;
+	u32 raised;	/* signals to be sent */
+	bool cleared;	/* they leave nothing to be read behind */
+	bool ending;
+};
+
+bool sigio_is_asked(int fd)
+{
+	struct f_owner_ex owner;
+
+	return !fcntl(fd, F_GETOWN_EX, &owner) && owner.pid;
+}
+
+/* Locked. By threads of the program too, where recv(2) would be a cancellation point. */
+static void sigio_drain(struct sigio *s)
+{
+	char unread[256];
+
+	while (syscall(SYS_recvfrom, s->in, unread, sizeof(unread), MSG_DONTWAIT, NULL, NULL) > 0)
+		;
+}
+
+/* Locked. Where the program reads nothing, the socket fills up: then it holds this event alone. */
+static void sigio_send(struct sigio *s)
+{
+	const char event = 0;
+
+	if (send(s->out, &event, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		return;
+	sigio_drain(s);
+	send(s->out, &event, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void *sigio_main(void *arg)
+{
+	struct sigio *s = arg;
+
+	pthread_setname_np(pthread_self(), "xroce/sigio");
+	pthread_mutex_lock(&s->lock);
+	while (!s->ending) {
+		if (!s->raised) {
+			pthread_cond_wait(&s->news, &s->lock);
+			continue;
+		}
+		s->raised--;
+		sigio_send(s);
+		if (s->raised)
+			continue;
+		if (s->cleared)
+			sigio_drain(s);
+		pthread_cond_broadcast(&s->sent);
+	}
+	pthread_cond_broadcast(&s->sent);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/*
+ * O_NONBLOCK is there from the start. What the program changes while this runs is in the old file
+ * or in the new one: the owner and the signal are copied once both are in place.
+ */
+static int sigio_replace(const struct sigio *s, int fd, int kept)
+{
+	const int flags = fcntl(kept, F_GETFL);
+	struct f_owner_ex owner;
+
+	if (fcntl(s->in, F_SETFL, flags & O_NONBLOCK) || dup3(s->in, fd, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));
+	if (!fcntl(kept, F_GETOWN_EX, &owner))
+		fcntl(fd, F_SETOWN_EX, &owner);
+	/* by the program's number, which is the signal's si_fd */
+	fcntl(fd, F_SETFL, (flags & O_NONBLOCK) | O_ASYNC);
+	return 0;
+}
+
+static void sigio_free(struct sigio *s)
+{
+	kernel_close(s->in);
+	kernel_close(s->out);
+	free(s);
+}
+
+struct sigio *sigio_start(int fd, int kept)
+{
+	struct sigio *s = calloc(1, sizeof(*s));
+	int pair[2];
+
+	if (!s || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		free(s);
+		return NULL;
+	}
+	s->in = pair[0];
+	s->out = pair[1];
+	/*
+	 * Readable from the start: the old file wakes threads that sleep in poll(2), which then
+	 * look at what has the number by now, and would sleep on without being woken by that.
+	 */
+	sigio_send(s);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->news, NULL);
+	pthread_cond_init(&s->sent, NULL);
+	if (thread_start(&s->thread, sigio_main, s)) {
+		sigio_free(s);
+		return NULL;
+	}
+	if (sigio_replace(s, fd, kept)) {
+		sigio_stop(s);
+		return NULL;
+	}
+	return s;
+}
+
+void sigio_raise(struct sigio *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->raised++;
+	s->cleared = false;
+	pthread_cond_signal(&s->news);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void sigio_clear(struct sigio *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->cleared = true;
+	sigio_drain(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void sigio_settle(struct sigio *s)
+{
+	int cancel;
+
+	if (!s)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->lock);
+	while (s->raised && s->cleared && !s->ending)
+		pthread_cond_wait(&s->sent, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+void sigio_stop(struct sigio *s)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->lock);
+	s->ending = true;
+	pthread_cond_signal(&s->news);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	pthread_setcancelstate(cancel, NULL);
+	pthread_cond_destroy(&s->news);
+	pthread_cond_destroy(&s->sent);
+	pthread_mutex_destroy(&s->lock);
+	/* or the end of the pair would be an event */
+	fcntl(s->in, F_SETFL, 0);
+	sigio_free(s);
+}
+
+void sigio_abandon(struct sigio *s)
+{
+	sigio_free(s);
 }

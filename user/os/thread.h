@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Threads of our own in the application's process. */
-#ifndef BASE_THREAD_H
-#define BASE_THREAD_H
+#ifndef OS_THREAD_H
+#define OS_THREAD_H
 
 #include <pthread.h>
 

@@ -4,8 +4,8 @@
  * system calls, mappings of the others. Whoever makes a port fills it in (attach/); in a forked
  * child the mappings are private memory and the descriptors closed.
  */
-#ifndef BASE_XDP_MAPS_H
-#define BASE_XDP_MAPS_H
+#ifndef OS_XDP_MAPS_H
+#define OS_XDP_MAPS_H
 
 #include <xroce/stat.h>
 #include <xroce/trace.h>

@@ -3,8 +3,8 @@
  * In which mode the receiving XDP program is attached to an interface, told without attaching
  * anything.
  */
-#ifndef PORT_XDP_MODE_H
-#define PORT_XDP_MODE_H
+#ifndef OS_XDP_MODE_H
+#define OS_XDP_MODE_H
 
 #include "netdev.h"
 

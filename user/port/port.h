@@ -8,8 +8,8 @@
  * Making a port (privileged, once) is apart from using one: attach/ attaches and creates,
  * everything else only uses descriptors and mappings.
  */
-#ifndef PORT_PORT_H
-#define PORT_PORT_H
+#ifndef PORT_H
+#define PORT_H
 
 #include "../attach/port_info.h"
 #include "../os/ask.h"

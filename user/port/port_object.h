@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A port, as the files of this room know it. */
-#ifndef PORT_PORT_OBJECT_H
-#define PORT_PORT_OBJECT_H
+#ifndef PORT_OBJECT_H
+#define PORT_OBJECT_H
 
 #include "../attach/attach.h"
 #include "../os/link_watch.h"

@@ -18,7 +18,7 @@ struct addr_claim {
 struct addr_binding {
 	struct port_use use;
 	struct addr_claim *claims; /* under the lock */
-	u32 round;		   /* listening.c's */
+	u32 round;		   /* listen.c's */
 };
 
 /* ---- bind.c ---- */
@@ -44,7 +44,7 @@ static inline void addr_copy(struct sockaddr_storage *out, const struct sockaddr
 	memcpy(out, sa, address_bytes(sa));
 }
 
-/* ---- claim.c: ports among processes; without the lock ---- */
+/* ---- bind.c: ports among processes; without the lock ---- */
 
 /*
  * Claims a port at its device, or at all devices if it has none. What it has already stays. Returns

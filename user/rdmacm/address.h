@@ -7,7 +7,7 @@
 
 #include <netinet/in.h>
 
-#include "../cm/ip_service.h"
+#include "../cm/mad.h"
 
 struct address {
 	struct gid ip;	/* IPv4 as ::ffff:a.b.c.d */

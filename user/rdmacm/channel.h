@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "event.h"
+#include "rdmacm.h"
 
 struct rdmacm_channel {
 	struct rdma_event_channel pub; /* first */
@@ -20,7 +21,7 @@ struct rdmacm_channel {
 	struct rdmacm_event *head, **tail;
 	u32 generation;
 	_Atomic u32 waiting; /* threads that wait for an event */
-	/* of a synchronous id, and the descriptor is its own; or is that of common_fd.h */
+	/* of a synchronous id, and the descriptor is its own; or is that of channel.h */
 	bool sync, common;
 };
 
@@ -45,5 +46,30 @@ void channel_acked(struct rdmacm_channel *ch);
 int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 /* Under the lock: takes the events of an id away, in their order. */
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
+
+/*
+ * The descriptor that event channels of synchronous ids share once COMMON_FD_PART of the process's
+ * descriptors are such channels' own: readable while any of the channels has an event. All under
+ * rdmacm_lock, but common_fd_wait().
+ */
+
+struct rdmacm_channel;
+
+#define COMMON_FD_PART 16 /* of RLIMIT_NOFILE */
+
+/* The descriptor, for one channel more; or -errno. */
+int common_fd_get(void);
+/* One channel less. */
+void common_fd_put(struct rdmacm_channel *ch);
+/* An event of the channel: its waiters wake. */
+void common_fd_raise(const struct rdmacm_channel *ch);
+/* n events of a channel have been taken. */
+void common_fd_lower(u32 n);
+/*
+ * Sleeps until the channel has an event. Returns 0 or -EINTR. Never returns once the channel has
+ * been destroyed. The caller has a hold (cancel.h); with a single one its thread may be cancelled.
+ */
+int common_fd_wait(struct rdmacm_channel *ch);
+void common_fd_after_fork(void);
 
 #endif

@@ -4,8 +4,8 @@
  * while the device exists, as programs expect of a context that an id shows them. A device that
  * connects has QP 1 and a struct cm.
  */
-#ifndef RDMACM_DEVICE_H
-#define RDMACM_DEVICE_H
+#ifndef RDMACM_CM_DEVICE_H
+#define RDMACM_CM_DEVICE_H
 
 #include "../cm/cm.h"
 #include "loop.h"

@@ -48,7 +48,7 @@ void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param);
 int conn_complete(struct rdmacm_id *id);
 u8 conn_ack_timeout(u8 delay, u8 life);
 
-/* ece.c: a QP was made. 0 or -errno. */
+/* qp.c: a QP was made. 0 or -errno. */
 int ece_begin(struct rdmacm_id *id, struct ibv_qp *qp);
 
 /* qp.c, in the program's thread without the lock: 0 or -errno. Nothing without a QP. */

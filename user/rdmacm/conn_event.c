@@ -9,7 +9,7 @@
 #include "../os/clock.h"
 #include "conn.h"
 #include "qp1.h"
-#include "route.h"
+#include "path.h"
 
 void conn_close(struct rdmacm_id *id)
 {

@@ -6,7 +6,13 @@
  */
 #include "../os/clock.h"
 #include "../os/kernel.h"
+
+#include "channel.h"
+#include "cm_device.h"
 #include "conn.h"
+#include "id.h"
+#include "interfaces.h"
+#include "loop.h"
 
 /* The lock's holder may be a thread that a signal's handler interrupted, which called exit(3). */
 #define WAIT_NS (100 * NSEC_PER_MSEC)
@@ -32,4 +38,44 @@ __attribute__((destructor)) static void exit_close_all(void)
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
 		conn_close(id);
 	rdmacm_leave();
+}
+
+/*
+ * fork(): the lock is held across it, so what it guards is whole in the child. There everything
+ * that was made is of an older generation: no call on it reaches the core, a device or the parent,
+ * and its devices are forgotten, so that the child opens its own.
+ */
+
+pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;
+u32 rdmacm_generation;
+
+static void fork_child(void)
+{
+	rdmacm_generation++;
+	id_all = NULL;
+	devices_after_fork();
+	loop_after_fork();
+	work_after_fork();
+	common_fd_after_fork();
+	interfaces_after_fork();
+	pthread_mutex_init(&rdmacm_lock, NULL);
+	cancel_release();
+}
+
+static void fork_before(void)
+{
+	rdmacm_enter();
+	interfaces_before_fork();
+}
+
+static void fork_parent(void)
+{
+	interfaces_after_fork();
+	rdmacm_leave();
+}
+
+/* libibverbs' handlers were registered before: those of prepare run after these. */
+__attribute__((constructor)) static void fork_register(void)
+{
+	pthread_atfork(fork_before, fork_parent, fork_child);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the kernel says of interfaces, asked again only after it has told of a change; and the news
- * of a change, for those that listen on all interfaces (listening.c).
+ * of a change, for those that listen on all interfaces (listen.c).
  */
 #ifndef RDMACM_INTERFACES_H
 #define RDMACM_INTERFACES_H
@@ -23,7 +23,7 @@ int interfaces_gid_index(const struct netdev *dev, const struct gid *gid);
  * rdmacm_lock. 0 or -errno. Without it.
  */
 int interfaces_follow(void);
-void interfaces_changed(void); /* listening.c */
+void interfaces_changed(void); /* listen.c */
 
 /* Around fork(), inside of rdmacm_lock. */
 void interfaces_before_fork(void);

@@ -4,8 +4,8 @@
  * verbs keep what an address vector comes to (verbs/ah.c), and until there are news of neighbours,
  * which the caller reads before it asks. All under rdmacm_lock.
  */
-#ifndef RDMACM_KNOWN_H
-#define RDMACM_KNOWN_H
+#ifndef RDMACM_NEIGH_CACHE_H
+#define RDMACM_NEIGH_CACHE_H
 
 #include "../os/netdev.h"
 

@@ -2,7 +2,6 @@
 /* rdma_set_option() and the ports that an id tells. */
 #include "addr.h"
 #include "path.h"
-#include "route.h"
 
 /* What the kernel takes from a program at once. */
 #define OPTION_BYTES_MAX (4u << 20)

@@ -20,8 +20,8 @@
  * In a forked child everything that was inherited is dead: calls on it answer EIO, what it holds is
  * given back without a word to anybody, and what the child makes anew works.
  */
-#ifndef RDMACM_RDMACM_H
-#define RDMACM_RDMACM_H
+#ifndef RDMACM_H
+#define RDMACM_H
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What librspreload.so calls in our librdmacm.so.1, of the same build. */
-#ifndef RSOCKET_PRIVATE_H
-#define RSOCKET_PRIVATE_H
+#ifndef RSOCKET_XROCE_RSOCKET_H
+#define RSOCKET_XROCE_RSOCKET_H
 
 /*
  * Returns a new descriptor that stands for the rsocket in the program, or -1 and errno. The caller

@@ -7,8 +7,8 @@
  * knows (user/rsocket/rsocket_standin.c), or a copy of the socket. Copies that dup() makes share
  * the entry. Descriptors without an entry are the kernel's.
  */
-#ifndef PRELOAD_H
-#define PRELOAD_H
+#ifndef RSPRELOAD_PRELOAD_H
+#define RSPRELOAD_PRELOAD_H
 
 #include <poll.h>
 #include <stdatomic.h>

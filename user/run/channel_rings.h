@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The ring buffers of a port's completion channels, and where XDP finds them. Any thread. */
-#ifndef WAKE_RINGS_H
-#define WAKE_RINGS_H
+#ifndef RUN_CHANNEL_RINGS_H
+#define RUN_CHANNEL_RINGS_H
 
 #include <pthread.h>
 #include <xroce/abi.h>

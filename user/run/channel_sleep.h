@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sleeping on a completion channel until it may have an event. */
-#ifndef SERVICE_SLEEP_H
-#define SERVICE_SLEEP_H
+#ifndef RUN_CHANNEL_SLEEP_H
+#define RUN_CHANNEL_SLEEP_H
 
 #include "../engine/types.h"
 

@@ -4,8 +4,8 @@
  * (cq_notify.c), and the ring buffers in which XDP's records reach completion channels
  * (channel_rings.c, channel.c). Nothing here runs an engine or sleeps.
  */
-#ifndef WAKE_WAKE_H
-#define WAKE_WAKE_H
+#ifndef RUN_CQ_NOTIFY_H
+#define RUN_CQ_NOTIFY_H
 
 #include <pthread.h>
 

@@ -13,8 +13,8 @@
  * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns, posting threads
  * posts_deferred. All are hints to threads that hold no lock.
  */
-#ifndef SHARD_DEFER_H
-#define SHARD_DEFER_H
+#ifndef RUN_DEFER_H
+#define RUN_DEFER_H
 
 #include <stdatomic.h>
 

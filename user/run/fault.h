@@ -4,8 +4,8 @@
  * and SIGBUS that ends the access and not the process, in front of whatever handlers the program
  * has.
  */
-#ifndef PORT_FAULT_H
-#define PORT_FAULT_H
+#ifndef RUN_FAULT_H
+#define RUN_FAULT_H
 
 #include "../engine/types.h"
 

@@ -15,8 +15,8 @@
  * looks is the way of doorbells, drawn in shard.c: the giver sets its bit in the taker's givers,
  * and tries its lock; its holder looks at givers after unlocking.
  */
-#ifndef SHARD_HANDOVER_H
-#define SHARD_HANDOVER_H
+#ifndef RUN_HANDOVER_H
+#define RUN_HANDOVER_H
 
 #include <xroce/abi.h>
 

@@ -6,8 +6,8 @@
  * in between. Once moved, it stays for a while, which doubles each time: who is served from many
  * queues (UD) has no better place.
  */
-#ifndef SHARD_MIGRATION_H
-#define SHARD_MIGRATION_H
+#ifndef RUN_MIGRATION_H
+#define RUN_MIGRATION_H
 
 #include <xroce/abi.h>
 

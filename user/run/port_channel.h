@@ -3,8 +3,8 @@
  * Completion channels, as the verbs layer has them; sleeping on one is in
  * run/channel_sleep.h. Any thread.
  */
-#ifndef WAKE_CHANNEL_H
-#define WAKE_CHANNEL_H
+#ifndef RUN_PORT_CHANNEL_H
+#define RUN_PORT_CHANNEL_H
 
 #include "../engine/types.h"
 
@@ -25,7 +25,7 @@ void port_channel_destroy(struct port_channel *ch);
 void port_channel_abandon(struct port_channel *ch);
 int port_channel_fd(const struct port_channel *ch);
 /*
- * The program's descriptor becomes another file (os/sigio.h), so the channel goes on with another
+ * The program's descriptor becomes another file (os/signals.h), so the channel goes on with another
  * descriptor of its own file, and XDP leaves its events to the service threads. Once; with that of
  * port_channel_fd() still open, which is the caller's to close from here on. Returns the
  * channel's new descriptor, or -errno: it stays what it was.

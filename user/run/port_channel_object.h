@@ -5,8 +5,8 @@
  * joined it to a port, a ring buffer that XDP writes to. channel.c makes it,
  * run/channel_sleep.c sleeps on it.
  */
-#ifndef WAKE_CHANNEL_OBJECT_H
-#define WAKE_CHANNEL_OBJECT_H
+#ifndef RUN_PORT_CHANNEL_OBJECT_H
+#define RUN_PORT_CHANNEL_OBJECT_H
 
 #include <pthread.h>
 #include <xroce/abi.h>

@@ -11,8 +11,8 @@
  * (os/link_watch.c), a channel's (run/port_channel.c), the shards', the
  * CQ table's (run/cq_notify.c).
  */
-#ifndef SHARD_SHARD_H
-#define SHARD_SHARD_H
+#ifndef RUN_SHARD_H
+#define RUN_SHARD_H
 
 #include <pthread.h>
 

@@ -3,8 +3,8 @@
  * What a shard receives from, sends to and counts in. attach/ makes it, with privileges; using it
  * needs none: all of it is descriptors and mappings.
  */
-#ifndef SHARD_IO_H
-#define SHARD_IO_H
+#ifndef RUN_SHARD_IO_H
+#define RUN_SHARD_IO_H
 
 #include "../io/tx.h"
 #include "../io/umem.h"

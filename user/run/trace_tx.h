@@ -5,8 +5,8 @@
  * tracers' rings by running xroce_tell, which says whether somebody is still there. Nobody looks:
  * nothing is allocated, and a batch costs a load. Under the shard's lock.
  */
-#ifndef SHARD_TELL_H
-#define SHARD_TELL_H
+#ifndef RUN_TRACE_TX_H
+#define RUN_TRACE_TX_H
 
 #include "shard.h"
 

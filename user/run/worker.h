@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The service threads of a port's shards. No lock held. */
-#ifndef SERVICE_SERVICE_H
-#define SERVICE_SERVICE_H
+#ifndef RUN_WORKER_H
+#define RUN_WORKER_H
 
 #include "../engine/types.h"
 

@@ -3,8 +3,8 @@
  * What the files of the xroce command share: the subcommands, the place of the library, the state
  * of an interface's XDP hook.
  */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#ifndef TOOLS_CLI_H
+#define TOOLS_CLI_H
 
 #include <xroce/abi.h>
 

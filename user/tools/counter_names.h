@@ -4,8 +4,8 @@
  * the port counters of InfiniBand. One table: the name, what of struct sums it is, its unit and
  * its meaning.
  */
-#ifndef CLI_NAMES_H
-#define CLI_NAMES_H
+#ifndef TOOLS_COUNTER_NAMES_H
+#define TOOLS_COUNTER_NAMES_H
 
 #include "observe/sums.h"
 

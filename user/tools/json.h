@@ -4,8 +4,8 @@
  * caller in the reverse order; more than JSON_DEPTH levels are a mistake of the caller's, and end
  * the program.
  */
-#ifndef CLI_JSON_H
-#define CLI_JSON_H
+#ifndef TOOLS_JSON_H
+#define TOOLS_JSON_H
 
 #include <stdbool.h>
 #include <stdio.h>

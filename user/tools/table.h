@@ -3,8 +3,8 @@
  * Rows of named values, printed as a table for people or as JSON for programs: the columns are
  * said once. A row is written value after value, in the order of the columns.
  */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef TOOLS_TABLE_H
+#define TOOLS_TABLE_H
 
 #include "json.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What standard output is: a terminal with colours and a width, or a pipe or file with neither. */
-#ifndef CLI_TERMINAL_H
-#define CLI_TERMINAL_H
+#ifndef TOOLS_TERMINAL_H
+#define TOOLS_TERMINAL_H
 
 #include <stdbool.h>
 #include <stdio.h>

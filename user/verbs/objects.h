@@ -25,7 +25,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "../os/sigio.h"
+#include "../os/signals.h"
 #include "../os/link_cache.h"
 #include "../port/port.h"
 #include "../os/link_watch.h"
@@ -732,7 +732,7 @@ void ah_cache_forget(struct vcontext *ctx);
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num);
 
-/* srq_ops.c */
+/* srq.c */
 int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 
 /* xrcd.c */

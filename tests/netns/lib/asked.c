@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../../user/os/proof.h"
+#include "../../../user/os/ask.h"
 #include "ctl.h"
 
 static s32 asked_answer(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count,

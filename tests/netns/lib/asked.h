@@ -10,7 +10,7 @@
 
 /* A connection to the broker that has proved what this process may do, or -errno. */
 int asked_reach(const char *path);
-/* The proof alone (user/os/proof.h): its error, -EPIPE when the broker has hung up. */
+/* The proof alone (user/os/ask.h): its error, -EPIPE when the broker has hung up. */
 s32 asked_prove(int sock);
 /*
  * Ask one thing and take its answer; its error, or -EPIPE when the broker has hung up. The

@@ -5,8 +5,8 @@
  * test has queue pairs or sockets of its own. Rounds are interleaved: every way of every size once,
  * then all of it again, so that what a machine does beside it falls on all alike.
  */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#ifndef BENCH_H
+#define BENCH_H
 
 #include "args.h"
 #include "histogram.h"

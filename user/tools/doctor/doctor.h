@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How the parts of `xroce doctor` report, and what they know of each other's findings. */
-#ifndef CLI_DOCTOR_H
-#define CLI_DOCTOR_H
+#ifndef DOCTOR_H
+#define DOCTOR_H
 
 #include "../cli.h"
 #include "../json.h"

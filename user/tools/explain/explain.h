@@ -7,8 +7,8 @@
  * All numbers may come from maps that another process writes: rules compare them and print them,
  * and index nothing by them.
  */
-#ifndef CLI_EXPLAIN_H
-#define CLI_EXPLAIN_H
+#ifndef EXPLAIN_H
+#define EXPLAIN_H
 
 #include <net/if.h>
 #include <xroce/stat.h>

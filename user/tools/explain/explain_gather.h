@@ -3,8 +3,8 @@
  * One look at all processes that use interfaces of this network namespace, and for root at those of
  * others on this host, as any of them may be the other end of a connection.
  */
-#ifndef CLI_EXPLAIN_GATHER_H
-#define CLI_EXPLAIN_GATHER_H
+#ifndef EXPLAIN_GATHER_H
+#define EXPLAIN_GATHER_H
 
 #include "explain.h"
 #include "../observe/observe_options.h"

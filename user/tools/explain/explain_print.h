@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What was found, in sentences or as JSON: of one process after the other. */
-#ifndef CLI_EXPLAIN_PRINT_H
-#define CLI_EXPLAIN_PRINT_H
+#ifndef EXPLAIN_PRINT_H
+#define EXPLAIN_PRINT_H
 
 #include "explain.h"
 #include "../json.h"

@@ -3,8 +3,8 @@
  * The rules of explain.h: one list, in the order in which causes are told. A rule looks at a case
  * and says whether it is so; then it has written a text, what to do, and the numbers behind it.
  */
-#ifndef CLI_EXPLAIN_RULE_H
-#define CLI_EXPLAIN_RULE_H
+#ifndef EXPLAIN_RULE_H
+#define EXPLAIN_RULE_H
 
 #include "explain.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the files of `xroce list` share: as lines for people, as JSON for programs. */
-#ifndef CLI_LIST_H
-#define CLI_LIST_H
+#ifndef LIST_H
+#define LIST_H
 
 #include "../cli.h"
 #include "../json.h"

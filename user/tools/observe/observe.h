@@ -7,8 +7,8 @@
  *
  * A process can write its own maps, so what is read from them is checked where it is used.
  */
-#ifndef CLI_OBSERVE_H
-#define CLI_OBSERVE_H
+#ifndef OBSERVE_H
+#define OBSERVE_H
 
 #include <net/if.h>
 

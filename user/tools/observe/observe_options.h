@@ -3,8 +3,8 @@
  * What the subcommands that look into processes share: their options, which say what is shown and
  * how, and the ports that are looked at (observe.h).
  */
-#ifndef CLI_LOOK_H
-#define CLI_LOOK_H
+#ifndef OBSERVE_OPTIONS_H
+#define OBSERVE_OPTIONS_H
 
 #include "../cli.h"
 #include "observe.h"

@@ -4,8 +4,8 @@
  * and what XDP has (xroce_qp), joined by their numbers. All of it is what the process wrote, in
  * bounds but not otherwise to be believed.
  */
-#ifndef CLI_QP_VIEW_H
-#define CLI_QP_VIEW_H
+#ifndef OBSERVE_QP_VIEW_H
+#define OBSERVE_QP_VIEW_H
 
 #include <xroce/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Numbers that maps have, in words. Of those that are none "?". */
-#ifndef CLI_REASONS_H
-#define CLI_REASONS_H
+#ifndef OBSERVE_REASONS_H
+#define OBSERVE_REASONS_H
 
 #include <xroce/stat.h>
 

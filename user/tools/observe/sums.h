@@ -3,8 +3,8 @@
  * A port's counters, added up over its engines, CPUs and receive queues, with a name and a meaning
  * each: one table for `xroce stat`, `xroce export` and `xroce explain`.
  */
-#ifndef CLI_SUMS_H
-#define CLI_SUMS_H
+#ifndef OBSERVE_SUMS_H
+#define OBSERVE_SUMS_H
 
 #include "observe.h"
 

@@ -5,8 +5,8 @@
  * stays as a zombie until the namespace ends. No process says which it is:
  * adopter_reaps() goes by what /proc/1 shows.
  */
-#ifndef CLI_ADOPTER_H
-#define CLI_ADOPTER_H
+#ifndef RUN_ADOPTER_H
+#define RUN_ADOPTER_H
 
 #include <stdbool.h>
 

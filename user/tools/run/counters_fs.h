@@ -4,8 +4,8 @@
  * serves over FUSE: what one says is added up when it is read, of the processes that this user may
  * see, from what `xroce stat` has of each. Nothing is kept between two reads.
  */
-#ifndef CLI_COUNTERS_FS_H
-#define CLI_COUNTERS_FS_H
+#ifndef RUN_COUNTERS_FS_H
+#define RUN_COUNTERS_FS_H
 
 #include "../../os/netdev.h"
 

@@ -5,8 +5,8 @@
  * child of the program, so that this does not either. It runs no program of its own: it is this
  * one, forked.
  */
-#ifndef CLI_OUTLIVE_H
-#define CLI_OUTLIVE_H
+#ifndef RUN_DAEMONIZE_H
+#define RUN_DAEMONIZE_H
 
 #include "../../engine/types.h"
 

@@ -5,8 +5,8 @@
  * ours this process has them in a mount namespace of its own, which ends with its last process.
  * Everything else that was there is there still. For all processes of a machine: sysfs_global.h.
  */
-#ifndef CLI_VIEW_H
-#define CLI_VIEW_H
+#ifndef RUN_SYSFS_PRIVATE_H
+#define RUN_SYSFS_PRIVATE_H
 
 #include "../../os/netdev.h"
 #include "../../engine/pkey.h"

@@ -17,8 +17,8 @@
  * NS/nodes says it of the directory, if that was made. NS itself is locked while anything in it
  * changes.
  */
-#ifndef CLI_EVERYONE_H
-#define CLI_EVERYONE_H
+#ifndef SERVE_SYSFS_GLOBAL_H
+#define SERVE_SYSFS_GLOBAL_H
 
 #include "../../os/ask.h"
 #include "../../os/identity.h"

@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "../../os/directory.h"
+#include "../../os/privilege.h"
 #include "../../os/process.h"
 #include "sysfs_global.h"
 #include "../run/sysfs_private.h"

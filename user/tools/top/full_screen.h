@@ -3,8 +3,8 @@
  * A terminal that is taken for frames and keys, and given back as it was: at the end, by a signal,
  * while the process is stopped (^Z), and if it crashes. The process has one.
  */
-#ifndef CLI_FULL_SCREEN_H
-#define CLI_FULL_SCREEN_H
+#ifndef TOP_FULL_SCREEN_H
+#define TOP_FULL_SCREEN_H
 
 #include "../../engine/types.h"
 

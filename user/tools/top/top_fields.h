@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The columns of each view of `xroce top`, how entries are sorted by them, and found. Pure. */
-#ifndef CLI_TOP_FIELDS_H
-#define CLI_TOP_FIELDS_H
+#ifndef TOP_FIELDS_H
+#define TOP_FIELDS_H
 
 #include "../table.h"
 #include "top_model.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The samples of `xroce top`, from the maps of the processes that its options let through. */
-#ifndef CLI_TOP_GATHER_H
-#define CLI_TOP_GATHER_H
+#ifndef TOP_GATHER_H
+#define TOP_GATHER_H
 
 #include "../observe/observe_options.h"
 #include "top_model.h"

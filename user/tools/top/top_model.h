@@ -5,10 +5,10 @@
  * Pure: no clock, no map, no terminal. Counters are what other processes write: they may do
  * anything, also fall.
  */
-#ifndef CLI_TOP_MODEL_H
-#define CLI_TOP_MODEL_H
+#ifndef TOP_MODEL_H
+#define TOP_MODEL_H
 
-#include "spark.h"
+#include "screen.h"
 
 enum top_view { TOP_QPS, TOP_PROCESSES, TOP_CQS, TOP_INTERFACES, TOP_VIEWS };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the user of `xroce top` has chosen, how keys change it, the frame that shows it. Pure. */
-#ifndef CLI_TOP_UI_H
-#define CLI_TOP_UI_H
+#ifndef TOP_UI_H
+#define TOP_UI_H
 
 #include "screen.h"
 #include "top_fields.h"

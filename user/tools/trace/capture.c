@@ -16,7 +16,7 @@
 #include "../cli.h"
 #include "decode.h"
 #include "../observe/observe_options.h"
-#include "packets.h"
+#include "trace_record.h"
 #include "../terminal.h"
 
 #define SNAPLEN_ALL   65616u

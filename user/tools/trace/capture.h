@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What `xroce capture` writes, and where to. */
-#ifndef CLI_CAPTURE_H
-#define CLI_CAPTURE_H
+#ifndef TRACE_CAPTURE_H
+#define TRACE_CAPTURE_H
 
 #include "pcapng.h"
 #include "tracers.h"

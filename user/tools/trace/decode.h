@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* RoCEv2 packets and what engines note of QPs, in words and in JSON. */
-#ifndef CLI_DECODE_H
-#define CLI_DECODE_H
+#ifndef TRACE_DECODE_H
+#define TRACE_DECODE_H
 
 #include <xroce/trace.h>
 

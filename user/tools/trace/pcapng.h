@@ -4,8 +4,8 @@
  * directions, statistics. In the byte order of this machine, as the format has it. libpcap reads
  * such files but writes none.
  */
-#ifndef CLI_PCAPNG_H
-#define CLI_PCAPNG_H
+#ifndef TRACE_PCAPNG_H
+#define TRACE_PCAPNG_H
 
 #include <stdio.h>
 

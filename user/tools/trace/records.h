@@ -4,8 +4,8 @@
  * a record of the first may be older than one of the last that was read before it: records are held
  * for RECORDS_WINDOW_NS. Pure.
  */
-#ifndef CLI_RECORDS_H
-#define CLI_RECORDS_H
+#ifndef TRACE_RECORDS_H
+#define TRACE_RECORDS_H
 
 #include <xroce/trace.h>
 

@@ -12,7 +12,7 @@
 #include "../cli.h"
 #include "decode.h"
 #include "../observe/observe_options.h"
-#include "packets.h"
+#include "trace_record.h"
 #include "../terminal.h"
 #include "tracers.h"
 

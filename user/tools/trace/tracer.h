@@ -5,8 +5,8 @@
  * not is given both by the broker, for a process of its own. The program goes on as if nobody
  * looked, if this process is killed.
  */
-#ifndef CLI_TRACER_H
-#define CLI_TRACER_H
+#ifndef TRACE_TRACER_H
+#define TRACE_TRACER_H
 
 #include "../../attach/ask.h"
 #include "../../attach/trace_slot.h"

@@ -3,8 +3,8 @@
  * Looking at all programs of ours on some interfaces, also those of processes that come later:
  * records of all of them, in the order of their times.
  */
-#ifndef CLI_TRACERS_H
-#define CLI_TRACERS_H
+#ifndef TRACE_TRACERS_H
+#define TRACE_TRACERS_H
 
 #include <net/if.h>
 
