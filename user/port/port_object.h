@@ -8,55 +8,59 @@
 #include "../run/shard.h"
 #include "port.h"
 
-/* What services.c keeps, under the lock of the numbers. */
+/* Services that the process has bound (services.c). Guarded by port->numbers. */
 struct services {
 	struct bound {
 		struct ask_service service;
-		u32 users; /* it has been bound so often */
+		u32 users; /* how many times it is bound */
 	} *at;
 	u32 num, room;
 };
 
-/* port_copies.c: made under the lock of the numbers, then as any set of the first shard's. */
+/*
+ * The ring of copied frames (port_copies.c). Made with port->numbers held; afterwards guarded by
+ * the first shard's lock, as its other sets are.
+ */
 struct port_copies {
 	struct xsk_set set;
-	struct xroce_sock counted; /* by nobody read: XDP counts copies */
+	struct xroce_sock counted; /* required by the set, never read: XDP counts copies */
 	int fd;
 };
 
+/*
+ * Locks: `list_lock` is port.c's; "all shards" means every shard's lock, taken by port_lock();
+ * `numbers` is taken before them. Fields without a lock do not change once the port is made.
+ */
 struct port {
 	struct shards shards;
-	/* port.c's, under the lock of the list */
-	struct port *next;
+	struct port *next;	/* list of ports; list_lock */
 	u32 ifindex;
 	u64 netns;		/* inode of the network namespace */
-	/* by transport, but QP 1; under the lock of all shards */
+	/* QPs made, by transport, without QP 1; all shards */
 	u32 qps_made[XROCE_RAW + 1];
-	/* port_stat.c: the elements that are taken */
+	/* elements of the stat maps that are in use (port_stat.c), a bit each; all shards */
 	struct {
 		u64 qp[XROCE_QP_STATS / 64], cq[XROCE_CQ_STATS / 64], srq[XROCE_SRQ_STATS / 64];
 	} stats;
 	struct attachment made;
-	struct link_watch *watch; /* follow.c */
-	/* under all shards' locks */
-	struct netdev dev;	/* as last published: GIDs, MAC */
-	int follow_err;		/* of publishing it */
-	_Atomic bool told_limit; /* of the broker, for QPs: by a line */
-	/* taken before the shards' locks: by who makes a QP or releases its number, and share.c */
+	struct link_watch *watch; /* the interface's (follow.c) */
+	struct netdev dev;	/* interface as last published: GIDs, MAC; all shards */
+	int follow_err;		/* 0 or -errno of the last publication; all shards */
+	_Atomic bool told_limit; /* a line has reported the broker's limit of QPs */
+	/* held while a QP is made, its number released, or a group or service changes */
 	pthread_mutex_t numbers;
-	struct services services;
-	pthread_mutex_t listeners; /* of listener[] and listeners in made.maps.engine */
-	struct port_group *groups; /* port_group.c, under that lock */
-	/* port_flow.c, under all shards' locks */
-	struct port_flow *flows;
-	int macs_fd;		/* by which the interface is asked to take frames to MACs, or -1 */
+	struct services services; /* numbers */
+	struct port_group *groups; /* multicast groups (port_group.c); numbers */
+	pthread_mutex_t listeners; /* guards listener[] and listeners in made.maps.engine */
+	struct port_flow *flows; /* port_flow.c; all shards */
+	int macs_fd;		/* socket that has the interface accept MACs, or -1; all shards */
 	struct port_copies copies;
-	/* port_flow_counter.c, under these locks: the keys of xroce_flow_cnt that are taken */
+	/* keys of xroce_flow_cnt in use (port_flow_counter.c); all shards */
 	bool counters[XROCE_MAX_COUNTER];
-	/* share.c, of the watch thread */
+	/* share.c; the watch thread alone */
 	struct link_watch_input share_input;
-	u64 share_ns;		/* when a broker was started last, */
-	bool share_failed;	/* in vain */
+	u64 share_ns;		/* when a broker was last started */
+	bool share_failed;	/* and whether that failed */
 	_Atomic u32 share_turn; /* enum share_turn */
 	bool share_told;
 };

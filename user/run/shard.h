@@ -7,9 +7,9 @@
  * holds the locks of all, in order (shards_lock()): so what only they change may be read under any
  * one of them. A thread that holds one lock does not wait for another.
  *
- * Locks, outermost first: the list of ports (port/port.c), the watches'
- * (os/link_watch.c), a channel's (run/port_channel.c), the shards', the
- * CQ table's (run/cq_notify.c).
+ * Locks, outermost first: the list of ports (port/port.c), the watches' (os/link_watch.c), a
+ * channel's (port_channel.c), the shards', the CQ table's (cq_notify.c). A port's `numbers`
+ * (port/port_object.h) is taken before the shards'.
  */
 #ifndef RUN_SHARD_H
 #define RUN_SHARD_H
