@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the engine's own files know of each other; no file outside user/engine includes this.
+ * struct engine, and functions that most of the engine's files call. No file outside user/engine
+ * includes this header, or one that includes it. Each file declares its own functions in a header
+ * of its name:
  *
- *   engine.c     making it, ready list, receive WQEs         timer.c      deadlines
- *   input.c      demux, checks, many packets at once         event.c      completions and events
- *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table
- *   requester.c  WQEs to request packets                     completer.c  responses to completions
- *   recovery.c    what the requester does when nothing comes
- *   responder.c  request packets to memory and receives      reply.c      ACKs and responses
- *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
- *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
- *   flow.c       flow control of UC and UD
- *   template.c   headers kept, to copy and to compare
- *   requester.c     which responses XDP wakes for          stat.c       what a QP shows of itself
- *   datagram.c   UD, both ways                             event.c events of moderated CQs
- *   owner.c       several engines of a device
- *   group.c      multicast groups: a packet for each member
- *   raw.c        raw packet QPs: frames by flows            raw.c        to work queues, by hash
- *   tag.c        tag matching: SENDs to buffers by tag     tag.c what it fetches and
- *                                                                       answers on its own
- * Beside the engine, for its caller:
- *   gso.c        packets that may leave as one             segments.c   such a one cut again
+ *   engine.c       making an engine, its ready list, receive WQEs
+ *   input.c        demultiplexing and checks of received packets, many at once
+ *   owner.c        several engines of a device
+ *   qp.c           making QPs, their send queue, flushing     (send_queue.h)
+ *   qp_state.c     ibv_modify_qp()'s table of states
+ *   requester.c    WQEs to request packets; responses that XDP wakes for
+ *   completer.c    responses to completions
+ *   recovery.c     retransmission and time-outs
+ *   congestion.c   window, adaptive time-out, DCQCN
+ *   credit.c       end-to-end credits
+ *   responder.c    request packets to memory and receives
+ *   reply.c        ACKs, NAKs, responses, duplicate requests
+ *   reorder.c      packets that arrived before an earlier one
+ *   datagram.c     UD, multicast groups
+ *   raw.c          raw packet QPs: by flow, and to work queues by hash
+ *   flow.c         flow control of UC and UD                  (flow_control.h)
+ *   tag.c          tag matching and rendezvous                (tag_match.h)
+ *   event.c        completions, events, moderation
+ *   timer.c        deadlines of QPs
+ *   template.c     headers kept to copy and to compare
+ *   stat.c         counters and records that a QP shows of itself
+ *
+ * For the engine's caller: gso.c, packets that may leave as one, and super-packets cut again.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H

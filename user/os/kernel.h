@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a port at work asks of the kernel: all of it, with the clock (clock.h). The rooms xsk, wake,
- * shard, service and port call these and no others (scripts/check-kernel.sh), and so tests/portsim
- * runs them on a kernel of its own, which has functions of these names.
+ * The calls of a port at work to the kernel: all of them, with the clock (clock.h). The rooms run
+ * and port, and of io the AF_XDP sockets, make these calls and no others (scripts/check-kernel.sh).
+ * tests/portsim has functions of the same names, and so runs ports without a kernel.
  *
- * Not here: threads and locks, which are POSIX's; AF_XDP sockets are made by libxdp, and their
- * rings, the arm words and the counters are shared memory; attach/, netdev/ and the ways out of
- * tx/, which make a port and which the simulator does not have; faults of memory (run/fault.c).
+ * Not here: threads and locks, which are POSIX's; AF_XDP sockets, which libxdp makes, and their
+ * rings; arm words and counters, which are shared memory; the code that makes a port (attach/, the
+ * files of interfaces in os/, the ways out in io/); faults of memory (run/fault.c).
  *
  * None is a cancellation point but kernel_sleep(): callers hold locks.
  */
