@@ -25,7 +25,7 @@ refuse() {
 shopt -s nullglob
 # The preload library's table of descriptors is in one order for all threads, as it would be in the
 # kernel, and is on nobody's fast path.
-files=($(ls user/*/*.[ch] | grep -v '^user/rspreload/'))
+files=($(find user -name "*.[ch]" | grep -v '^user/rspreload/'))
 refuse "a builtin: use atomic_*_explicit, on shared_word() if the object is plain" \
 	'\b__(atomic|sync)_' "${files[@]}"
 refuse "an order is left out" \
@@ -38,6 +38,6 @@ refuse "volatile: use READ_ONCE()" '^[^c]*\bvolatile\b' $(ls bpf/* | grep -v '^b
 clang -fsyntax-only -Wno-everything -Watomic-implicit-seq-cst -Werror -std=gnu11 \
 	-DXROCE_LIBDIR='""' -DXROCE_BINDIR='""' -Iinclude -I"$build/gen" \
 	$(pkg-config --cflags fuse3) \
-	$(ls user/*/*.c | grep -v '^user/rspreload/') || bad=1
+	$(find user -name '*.c' | grep -v '^user/rspreload/') || bad=1
 echo "${#files[@]} files looked at"
 exit $((bad || !${#files[@]}))

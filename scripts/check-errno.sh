@@ -13,6 +13,7 @@ names='E(PERM|NOENT|INTR|IO|AGAIN|NOMEM|ACCES|FAULT|BUSY|EXIST|NODEV|INVAL|NOSPC
 files=()
 for f in user/*/*.[ch] user/*/*/*.[ch]; do
 	case $f in
+	user/tools/bench/* | user/tools/export/*) files+=("$f") ;;
 	user/verbs/* | user/tools/* | user/rspreload/* | user/rsocket/*) ;;
 	*) files+=("$f") ;;
 	esac

@@ -26,7 +26,14 @@ declare -A rooms=(
 	[rspreload]='none'
 	[tools]='engine|os|io|attach|broker|port'
 	[tools/bench]='engine|os|cm'
+	[tools/export]='engine|os'
 )
+# The folders of user/tools, and the other folders whose headers each may include.
+declare -A tools=([bench]=none [doctor]='observe|serve' [explain]=observe [export]='observe|serve'
+	[list]=observe [observe]=none [run]=none [serve]=run [top]=observe [trace]=observe)
+for tool in "${!tools[@]}"; do
+	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
+done
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [io]='xroce_tx' [broker]='(xroce|xroce_broker)')
 
@@ -39,11 +46,12 @@ declare -A may=(
 	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do
+	up='\.\./'
+	[[ $room =~ / ]] && up='\.\./\.\./'
 	may[user/$room]="<[a-z0-9_/-]+\\.h>|\"[a-z0-9_]+\\.h\""
-	may[user/$room]+="|\"\\.\\./(${rooms[$room]})/[a-z0-9_]+\\.h\""
-	# A tool is a folder, and uses those that several tools have.
-	[[ $room =~ ^tools ]] && may[user/$room]+="|\"(\.\./)?([a-z]+/)?[a-z0-9_]+\.h\"" &&
-		may[user/$room]+="|\"\.\./\.\./(${rooms[$room]})/[a-z0-9_]+\.h\""
+	may[user/$room]+="|\"$up(${rooms[$room]})/[a-z0-9_]+\\.h\""
+	tool=${tools[${room#tools/}]:-}
+	[ -n "$tool" ] && may[user/$room]+="|\"\\.\\./(($tool)/)?[a-z0-9_]+\\.h\""
 	[ -n "${skeletons[$room]:-}" ] && may[user/$room]+="|\"${skeletons[$room]}\\.skel\\.h\""
 done
 # What it may not, although the above would allow it.
@@ -54,11 +62,25 @@ declare -A never=(
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'
 may[user/rsocket]+='|"\.\./verbs/xroce_cm\.h"'
+may[user/tools]+='|"observe/sums\.h"'
 may[user/rspreload]+='|"\.\./rsocket/xroce_rsocket\.h"'
 never[user/rdmacm]=${never[user/verbs]}
+never[user/rsocket]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
 	[[ $room =~ ^(verbs|rdmacm|rsocket|rspreload|tools/bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
 done
+# Making a port needs no thread that runs one. Interfaces are above frames, locks and the clock, but
+# for the worker, which asks for the CPU of a queue.
+never[user/attach]+='|"\.\./run/(worker|channel_sleep)\.h"'
+interfaces='(netdev[a-z_]*|link_[a-z]+|identity|xdp_mode)\.h"'
+never_file() {
+	case $1 in
+	user/run/worker.c) ;;
+	user/run/* | user/io/xsk.* | user/io/umem.* | user/io/rx_ring.*) echo "\"\\.\\./os/$interfaces" ;;
+	user/os/netdev* | user/os/link_* | user/os/identity.* | user/os/xdp_mode.*) ;;
+	user/os/*) echo "\"$interfaces" ;;
+	esac
+}
 
 bad=0 seen=0
 complain() {
@@ -69,7 +91,9 @@ complain() {
 for dir in "${!may[@]}"; do
 	[ -d "$dir" ] || continue
 	while IFS= read -r f; do
+		not=$(never_file "$f")
 		while IFS= read -r inc; do
+			[ -n "$not" ] && [[ $inc =~ ^$not ]] && complain "$f" "$inc" "interfaces are above this file"
 			seen=$((seen + 1))
 			[[ $inc =~ ^(${may[$dir]})$ ]] || complain "$f" "$inc" "not on the list of $dir/"
 			[ -n "${never[$dir]:-}" ] && [[ $inc =~ ${never[$dir]} ]] && complain "$f" "$inc" "belongs to another layer"
@@ -83,11 +107,11 @@ for dir in "${!may[@]}"; do
 		while IFS= read -r inc; do
 			complain "$f" "$inc" "an #include that cannot be read as it stands"
 		done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$f" | grep -vE 'include[[:space:]]*(<[^>]+>|"[^"]+")')
-	done < <(find "$dir" -name '*.[chS]' -type f -not -path "$dir/bench/*")
+	done < <(find "$dir" -maxdepth 1 -name '*.[chS]' -type f)
 done
 
 # A source directory without a rule would be a hole in the rules.
-for d in user/*/; do
+for d in user/*/ user/*/*/; do
 	d=${d%/}
 	[ -n "${may[$d]:-}" ] || { echo "$d: no include rule" >&2; bad=1; }
 done
