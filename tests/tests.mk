@@ -22,31 +22,32 @@ $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/tools/
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
-# Files of the command, by their names.
+# Files of the command by their names, which no two of its folders share; their objects.
 tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
+tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
-$(BUILD)/tests/unit/test_table: $(call objs,user/tools/json.c user/tools/table.c)
+$(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
 # Files of the command that need nothing else.
-$(BUILD)/tests/unit/test_screen: $(call objs,user/tools/top/screen.c user/tools/top/screen.c)
-$(BUILD)/tests/unit/test_top: $(call objs,$(call tools,json.c screen.c screen.c table.c \
-	top_draw.c top_fields.c top_keys.c top_model.c))
-$(BUILD)/tests/unit/test_pcapng: $(call objs,user/tools/trace/pcapng.c)
-$(BUILD)/tests/unit/test_records: $(call objs,user/tools/trace/records.c)
-$(BUILD)/tests/unit/test_adopter: $(call objs,user/tools/run/adopter.c)
-$(patsubst %,$(BUILD)/tests/unit/%,test_explain test_explain_recorded): $(call objs,$(call tools,explain_error.c \
-	explain_path.c explain_peer.c explain_port.c explain_qp.c explain_rules.c reasons.c))
-$(BUILD)/tests/unit/test_export_text: $(call objs,user/tools/export/text.c user/tools/export/accept.c)
+$(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c)
+$(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_draw.c top_fields.c \
+	top_keys.c top_model.c)
+$(BUILD)/tests/unit/test_pcapng: $(call tool_objs,pcapng.c)
+$(BUILD)/tests/unit/test_records: $(call tool_objs,records.c)
+$(BUILD)/tests/unit/test_adopter: $(call tool_objs,adopter.c)
+explain_rules := explain_error.c explain_path.c explain_peer.c explain_port.c explain_qp.c \
+	explain_rules.c reasons.c
+$(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
+	$(call tool_objs,$(explain_rules))
+$(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c accept.c)
 # The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
-$(BUILD)/tests/unit/test_export_metrics: $(call objs,$(call tools,collect.c families.c \
-	metrics.c metrics_shares.c shares.c text.c watched.c) $(call tools,counter_names.c \
-	observe_maps.c qp_view.c sums.c))
+$(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c families.c metrics.c \
+	metrics_shares.c shares.c text.c watched.c counter_names.c observe_maps.c qp_view.c sums.c)
 # The same of the commands that read maps.
-$(BUILD)/tests/unit/test_hostile_maps: $(call objs,$(call tools,explain.c explain_error.c \
-	explain_gather.c explain_path.c explain_peer.c explain_port.c explain_print.c explain_qp.c \
-	explain_rules.c json.c observe_options.c counter_names.c objects.c observe_maps.c output.c qp_list.c qp_view.c \
-	reasons.c counters_list.c sums.c table.c terminal.c))
-$(BUILD)/tests/unit/test_export_shares: $(call objs,user/tools/export/shares.c user/tools/export/listen.c)
+$(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
+	explain_gather.c explain_print.c json.c observe_options.c counter_names.c objects.c \
+	observe_maps.c output.c qp_list.c qp_view.c counters_list.c sums.c table.c terminal.c)
+$(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libengine.a
@@ -230,7 +231,7 @@ $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
 $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,decode.c \
-	json.c trace_record.c trace_record.c) user/engine/gso.c $(codec))
+	json.c trace_record.c) user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_wire.c \
 	user/tools/bench/bench_wire.c user/tools/bench/ping_wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_wire.c \
