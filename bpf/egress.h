@@ -276,7 +276,7 @@ static __always_inline enum xroce_egress_reason egress_check_packet(struct egres
 	return flags & OP_DETH ? egress_check_deth(e, at + sizeof(*bth)) : XROCE_EGRESS_none;
 }
 
-/* As gso_is_for_same_qp() (user/engine/gso.c): who takes the first takes all. */
+/* As gso_is_for_same_qp() (user/engine/gso.c): the QP of the first segment takes all segments. */
 static __always_inline bool egress_is_alike(const struct bth *a, const struct bth *b)
 {
 	return OPCODE_TRANSPORT(a->opcode) == OPCODE_TRANSPORT(b->opcode) && a->pkey == b->pkey &&
@@ -347,8 +347,8 @@ static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 
 /*
  * May a MAD have this sender's id, which is not the sender's own? A SIDR_REP has none. A refusal
- * has the id that the peer named (cm_refuse() in user/cm/reject.c): none in a REQ, else that of a
- * client that has ended.
+ * has the id that the peer named (cm_refuse() in user/cm/reject.c): no id for a REQ, else the id of
+ * a client that has ended.
  */
 static __always_inline bool egress_may_have_id(const struct mad *m, const struct xroce_tap *tap)
 {

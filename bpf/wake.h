@@ -51,7 +51,7 @@ static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
 
 /*
  * Takes *word and writes the record. Returns true if this packet did so. The exchange pairs with
- * wake_set_word() in user/run/cq_notify.c and service_set_asleep() in user/run/worker_hints.c.
+ * cq_notify_set_word() in user/run/cq_notify.c and worker_set_asleep() in user/run/worker_hints.c.
  */
 static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 none,
 				      const struct xroce_vector *vector, __u32 cq, __u32 qpn)
@@ -86,7 +86,7 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 	armed = READ_ONCE(cq->armed);
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
-	/* the channel is what wake_add() and wake_hide() store last (user/run/cq_notify.c) */
+	/* cq_notify_add() and cq_notify_hide() store the channel last (user/run/cq_notify.c) */
 	if (!wake_once(&cq->armed, &cq->channel, NO_CHANNEL, vector, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
@@ -288,7 +288,7 @@ static __always_inline bool wake_count_unannounced(__u32 queue)
 		return false;
 	/*
 	 * Its value is asked for, as the operation is a full barrier only then. Pairs with the
-	 * fence in service_sleeper_leave() (user/run/worker_hints.c)
+	 * fence in worker_sleeper_leave() (user/run/worker_hints.c)
 	 */
 	before = __sync_fetch_and_add(&vector->unannounced, 1);
 	barrier_var(before);

@@ -2,9 +2,9 @@
 /*
  * A CQ is armed twice: cq->armed is the engine's, the word in xroce_cq is XDP's.
  *
- *   user/run/cq_notify.c         wake_arm, wake_taken, wake_rearm
- *   user/run/channel_sleep.c     port_channel_wait
- *   user/engine/event.c   engine_take_arms_of_pushed
+ *   user/run/cq_notify.c     cq_notify_arm, cq_notify_taken, cq_notify_rearm
+ *   user/run/channel_sleep.c port_channel_wait
+ *   user/engine/event.c      engine_take_arms_of_pushed
  *   bpf/wake.h               wake_cq
  *
  *   application                    XDP                         engine, under the lock

@@ -3,10 +3,10 @@
  * A post waits for the next call of the application, which may not come: the service thread is
  * awake, or is woken.
  *
- *   user/run/shard.c       shards_post, shard_unlock_once
- *   user/run/pump.c        transmit
- *   user/run/worker_hints.c  service_may_wait, service_app_came
- *   user/run/worker.c   service_sleep, service_main
+ *   user/run/shard.c        shards_post, shard_unlock_once
+ *   user/run/pump.c         transmit
+ *   user/run/worker_hints.c worker_may_wait, worker_app_came
+ *   user/run/worker.c       worker_sleep, worker_main
  *
  *   poster                                     service thread, in WATCH
  *   push the doorbell (seq_cst)                publish sleep_until_ns (seq_cst)

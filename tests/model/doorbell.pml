@@ -2,8 +2,8 @@
 /*
  * A doorbell at a taken lock: the ringer leaves the work to the lock's holder.
  *
- *   user/engine/owner.c  engine_doorbell, owner_push_doorbell, owner_take_doorbells
- *   user/run/shard.c     shard_try_to_run, shard_unlock_once, shard_left_undone
+ *   user/engine/owner.c engine_doorbell, owner_push_doorbell, owner_take_doorbells
+ *   user/run/shard.c    shard_try_to_run, shard_unlock_once, shard_left_undone
  *
  *   ringer                                     holder
  *   publish the WQE (release)                  take the stack (exchange)

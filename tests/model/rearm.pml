@@ -3,11 +3,11 @@
  * Arming a CQ again: of the completion that the application has seen, the event may be on its way
  * still, and the next one would be one with it.
  *
- *   user/port/port_cq.c      port_cq_arm, cq_let_turns_end
- *   user/run/cq_notify.c         wake_arm
- *   user/engine/event.c   engine_take_arms_of_pushed, engine_cq_event
- *   user/engine/cq.c      cq_push
- *   user/run/shard.c       shard_unlock_once
+ *   user/port/port_cq.c  port_cq_arm, cq_let_turns_end
+ *   user/run/cq_notify.c cq_notify_arm
+ *   user/engine/event.c  engine_take_arms_of_pushed, engine_cq_event
+ *   user/engine/cq.c     cq_push
+ *   user/run/shard.c     shard_unlock_once
  *
  *   application                                holder of the lock, a turn
  *   load prod (acquire), take completions      store prod (release), fence, armed? take it

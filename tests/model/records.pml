@@ -4,11 +4,12 @@
  * channel leaves is the next one's at once, without the kernel's grace period, and an index is the
  * next CQ's. XDP may be anywhere in between.
  *
- *   bpf/wake.h           wake_cq, wake_once
- *   user/run/cq_notify.c     wake_hide, wake_add, wake_arm, wake_rearm, wake_on_channel
+ *   bpf/wake.h               wake_cq, wake_once
+ *   user/run/cq_notify.c     cq_notify_hide, cq_notify_add, cq_notify_arm, cq_notify_rearm,
+ *                            cq_notify_on_channel
  *   user/run/port_channel.c  channel_give_ring, channel_take_ring, channel_consume, channel_extra
  *   user/run/channel_sleep.c port_channel_extra
- *   user/port/port_cq.c  port_cq_remove, cq_drop_records
+ *   user/port/port_cq.c      port_cq_remove, cq_drop_records
  *
  *   XDP, for a packet                      CQ a, the last of channel A, goes
  *   armed?                                 armed = 0, channel = 0

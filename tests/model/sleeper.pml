@@ -3,9 +3,10 @@
  * The last sleeper leaves: while threads sleep in port_channel_wait() they watch the shard's
  * sockets themselves, XDP wakes nobody, and the service thread is in its long tick.
  *
- *   user/run/channel_sleep.c     sleep_wait, sleep_on, sleep_await_unannounced, sleep_give_up
- *   user/run/worker.c   service_sleep, service_main
- *   user/run/worker_hints.c  service_sleeper_enter, service_sleeper_leave
+ *   user/run/channel_sleep.c channel_sleep_wait, channel_sleep_on,
+ *                            channel_sleep_await_unannounced, channel_sleep_give_up
+ *   user/run/worker.c        worker_sleep, worker_main
+ *   user/run/worker_hints.c  worker_sleeper_enter, worker_sleeper_leave
  *   bpf/xroce.bpf.c          xroce_xdp
  *   bpf/wake.h               is_watched, count_unannounced, wake_engine
  *
@@ -117,7 +118,7 @@ proctype sleeper(byte me)
 		if
 		:: socket -> run_shard()
 		:: true ->
-			/* not within 200 us: sleep_give_up(); the service thread is nudged */
+			/* not within 200 us: channel_sleep_give_up() nudges the worker */
 			came = x;
 #ifndef MUTATION_4
 			kick = 1;

@@ -88,7 +88,7 @@ struct cm {
 	struct cm_conn **heap;
 	u32 timers;
 
-	/* listen.c */
+	/* passive.c */
 	struct cm_listener *listener; /* options.listeners */
 
 	/* output.c */
@@ -96,7 +96,7 @@ struct cm {
 	struct cm_send refusal[CM_REFUSALS];
 	u32 refusals_put, refusals_got;
 
-	/* event.c */
+	/* conn.c */
 	struct cm_event event[CM_EVENTS];
 	u32 events_put, events_got;
 };
@@ -153,7 +153,7 @@ enum cm_drop send_refusal_of(struct cm *cm, const struct cm_path *path, const st
 /* A REJ of this MAD. */
 struct cm_mad refusal_rej(const struct cm_mad *m, enum cm_reason reason);
 
-/* ---- event.c ---- */
+/* ---- conn.c: events ---- */
 
 bool event_has_room(const struct cm *cm);
 /* m may be NULL. None for a closed connection. Returns it, for what else it has, or NULL. */
@@ -161,7 +161,7 @@ struct cm_event *event_put(struct cm *cm, enum cm_event_kind kind, struct cm_con
 			   const struct cm_mad *m);
 void event_forget(struct cm *cm, struct cm_conn *c);
 
-/* ---- listen.c ---- */
+/* ---- passive.c: listeners ---- */
 
 struct cm_listener *listener_find(struct cm *cm, u64 service_id, const struct gid *address);
 bool listener_is_full(const struct cm_listener *l);

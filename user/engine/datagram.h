@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* datagram.c */
 enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
 			       const struct xroce_rx_cqe *hint, u64 now_ns);
 /*
@@ -17,7 +16,6 @@ enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct p
 				 u64 now_ns);
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 
-/* group.c */
 /*
  * A packet that is for no QP of the device by its number: to the members of its group. Returns
  * XROCE_DROP_none if any has taken it; what others had against their copies is counted.

@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* event.c */
 /*
  * Push a completion, in two steps: all of it is written where the first says, and nothing else is
  * done to any CQ until the second. If the CQ is armed for it, engine_take_arms() takes the event.
@@ -37,7 +36,6 @@ void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
 void engine_check_srq(struct engine *e, struct srq *srq);
 
-/* event.c */
 /* A completion was pushed: is its event withheld for now? */
 bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);

@@ -101,7 +101,7 @@ struct segment_part {
 struct segments {
 	struct segment_part part[SEGMENTS_PARTS_MAX];
 	u32 parts;
-	/* from here on segments.c's */
+	/* the fields below are private to gso.c */
 	u8 header[SEGMENT_HEADER_MAX];
 	u32 header_len, l3;
 	u32 sum;	/* of the IP header, but for its length and checksum */

@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* recovery.c */
 /* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */
 void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns);
 /*
@@ -35,7 +34,6 @@ static inline void recovery_response(struct engine *e, struct qp *qp, bool is_on
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void recovery_reset(struct requester *req);
 
-/* recovery.c */
 /* The time that the attribute stands for; IBTA 9.7.6 calls it T_tr. */
 static inline u64 timeout_attribute_ns(const struct requester *req)
 {

@@ -6,6 +6,8 @@
 #include "internal.h"
 
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+/* A request that was executed before: it is answered again. Returns why not. */
+enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct packet *p);
 /* One response after all pending READ and atomic responses; a NAK is never replaced by an ACK. */
 void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn);
 /* Answer resource r (again) from response packet cursor up to stop. */

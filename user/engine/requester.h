@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* requester.c */
 void requester_start(struct qp *qp, u32 sq_psn);
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 /*
@@ -53,7 +52,6 @@ static inline u32 requester_read_chunk(const struct engine *e)
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next,
 		      u64 now_ns);
 
-/* requester.c */
 /* Of QPs that tell XDP */
 /* None: the QP starts. */
 void expect_none(struct qp *qp);

@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* responder.c */
 void responder_start(struct qp *qp, u32 rq_psn);
 enum xroce_drop responder_input(struct engine *e, struct qp *qp, const struct packet *p,
 				const struct xroce_rx_cqe *hint, u64 now_ns);
@@ -15,9 +14,5 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 /* Payload of p from its byte skip on into the held receive WQE at offset; false if a key fails. */
 bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
 		       u64 offset);
-
-/* reply.c */
-/* A request that was executed before: it is answered again. Returns why not. */
-enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct packet *p);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "internal.h"
 
-/* qp.c */
 static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)
 {
 	/* relaxed: it moves only while the queue is empty, ordered by prod and cons */
@@ -46,7 +45,6 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 /* Requester and responder as qp_create() makes them; no ring is allocated. */
 void qp_clear(struct qp *qp);
 
-/* qp.c */
 /* The rings in struct qp, of a requester and a responder that are all zeros. */
 void rd_atomic_init(struct qp *qp);
 /*

@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* stat.c */
 /* For whoever looks. */
 rare void note_add(struct engine *e, const struct qp *qp, enum xroce_event event, u32 value,
 		   u32 more);
@@ -38,7 +37,6 @@ static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_
 #define STAT_SHOWN true
 #endif
 
-/* stat.c */
 /* What a QP's element of xroce_qp_stat says beside what is counted. */
 /* Memory for it. Returns 0 or -ENOMEM; and its end, after which the element is free. */
 int stat_init(struct qp *qp, const struct qp_init *init);

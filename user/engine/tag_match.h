@@ -5,7 +5,6 @@
 
 #include "internal.h"
 
-/* tag.c */
 struct tag_header {
 	struct tmh tmh;
 	struct rvh rvh; /* of a rendezvous only */
@@ -35,7 +34,6 @@ u16 tag_abandon(struct qp *qp);
 /* The QP's completions are about to be taken away: the unexpected messages among them were none. */
 void tag_forget_qp(struct qp *qp);
 
-/* tag.c */
 /*
  * The send queue of a QP on a tag-matching SRQ, and what the application posts to. Returns 0 or
  * -ENOMEM; the rings are to be freed then as well.

@@ -66,7 +66,7 @@ void resolve_forget(struct rdmacm_id *id);
 void multicast_forget(struct rdmacm_id *id);
 
 /*
- * ---- pin.c: an id that a thread of ours looks at without the lock does not end meanwhile. All
+ * ---- listen.c: an id that a thread of ours looks at without the lock does not end meanwhile. All
  * under the lock. ----
  */
 

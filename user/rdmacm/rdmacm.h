@@ -3,7 +3,8 @@
  * What every file of librdmacm has: the one lock, and the border with programs.
  *
  * Locks, in the order in which they are taken:
- *   devices_lock  (device.c) opening a device, which may take a second. Nothing else waits for it.
+ *   devices_lock  (cm_device.c) opening a device, which may take a second. Nothing else waits for
+ *		   it.
  *   rdmacm_lock   all that several threads see: the state of ids, the queues of events, timers,
  *		   and every call into a struct cm. Held for microseconds: never while a program's
  *		   code runs, while the kernel is asked for something that may take time, or while a
@@ -49,7 +50,7 @@ static inline void rdmacm_leave(void)
 	cancel_release();
 }
 
-/* How often this process's ancestors have forked since they loaded the library (fork.c). */
+/* How often this process's ancestors have forked since they loaded the library (exit.c). */
 extern u32 rdmacm_generation;
 
 /* What a program is told: 0, or -1 and errno. err: 0 or negative. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * CQs as XDP sees them: their arm words, by which a thread that sleeps on a CQ is woken, by XDP or
- * by our own threads. The channels are in channel.c, sleeping is in
- * run/channel_sleep.c.
+ * by our own threads. The channels are in port_channel.c, sleeping is in channel_sleep.c.
  *
  * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and
  * reports the event. The word in xroce_cq is for XDP, which takes it when a packet will complete

@@ -2,7 +2,7 @@
 /*
  * How a port's completions wake threads: the table of its CQs with the arm words that XDP takes
  * (cq_notify.c), and the ring buffers in which XDP's records reach completion channels
- * (channel_rings.c, channel.c). Nothing here runs an engine or sleeps.
+ * (channel_rings.c, port_channel.c). Nothing here runs an engine or sleeps.
  */
 #ifndef RUN_CQ_NOTIFY_H
 #define RUN_CQ_NOTIFY_H

@@ -2,8 +2,8 @@
 /*
  * A completion channel as a port's own files know it: a descriptor that is readable when there may
  * be an event. It is an eventfd or, of the first channels, a set of an eventfd and, once a CQ has
- * joined it to a port, a ring buffer that XDP writes to. channel.c makes it,
- * run/channel_sleep.c sleeps on it.
+ * joined it to a port, a ring buffer that XDP writes to. port_channel.c makes it,
+ * channel_sleep.c sleeps on it.
  */
 #ifndef RUN_PORT_CHANNEL_OBJECT_H
 #define RUN_PORT_CHANNEL_OBJECT_H

@@ -26,8 +26,8 @@
  *                   have looked before it was set, at a packet that comes to the socket only later:
  *                   so the first tick is a short one, and by its end that packet has come, to
  *                   sleepers or to the next state.
- *   records         of CQs whose channels have no ring (channel.c): XDP takes their arm words and
- *                   writes to this thread's ring. It then serves and, before it sleeps on the
+ *   records         of CQs whose channels have no ring (port_channel.c): XDP takes their arm words
+ *                   and writes to this thread's ring. It then serves and, before it sleeps on the
  *                   sockets, sets the words again of those that no event has come of.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. A thread that has run
  *                   the shard (and so moved the deadline) passes a full fence and reads it: if the

@@ -51,7 +51,8 @@ void output_clean(char *text);
 const char *output_name(const char *name, char text[OUTPUT_NAME]);
 
 /*
- * iface_owner.c: the process that has an interface, a broker or alone, as netdev_holder() says it.
+ * observe/iface_owner.c: the process that has an interface, a broker or alone, as netdev_holder()
+ * says it.
  */
 int iface_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
 
@@ -69,12 +70,12 @@ int iface_arguments(const struct command *command, int argc, char **argv, const 
 int find_device(const struct command *command, const char *name, struct netdev *dev);
 
 /*
- * library.c: the directory that holds our libibverbs.so.1, found from where this program lies.
+ * run/library.c: the directory that holds our libibverbs.so.1, found from where this program lies.
  * Returns 0, -ENOENT (*dir is where it was looked for) or -errno.
  */
 int library_dir(char *dir, size_t n);
 
-/* ---- xdp.c: the XDP hook of an interface ---- */
+/* ---- observe/xdp_hook.c: the XDP hook of an interface ---- */
 
 struct xdp_hook {
 	u32 prog_id;	    /* 0: nothing attached */

@@ -731,8 +731,6 @@ void ah_cache_forget(struct vcontext *ctx);
 /* srq.c */
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num);
-
-/* srq.c */
 int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 
 /* xrcd.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce serve: the broker of interfaces, in the foreground. `xroce stop` ends it: stop.c. */
+/* xroce serve: the broker of interfaces, in the foreground. `xroce stop` ends it: broker_stop.c. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
