@@ -300,11 +300,15 @@ static void take_req(const struct cm_mad *m, struct ibv_wc *wc, struct slot *s)
 	served++;
 }
 
+static bool is_own_id(uint32_t id)
+{
+	return id - own.first_id < own.num_ids;
+}
+
 /* One that came again, or to a REQ that went again, is none of the next REQ's. */
 static void take_rep(const struct cm_mad *m, const union ibv_gid *from)
 {
-	must(m->remote_id - own.first_id < own.num_ids, "a REP to another's id, %#x",
-	     m->remote_id);
+	must(is_own_id(m->remote_id), "a REP to another's id, %#x", m->remote_id);
 	if (!asking.ah || asking.done == asking.count ||
 	    m->remote_id != own.first_id + asking.done % own.num_ids)
 		return;
@@ -320,8 +324,9 @@ static void take_rep(const struct cm_mad *m, const union ibv_gid *from)
 }
 
 /*
- * Nobody here disconnects. But of a process that has gone the broker tells its peers; of those that
- * have gone as well it tells the one that answers for nobody, and by any address.
+ * Nobody here disconnects. But the broker sends a DREQ to the peers of a process that has ended. If
+ * that peer has ended too, the DREQ goes to a process that has a QP 1, or to the broker if none
+ * has; so does the broker's DREP if a process makes a QP 1 meanwhile. Both are to any address.
  */
 static void take_mad(struct ibv_wc *wc, struct slot *s)
 {
@@ -333,7 +338,7 @@ static void take_mad(struct ibv_wc *wc, struct slot *s)
 	must(cm_mad_decode(&m, s->mad, CM_MAD_BYTES) == CM_DROP_none, "not a MAD");
 	must(m.data[0] != FORGED || m.data[1] != FORGED, "a forged MAD of kind %#x",
 	     (unsigned int)m.kind);
-	if (m.kind == CM_DREQ || m.kind == CM_REJ)
+	if (m.kind == CM_DREQ || m.kind == CM_REJ || (m.kind == CM_DREP && !is_own_id(m.remote_id)))
 		return;
 	judge_grh(s->grh, &from);
 	if (m.kind == CM_REQ)
