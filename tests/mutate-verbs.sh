@@ -267,9 +267,11 @@ sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_dup
 sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
 sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
 sigio_hang_up     | user/os/signals.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
-sigio_nonblock    | user/os/signals.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
+sigio_nonblock    | user/os/signals.c        | s/^		ioctl(fd, FIONBIO, &nonblock);/		;/ | event_signals
 sigio_full        | user/os/signals.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
-sigio_signal      | user/os/signals.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
+sigio_signal      | user/os/signals.c        | s/^		fcntl(fd, F_SETSIG, a->signal);/		;/ | event_signals
+sigio_late        | user/os/signals.c        | s/if ((a->flags ^ before->flags) & O_NONBLOCK)/if (1)/ | event_signals
+sigio_cloexec     | user/os/signals.c        | s/dup3(s->in, fd, stays)/dup3(s->in, fd, O_CLOEXEC)/ | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event

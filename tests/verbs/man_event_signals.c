@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "man.h"
 
@@ -394,6 +396,165 @@ static bool many_that_nobody_takes(void)
 	return true;
 }
 
+/* "F_SETOWN: a process or, negative, a process group": here another process, of its own group. */
+static bool owner_is_another_process(int sign)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	siginfo_t info = { 0 };
+	struct loops l;
+	pid_t other;
+	int status;
+
+	MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0) && signals_block(SIGNAL));
+	other = fork();
+	if (other == 0)
+		_exit(!(signal_comes(SIGNAL, &info, WAIT_MS) && info.si_fd == ch->fd &&
+			info.si_code == POLL_IN && info.si_band & POLLIN));
+	MUST(other > 0 && !setpgid(other, other));
+	MUST(!fcntl(ch->fd, F_SETOWN, sign * other) && !fcntl(ch->fd, F_SETSIG, SIGNAL) &&
+	     set_async(ch->fd, true));
+	MUST(loops_event(&l, 0) && take_cq_event(ch, l.cq[0]));
+	MUST_EQ(waitpid(other, &status, 0), other);
+	MUST(WIFEXITED(status) && !WEXITSTATUS(status));
+	MUST(no_signal());
+	/* that has ended; events go on */
+	MUST(loops_event(&l, 0) && take_cq_event(ch, l.cq[0]) && no_signal());
+	MUST(loops_close(&l));
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	return true;
+}
+
+static bool owners(void)
+{
+	return owner_is_another_process(1) && owner_is_another_process(-1);
+}
+
+/* A signal that nobody has taken outlives the channel, and no other comes of that. */
+static bool destroyed_with_a_signal_pending(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	sigset_t pending;
+	struct loops l;
+	int fd;
+
+	MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0) && ask_for_signals(ch->fd));
+	MUST(loops_event(&l, 0));
+	do
+		MUST(!sigpending(&pending));
+	while (!sigismember(&pending, SIGNAL));
+	fd = ch->fd;
+	MUST(loops_close(&l));
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	MUST(signal_is_of(fd) && no_signal());
+	return true;
+}
+
+/* "FD_CLOEXEC": who hands the descriptor to a program of its own keeps it. */
+static bool close_on_exec_is_kept(void)
+{
+	for (int cloexec = 0; cloexec <= FD_CLOEXEC; cloexec++) {
+		struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+		struct loops l;
+
+		MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0));
+		MUST_EQ(fcntl(ch->fd, F_SETFD, cloexec), 0);
+		MUST(ask_for_signals(ch->fd) && event_has_signal(&l, 0, ch));
+		MUST_EQ(fcntl(ch->fd, F_GETFD), cloexec);
+		MUST(loops_close(&l));
+		MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	}
+	return true;
+}
+
+/* Events of a CQ that a thread makes as fast as it can, until there is nobody to take them. */
+struct busy {
+	struct loops l;
+	struct ibv_comp_channel *ch;
+	atomic_bool stop;
+	pthread_t thread;
+};
+
+static void *make_events(void *arg)
+{
+	struct busy *b = arg;
+
+	while (!atomic_load(&b->stop) && loops_event(&b->l, 0))
+		;
+	return NULL;
+}
+
+static bool busy_begin(struct busy *b)
+{
+	MUST(b->ch = ibv_create_comp_channel(ctx));
+	MUST(loops_open(&b->l) && loops_add(&b->l, NULL, b->ch, 0));
+	atomic_init(&b->stop, false);
+	MUST_EQ(pthread_create(&b->thread, NULL, make_events, b), 0);
+	return true;
+}
+
+static bool busy_end(struct busy *b)
+{
+	struct ibv_cq *cq;
+	void *context;
+	int n = 0;
+
+	atomic_store(&b->stop, true);
+	MUST_EQ(pthread_join(b->thread, NULL), 0);
+	MUST(set_nonblocking(b->ch->fd, true));
+	while (!ibv_get_cq_event(b->ch, &cq, &context))
+		n++;
+	ibv_ack_cq_events(b->l.cq[0], (unsigned int)n);
+	MUST(loops_close(&b->l));
+	MUST_EQ(ibv_destroy_comp_channel(b->ch), 0);
+	return true;
+}
+
+/* The descriptor's file has been changed for one that has signals (docs/events.md). */
+static bool is_socket(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+}
+
+/*
+ * Asks for signals of fd; after the owner has been named, until the file has been changed, or
+ * within_ns.
+ */
+static bool ask_slowly(int fd, long long within_ns)
+{
+	const struct f_owner_ex me = { F_OWNER_TID, (pid_t)syscall(SYS_gettid) };
+	const long long until = clock_ns(CLOCK_MONOTONIC) + within_ns;
+	struct f_owner_ex owner;
+
+	MUST(!fcntl(fd, F_SETOWN_EX, &me));
+	while (!is_socket(fd) && clock_ns(CLOCK_MONOTONIC) < until)
+		;
+	MUST(!fcntl(fd, F_SETSIG, SIGNAL) && !fcntl(fd, F_SETFL, O_RDWR | O_ASYNC | O_NONBLOCK));
+	MUST(signal_comes(SIGNAL, &(siginfo_t){ 0 }, WAIT_MS));
+	MUST_EQ(fcntl(fd, F_GETSIG), SIGNAL);
+	MUST(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	MUST(!fcntl(fd, F_GETOWN_EX, &owner) && owner.type == me.type && owner.pid == me.pid);
+	return true;
+}
+
+/*
+ * What is said by fcntl(2) holds, also if events come between two calls, the first of which names
+ * the owner: in every other round the second one comes as the file is changed.
+ */
+static bool asked_for_while_events_come(void)
+{
+	bool good = signals_block(SIGNAL) && signals_block(SIGIO);
+	struct busy b;
+
+	for (int i = 0; i < 200 && good; i++) {
+		MUST(busy_begin(&b));
+		good = ask_slowly(b.ch->fd, i % 2 ? WAIT_MS * 1000000ll : i * 1000);
+		MUST(busy_end(&b) && signals_forget());
+	}
+	return good;
+}
+
 /* ---- asynchronous events ---- */
 
 static bool async_body(struct pair *p)
@@ -443,6 +604,23 @@ static bool in_child(void *arg)
 	return true;
 }
 
+static bool closes_in_child(void *arg)
+{
+	const struct child *c = arg;
+
+	MUST_EQ(close(c->ch->fd), 0);
+	return true;
+}
+
+static bool executes_in_child(void *arg)
+{
+	const struct child *c = arg;
+
+	MUST_EQ(fcntl(c->ch->fd, F_SETFD, 0), 0);
+	execl("/bin/true", "true", NULL);
+	return false;
+}
+
 /* A child's copies are not the parent's, who goes on. */
 static bool after_fork(void)
 {
@@ -453,7 +631,8 @@ static bool after_fork(void)
 	MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0) && ask_for_signals(ch->fd));
 	MUST(event_has_signal(&l, 0, ch));
 	c.l = &l;
-	MUST(in_a_child(in_child, &c));
+	MUST(in_a_child(in_child, &c) && in_a_child(closes_in_child, &c) &&
+	     in_a_child(executes_in_child, &c));
 	MUST(no_signal());
 	for (int i = 0; i < 3; i++)
 		MUST(event_has_signal(&l, 0, ch));
@@ -483,6 +662,10 @@ const struct test_case man_cases[] = {
 	CASE(other_waits_go_on),
 	CASE(sleeper_has_the_first),
 	CASE(many_that_nobody_takes),
+	CASE(owners),
+	CASE(destroyed_with_a_signal_pending),
+	CASE(close_on_exec_is_kept),
+	CASE(asked_for_while_events_come),
 	CASE(asynchronous_events),
 	CASE(after_fork),
 	CASE(nothing_is_left),

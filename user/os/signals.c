@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -104,22 +105,50 @@ static void *sigio_main(void *arg)
 	return NULL;
 }
 
+/* What the program has said of a descriptor, as far as a signal or a wait depends on it. */
+struct settings {
+	int flags, signal;
+	struct f_owner_ex owner;
+};
+
+static struct settings settings_of(int fd)
+{
+	struct settings a = { .flags = fcntl(fd, F_GETFL), .signal = fcntl(fd, F_GETSIG) };
+
+	fcntl(fd, F_GETOWN_EX, &a.owner);
+	return a;
+}
+
+/* What differs from before. Each with a call of its own, as the program may change the others. */
+static void settings_apply(int fd, const struct settings *before, const struct settings *a)
+{
+	const int nonblock = !!(a->flags & O_NONBLOCK);
+
+	if (a->signal != before->signal)
+		fcntl(fd, F_SETSIG, a->signal);
+	if (a->owner.type != before->owner.type || a->owner.pid != before->owner.pid)
+		fcntl(fd, F_SETOWN_EX, &a->owner);
+	if ((a->flags ^ before->flags) & O_NONBLOCK)
+		ioctl(fd, FIONBIO, &nonblock);
+}
+
 /*
- * O_NONBLOCK is there from the start. What the program changes while this runs is in the old file
- * or in the new one: the owner and the signal are copied once both are in place.
+ * The program may change its settings meanwhile: until dup3() those of the old file, which are
+ * looked at again then, and from there on those of the new one.
  */
 static int sigio_replace(const struct sigio *s, int fd, int kept)
 {
-	const int flags = fcntl(kept, F_GETFL);
-	struct f_owner_ex owner;
+	const struct settings none = { 0 }, first = settings_of(kept);
+	const int on = 1, stays = fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+	struct settings last;
 
-	if (fcntl(s->in, F_SETFL, flags & O_NONBLOCK) || dup3(s->in, fd, O_CLOEXEC) < 0)
+	settings_apply(s->in, &none, &first);
+	if (dup3(s->in, fd, stays) < 0)
 		return -errno;
-	fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));
-	if (!fcntl(kept, F_GETOWN_EX, &owner))
-		fcntl(fd, F_SETOWN_EX, &owner);
+	last = settings_of(kept);
+	settings_apply(fd, &first, &last);
 	/* by the program's number, which is the signal's si_fd */
-	fcntl(fd, F_SETFL, (flags & O_NONBLOCK) | O_ASYNC);
+	ioctl(fd, FIOASYNC, &on);
 	return 0;
 }
 

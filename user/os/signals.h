@@ -22,10 +22,10 @@ struct sigio;
 /* Has the program named an owner of this descriptor's signals? Costs a system call. */
 bool sigio_is_asked(int fd);
 /*
- * Puts a socket in the place of fd, with its owner, signal and O_NONBLOCK, and with O_ASYNC. kept
- * is another descriptor of the file that fd was, and stays the caller's, as fd does. Starts a
- * thread. fd is readable; sigio_raise() follows. NULL: no memory, no descriptor or no thread; fd
- * is what it was.
+ * Puts a socket in the place of fd, with its owner, signal, O_NONBLOCK and FD_CLOEXEC, and with
+ * O_ASYNC. kept is another descriptor of the file that fd was, and stays the caller's, as fd does.
+ * Starts a thread. fd is readable; sigio_raise() follows. NULL: no memory, no descriptor or no
+ * thread; fd is what it was.
  */
 struct sigio *sigio_start(int fd, int kept);
 /*
