@@ -10,6 +10,7 @@
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 644 "$here/tests/netns/lib/filtered.py" "$OWN/filtered.py"
+install -m 755 "$TOOLS/event_circle" "$OWN/bin/event_circle"
 
 # listed ROW: the calls of the rows that begin so.
 listed() { sed -nE "s/^\\| $1[^|]*\\| (.*) \\|\$/\\1/p" "$here/docs/containers.md" | tr -d '\`,'; }
@@ -60,6 +61,8 @@ programs() {
 		ib_write_bw -d "$dev" -x 0 -n 2000 -F $IP4_A
 	run_case ${who}_send_lat both $who 18515 ib_send_lat -d $DEV_A -x 0 -n 1000 -F -- \
 		ib_send_lat -d "$dev" -x 0 -n 1000 -F $IP4_A
+	run_case ${who}_signals both $who 18661 "$OWN/bin/event_circle" -d $DEV_A -w signal -n 1000 -- \
+		"$OWN/bin/event_circle" -d "$dev" -w signal -n 1000 $IP4_A
 	run_case ${who}_rping both $who cm rping -s -a $IP4_A -C 20 -- rping -c -a $IP4_A -C 20
 	run_case ${who}_rsocket both $who cm rstream -b $IP4_A -S 65536 -C 100 -- \
 		rstream -s $IP4_A -S 65536 -C 100
