@@ -121,6 +121,30 @@ static void tx_health_is_away__tried_again(void **state)
 	}
 }
 
+static void tx_health_again__ends_it_and_begins_with_the_first_time(void **state)
+{
+	struct tx_health h = { 0 };
+	u64 now_ns = BEGIN_NS;
+
+	refuse(&h, now_ns, TX_HEALTH_REFUSED_NS);
+	for (u32 i = 0; i < 8; i++) {
+		now_ns += TX_HEALTH_AWAY_MAX_NS;
+		tx_health_is_away(&h, now_ns);
+		assert_int_equal(tx_health_refused(&h, now_ns), TX_REFUSES);
+	}
+	tx_health_again(&h);
+	assert_false(tx_health_is_away(&h, now_ns));
+	/* one refusal is enough */
+	assert_int_equal(tx_health_refused(&h, now_ns), TX_REFUSES);
+	assert_true(tx_health_is_away(&h, now_ns + TX_HEALTH_AWAY_NS - 1));
+	assert_false(tx_health_is_away(&h, now_ns + TX_HEALTH_AWAY_NS));
+	/* while they are not given up it changes nothing */
+	h = (struct tx_health){ 0 };
+	tx_health_again(&h);
+	assert_false(tx_health_is_away(&h, now_ns));
+	assert_int_equal(tx_health_refused(&h, now_ns), TX_HEALTHY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +152,7 @@ int main(void)
 		cmocka_unit_test(tx_health_refused__one_accepted_begins_anew),
 		cmocka_unit_test(tx_health_look__half_is_dropped_again_and_again),
 		cmocka_unit_test(tx_health_is_away__tried_again),
+		cmocka_unit_test(tx_health_again__ends_it_and_begins_with_the_first_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,8 +64,9 @@ static const struct tx_ops fake_ops = { fake_room,   fake_frame, fake_give_back,
 					fake_commit, NULL,	 fake_flush,	 fake_close };
 static struct tx fake = { &fake_ops };
 
-/* As many frames between two QPs as make a super-packet. */
-static void send_batch(struct tx *tx, const struct path *path, enum xroce_transport transport)
+/* As many frames between two QPs as make a super-packet, with payloads of len bytes. */
+static void send_batch_of(struct tx *tx, const struct path *path, enum xroce_transport transport,
+			  u32 len)
 {
 	u32 room = tx_room(tx, clock_now_ns());
 
@@ -76,12 +77,17 @@ static void send_batch(struct tx *tx, const struct path *path, enum xroce_transp
 		assert_non_null(frame);
 		p.dest_qpn = 7;
 		p.pkey = ROCE_DEFAULT_PKEY;
-		p.payload_len = 1024;
+		p.payload_len = len;
 		payload = packet_put_headers(frame, path, &p);
-		fill_random(&seed, payload, 1024);
-		tx_commit(tx, frame, packet_seal(frame, payload, 1024));
+		fill_random(&seed, payload, len);
+		tx_commit(tx, frame, packet_seal(frame, payload, len));
 	}
 	tx_flush(tx);
+}
+
+static void send_batch(struct tx *tx, const struct path *path, enum xroce_transport transport)
+{
+	send_batch_of(tx, path, transport, 1024);
 }
 
 static int open_tap(void)
@@ -163,11 +169,97 @@ static void tx_policy__what_keeps_its_order(void **state)
 	umount("/dev/net");
 }
 
+/* The kernel drops what matches on its way out of tap0. */
+static void drop(const char *match)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command),
+		 "nft 'table netdev t { chain c { type filter hook egress device tap0 priority 0; "
+		 "%s drop; }; }'",
+		 match);
+	assert_int_equal(system(command), 0);
+}
+
+static void drop_no_more(void)
+{
+	assert_int_equal(system("nft delete table netdev t"), 0);
+}
+
+/* Until super-packets are given up, and a while longer: all by the packet socket. */
+static void send_past_refusals(struct tx *tx, const struct path *path, const struct path *other,
+			       u32 len)
+{
+	const u64 gave_up = stats.tx_gave_up;
+
+	for (u32 ms = 0; ms < WAIT_MS && stats.tx_gave_up == gave_up; ms++) {
+		send_batch_of(tx, path, XROCE_RC, len);
+		poll(NULL, 0, 1);
+	}
+	assert_int_equal(stats.tx_gave_up, gave_up + 1);
+	for (u32 i = 0; i < 50; i++) {
+		send_batch_of(tx, path, XROCE_RC, len);
+		send_batch_of(tx, other, XROCE_RC, 64);
+		while (!tx_flush(tx))
+			;
+	}
+	assert_int_equal(by_xsk, 0);
+}
+
+/* Whether the kernel takes a batch as a super-packet. */
+static bool joins(struct tx *tx, const struct path *path)
+{
+	const u64 frames = stats.tx_gso, sends = stats.tx_gso_sends;
+
+	send_batch(tx, path, XROCE_RC);
+	return stats.tx_gso - frames > stats.tx_gso_sends - sends;
+}
+
+static const char *rule_of_host(const struct path *path)
+{
+	static char match[64];
+	const u8 *ip = path->peer.raw + 12;
+
+	snprintf(match, sizeof(match), "ip daddr %u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
+	return match;
+}
+
+/*
+ * A rule that drops frames to one host, or long ones, is met by all of them, though others are
+ * taken. When it has gone, super-packets are back at once.
+ */
+static void tx_policy__what_a_rule_drops(void **state)
+{
+	struct path path = random_path(&seed, false, false),
+		    other = random_path(&seed, false, false);
+	struct netdev dev;
+	int fd = make_tap("10000", &dev);
+	struct tx *tx = tx_policy_open(&dev, &fake, -1, false, true, &stats);
+	const char *const rules[] = { rule_of_host(&path), "meta length > 1000" };
+
+	assert_ptr_not_equal(tx, &fake);
+	for (u32 i = 0; i < ARRAY_SIZE(rules); i++) {
+		assert_true(joins(tx, &path));
+		stats.tx_lost = 0;
+		drop(rules[i]);
+		send_past_refusals(tx, &path, &other, 1024);
+		assert_true(stats.tx_lost >= 50 * BATCH);
+		drop_no_more();
+		assert_false(joins(tx, &path));
+	}
+	assert_true(joins(tx, &path));
+	assert_int_equal(by_xsk, 0);
+	tx_close(tx);
+	close(fd);
+	umount("/dev/net");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tx_policy__what_is_accepted_and_dropped),
 		cmocka_unit_test(tx_policy__what_keeps_its_order),
+		cmocka_unit_test(tx_policy__what_a_rule_drops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,9 @@
 #define PIECES_MAX  512u      /* of memory in these */
 /* Frames alone that are dropped in a row: others' packets fill a queue for less long. */
 #define DROPS_OF_RULE 16u
+/* Between tries of a super-packet that is refused: TX_HEALTH_REFUSALS of them take 20 ms. */
+#define PAUSE_MIN_NS  (20 * NSEC_PER_USEC)
+#define PAUSE_MAX_NS  (2 * NSEC_PER_MSEC)
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
 	       "room for any super-packet; the kernel's UIO_MAXIOV is for each");
 
@@ -39,6 +42,7 @@ struct tx_gso_call {
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
 	u32 count[SENDS_MAX]; /* of frames in each */
+	u32 len[SENDS_MAX];   /* of its first frame, in bytes */
 	int tap[SENDS_MAX];   /* the descriptor that each is written to */
 	bool once[SENDS_MAX]; /* may not be sent again, as it may have left in part */
 	struct {
@@ -128,6 +132,17 @@ void tx_gso_close(struct tx_gso *g)
 	free(g->ids);
 	free(g->call);
 	*g = (struct tx_gso){ .fd = -1, .single_fd = -1 };
+}
+
+/* A rule drops frames alone as well. */
+static bool gso_is_ruled(const struct tx_gso *g)
+{
+	return g->drops >= DROPS_OF_RULE;
+}
+
+bool tx_gso_is_doubted(const struct tx_gso *g)
+{
+	return g->is_refusing || gso_is_ruled(g);
 }
 
 bool tx_gso_is_idle(const struct tx_gso *g)
@@ -236,6 +251,7 @@ static void gso_add_packet(struct tx_gso *g, const struct gso_frame *frame, u32 
 	c->msg[c->sends].msg_hdr =
 		(struct msghdr){ .msg_iov = first,
 				 .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
+	c->len[c->sends] = frame->len;
 	c->count[c->sends++] = count;
 	c->frames += count;
 }
@@ -297,23 +313,38 @@ static void gso_tell(struct tx_gso *g, const char *what)
 	g->tell = NULL;
 }
 
+/*
+ * The kernel has taken super-packets, or frames alone of up to longest bytes. One as long as the
+ * one that was refused last says that no rule drops them. If one did, super-packets may leave as
+ * well.
+ */
+static void gso_trust(struct tx_gso *g, u32 supers, u32 longest)
+{
+	g->is_refusing = g->is_refusing && !supers;
+	g->pause_ns = 0;
+	if (!supers && longest < g->doubted_len)
+		return;
+	if (gso_is_ruled(g))
+		tx_health_again(&g->health);
+	else if (g->is_refusing)
+		gso_tell(g, "refuses");
+	g->drops = 0;
+}
+
 /* The kernel has taken so many from at on. Returns how many frames those are. */
 static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engine_stats *stats)
 {
-	const u32 *count = &g->call->count[at];
-	u32 frames = 0, supers = 0;
+	const struct tx_gso_call *c = g->call;
+	u32 frames = 0, supers = 0, longest = 0;
 
-	for (u32 i = 0; i < sent; i++) {
-		frames += count[i];
-		supers += count[i] > 1;
+	for (u32 i = at; i < at + sent; i++) {
+		frames += c->count[i];
+		supers += c->count[i] > 1;
+		longest = c->len[i] > longest ? c->len[i] : longest;
 	}
 	tx_health_sent(&g->health, supers);
-	g->is_ruled = false;
-	g->drops = 0;
-	if (unlikely(g->is_trial) && !supers) {
-		g->is_trial = false;
-		gso_tell(g, "refuses");
-	}
+	if (unlikely(g->is_refusing || g->drops || g->pause_ns))
+		gso_trust(g, supers, longest);
 	if (g->is_tap && !supers) {
 		stats->tx_tap += frames;
 		stats->tx_tap_writes += sent;
@@ -353,6 +384,8 @@ static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats,
 			*full = true;
 			g->was_refused = err != EAGAIN && is_super;
 			g->was_full = err == ENOBUFS && !is_super && !c->once[at];
+			if (g->was_refused || g->was_full)
+				g->doubted_len = c->len[at];
 			if (err == ENOBUFS && c->once[at]) {
 				stats->tx_lost += c->count[at];
 				done += c->count[at];
@@ -363,6 +396,8 @@ static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats,
 			return done;
 		} else {
 			g->was_refused = is_super && !is_about_the_device(err);
+			if (g->was_refused)
+				g->doubted_len = c->len[at];
 			stats->tx_lost += c->count[at];
 			done += c->count[at++];
 		}
@@ -391,22 +426,26 @@ static void gso_judge(struct tx_gso *g, enum tx_verdict verdict, struct xroce_en
 	if (verdict == TX_HEALTHY)
 		return;
 	g->is_off = true;
+	g->again_ns = g->pause_ns = 0;
 	stats->tx_gave_up++;
 	if (verdict == TX_DROPS)
 		gso_tell(g, "drops");
 	else
-		g->is_trial = !g->is_ruled;
+		g->is_refusing = true;
 }
 
 void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats)
 {
+	g->pause_ns = g->pause_ns ? min_u64(2 * g->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
+	g->again_ns = now_ns + g->pause_ns;
 	gso_judge(g, tx_health_refused(&g->health, now_ns), stats);
 }
 
 void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
 {
 	stats->tx_lost++;
-	if (g->is_ruled || ++g->drops < DROPS_OF_RULE)
+	g->drops++;
+	if (!gso_is_ruled(g))
 		return;
 	if (g->tell)
 		fprintf(stderr,
@@ -414,8 +453,6 @@ void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
 			"list ruleset, tc filter show dev %s egress)\n",
 			g->tell, g->tell);
 	g->tell = NULL;
-	g->is_trial = false;
-	g->is_ruled = true;
 }
 
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats)
@@ -510,6 +547,13 @@ enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns)
 	if (was_given_up(h) || (h->bad_looks >= TX_HEALTH_LOOKS && h->bad_sends >= TX_HEALTH_SENDS))
 		return give_up(h, TX_DROPS, now_ns);
 	return TX_HEALTHY;
+}
+
+void tx_health_again(struct tx_health *h)
+{
+	h->until_ns = min_u64(h->until_ns, 1);
+	/* the next time is as long as the first */
+	h->away_ns = min_u64(h->away_ns, TX_HEALTH_AWAY_NS / 2);
 }
 
 bool tx_health_is_away(struct tx_health *h, u64 now_ns)

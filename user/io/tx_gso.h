@@ -51,6 +51,8 @@ void tx_health_sent(struct tx_health *h, u32 n);
 enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns);
 /* The interface has dropped so many packets in all, of all senders. */
 enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns);
+/* What refused them has ended: they are tried again at once, and given up at one refusal or look. */
+void tx_health_again(struct tx_health *h);
 /* They are given up, for now. */
 bool tx_health_is_away(struct tx_health *h, u64 now_ns);
 
@@ -78,12 +80,14 @@ struct tx_gso {
 	bool is_off;
 	/* in the last call: a super-packet, for want of room or for good; a frame, for room */
 	bool was_refused, was_full;
-	/* super-packets have just been refused: whether frames alone are sent is to be seen */
-	bool is_trial;
-	/* frames alone are refused as well, so many in a row: is_ruled from DROPS_OF_RULE on */
+	/* super-packets were given up, as they are refused, and none has been taken since */
+	bool is_refusing;
+	/* frames alone that were dropped, and none as long as doubted_len taken since */
 	u32 drops;
-	/* a rule of the host drops what is sent, and no frame may dodge it */
-	bool is_ruled;
+	/* length in bytes of the frame, or segment, that was refused last */
+	u32 doubted_len;
+	/* after a refusal no packet is sent before again_ns; the last pause: pause_ns */
+	u64 again_ns, pause_ns;
 	/* the interface's name, for one line on standard error when super-packets are given up */
 	const char *tell;	  /* NULL: none, or it has been written */
 	struct tx_health health;
@@ -111,6 +115,12 @@ void tx_gso_close(struct tx_gso *g);
  */
 u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 		struct xroce_engine_stats *stats);
+
+/*
+ * What is refused may be so by a rule of the host: then no frame may leave by another way, which
+ * would go round it.
+ */
+bool tx_gso_is_doubted(const struct tx_gso *g);
 
 /* Nothing that was sent is still on its way to the interface. A system call. Not of a TAP. */
 bool tx_gso_is_idle(const struct tx_gso *g);

@@ -25,9 +25,10 @@
  * A batch with frames that are to leave as they are, of raw packet QPs, does not go as GSO, nor in
  * another order. Where that way is forced, each of its frames is sent alone.
  *
- * An interface may refuse super-packets or drop them (tx_gso.h). Then frames leave through
- * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
- * error says so, once.
+ * An interface may drop super-packets (tx_health.h). Then frames leave through AF_XDP, or one by one
+ * through the packet socket if that is the forced way. If it refuses them, all frames of the batches
+ * that are not redirected leave one by one through the packet socket, where rules of the host are
+ * met: one may be what refuses. One line on standard error says so, once.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -141,7 +142,7 @@ static enum way choose_socket(struct tx_policy *t)
 		return NOT_YET;
 	}
 	/* a rule is met there, and by no frame of the AF_XDP socket */
-	if (t->gso.is_trial || t->gso.is_ruled)
+	if (tx_gso_is_doubted(&t->gso))
 		return BY_GSO;
 	/* the packet socket is no refuge then */
 	if (t->gso.is_off)
@@ -192,8 +193,8 @@ static bool is_pooled(const struct tx_policy *t)
 {
 	return t->pool.queued || t->gso_busy || t->choice == TX_GSO ||
 	       (takes_redirected(t) ? !is_losing(t) :
-				      t->can_gso && (!t->gso.is_off || t->gso.is_trial ||
-						     t->gso.is_ruled));
+				      t->can_gso &&
+					      (!t->gso.is_off || tx_gso_is_doubted(&t->gso)));
 }
 
 /* ---- whether super-packets arrive ---- */
@@ -322,6 +323,8 @@ static u32 send_gso(struct tx_policy *t)
 {
 	u32 done;
 
+	if (unlikely(t->now_ns < t->gso.again_ns))
+		return 0;
 	t->gso_busy = true;
 	t->gso.is_alone = t->as_is;
 	if (takes_redirected(t))
