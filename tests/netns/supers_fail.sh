@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Where super-packets do not get through, frames leave alone before a connection dies of it, and that
-# is said once; but by no way round a rule that drops frames alone as well. Interfaces that hand
-# packets to others get none by default.
+# Where super-packets do not get through, frames leave alone before a connection dies of it, and
+# that is said once; but by no way round a rule that drops frames alone as well. Interfaces that
+# hand packets to others get none by default.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

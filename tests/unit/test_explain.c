@@ -305,6 +305,15 @@ static void explain_silent__with_and_without_a_cause(void **state)
 	w.qp[1].stat.resent_psn--;
 	assert_string_equal(found(), "");
 	w.qp[1].stat.resent_psn++;
+	/* fewer refused than it was sent again: some have left */
+	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost =
+		w.qp[1].stat.resent_times - 1;
+	assert_string_equal(found(), "broken peer-silent");
+	assert_null(strstr(w.found.list[0].guess, "may not have left"));
+	w.port[0].sums.engine.tx_lost = ++w.port[1].sums.engine.tx_lost;
+	assert_string_equal(found(), "broken peer-silent");
+	assert_non_null(strstr(w.found.list[0].guess, "may not have left"));
+	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = 0;
 	w.port[1].unreachable = 2;
 	found();
 	assert_non_null(strstr(w.found.list[0].guess, "nobody listens there"));
@@ -343,6 +352,11 @@ static void explain_mtu__here_and_on_the_way(void **state)
 	w.qp[1].stat.tx_bytes = 16 * 4170 + 4 * 80;
 	assert_string_equal(found(), "broken mtu-of-path, (peer-silent)");
 	assert_int_equal(number(0, "resent_bytes")->value, 4170);
+	/* a rule of this host that drops long ones is no path */
+	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost =
+		w.qp[1].stat.resent_times;
+	assert_string_equal(found(), "broken peer-silent");
+	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = 0;
 	/* long ones did come through before */
 	w.qp[1].stat.tx_bytes = 20 * 4170;
 	assert_string_equal(found(), "broken peer-silent");

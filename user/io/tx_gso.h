@@ -51,7 +51,10 @@ void tx_health_sent(struct tx_health *h, u32 n);
 enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns);
 /* The interface has dropped so many packets in all, of all senders. */
 enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns);
-/* What refused them has ended: they are tried again at once, and given up at one refusal or look. */
+/*
+ * The cause of refusals has ended: super-packets are tried again at once, and given up at one more
+ * refusal or look.
+ */
 void tx_health_again(struct tx_health *h);
 /* They are given up, for now. */
 bool tx_health_is_away(struct tx_health *h, u64 now_ns);

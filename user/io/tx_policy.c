@@ -25,10 +25,10 @@
  * A batch with frames that are to leave as they are, of raw packet QPs, does not go as GSO, nor in
  * another order. Where that way is forced, each of its frames is sent alone.
  *
- * An interface may drop super-packets (tx_health.h). Then frames leave through AF_XDP, or one by one
- * through the packet socket if that is the forced way. If it refuses them, all frames of the batches
- * that are not redirected leave one by one through the packet socket, where rules of the host are
- * met: one may be what refuses. One line on standard error says so, once.
+ * An interface may drop super-packets (tx_gso.h). Then frames leave through AF_XDP, or one by one
+ * through the packet socket if that is the forced way. If it refuses them, all frames of the
+ * batches that are not redirected leave one by one through the packet socket, where they meet the
+ * rules of the host: one may be what refuses. One line on standard error says so, once.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -53,12 +53,18 @@ static u32 qp_ping_bytes(const struct xroce_qp_stat *s)
 	return s->resent_bytes - 42;
 }
 
+/* Each time that it was sent again the kernel may have refused it. */
+static bool qp_is_refused_here(const struct explain_case *c)
+{
+	return SUM(c->own, engine.tx_lost) >= QP(c->own, resent_times);
+}
+
 bool explain_mtu_path(const struct explain_case *c, struct finding *f)
 {
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
 
 	/* smaller ones came through: the peer is there */
-	if (!qp_is_too_large(&c->own) || !s->rx_packets)
+	if (!qp_is_too_large(&c->own) || !s->rx_packets || qp_is_refused_here(c))
 		return false;
 	finding_say(f,
 		    "The path to the peer does not carry frames as long as this QP's: a packet of "
@@ -236,6 +242,14 @@ static void silent_causes(const struct explain_case *c, struct finding *f)
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
 	const u64 icmp = grown(c->own.port[0]->unreachable, c->own.port[1]->unreachable);
 
+	if (s->resent_times && qp_is_refused_here(c)) {
+		finding_guess(f,
+			      "Its packets may not have left: the kernel has refused %llu frames "
+			      "of this process. Does a rule of this host drop them ('nft list "
+			      "ruleset')?",
+			      (unsigned long long)SUM(c->own, engine.tx_lost));
+		return;
+	}
 	if (icmp)
 		finding_guess(f,
 			      "Its host lives and says that nobody listens there (%llu ICMP "

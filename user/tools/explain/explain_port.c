@@ -251,9 +251,10 @@ bool explain_tx_lost(const struct explain_case *c, struct finding *f)
 	finding_say(f, "The kernel refused %llu frames that this process sent in %.1f s.",
 		    (unsigned long long)n, c->seconds);
 	finding_advise(f,
-		       "'xroce doctor %s' checks the ways to send; 'tc -s qdisc show dev %s' shows "
-		       "what the interface drops.",
-		       c->own.port[1]->dev, c->own.port[1]->dev);
+		       "Does a rule of the host drop them ('nft list ruleset', 'tc filter show dev "
+		       "%s egress')? 'tc -s qdisc show dev %s' shows what the interface drops; "
+		       "'xroce doctor %s' checks the ways to send.",
+		       c->own.port[1]->dev, c->own.port[1]->dev, c->own.port[1]->dev);
 	SUM_COUNT(c, f, c->own, "tx_lost", engine.tx_lost);
 	SUM_COUNT(c, f, c->own, "tx_no_room", engine.tx_no_room);
 	return true;
