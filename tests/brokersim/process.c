@@ -394,11 +394,26 @@ static void destroy_qp(struct process *p)
 	look(p);
 }
 
+/* The list has this process, which is there all the time, once, whoever else comes and goes. */
+static void ask_for_clients(struct process *p)
+{
+	const bool root = !process_uid(p->index);
+	struct ask_client client;
+	u32 from = 0, own = 0;
+	int err;
+
+	while (!(err = ask_list(&p->port.made.asker, from, &client))) {
+		must(client.uid == process_uid(p->index) || root);
+		own += client.pid == process_pid(p->index);
+		from = client.client + 1;
+	}
+	must(ask_is_over(err) || (err == -ENOENT && own == 1));
+}
+
 /* False: the broker has ended. */
 static bool ask_for_more(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
-	struct ask_client client;
 	struct pkey_table pkeys;
 	const bool root = !process_uid(p->index);
 	int fd = ask_ring(a), err;
@@ -406,8 +421,7 @@ static bool ask_for_more(struct process *p)
 	if (fd >= 0)
 		close(fd);
 	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM);
-	err = ask_list(a, 0, &client);
-	must(err || client.uid == process_uid(p->index) || root);
+	ask_for_clients(p);
 	err = ask_pkeys(a, &pkeys);
 	must(err ? ask_is_over(err) : !memcmp(&pkeys, &FAKED_PKEYS, sizeof(pkeys)));
 	look(p);

@@ -244,9 +244,22 @@ static void rings(u32 n)
 	printf("rings %u %s\n", got, error_name(a.err));
 }
 
+/* The broker's answer of the nth client of its list, from 0. */
+static struct ask_answer ask_nth(u32 nth)
+{
+	struct ask_answer a = { 0 };
+	u32 from = 0;
+
+	for (u32 i = 0; i <= nth && !a.err; i++) {
+		a = ask("list", ASK_LIST, from);
+		from = a.client.client + 1;
+	}
+	return a;
+}
+
 static void list(u32 n)
 {
-	const struct ask_answer a = ask("list", ASK_LIST, n);
+	const struct ask_answer a = ask_nth(n);
 
 	if (a.err)
 		printf("list %s\n", error_name(a.err));
@@ -278,7 +291,9 @@ static bool may_map_to_write(int fd)
 
 static void maps(u32 nth, u32 first)
 {
-	const struct ask_answer a = ask("maps", ASK_MAPS, ASK_MAPS_OF(nth, first));
+	const struct ask_answer of = ask_nth(nth);
+	const u32 number = of.err ? XROCE_MAX_CLIENT : of.client.client;
+	const struct ask_answer a = ask("maps", ASK_MAPS, ASK_MAPS_OF(number, first));
 	u32 written = 0, mapped = 0;
 
 	if (a.err) {

@@ -74,12 +74,14 @@ def step(b, what):
     if what == 'again':
         return name(b.ask(PROOF, b.port)[0])
     if what == 'list':
-        pids = []
+        pids, at = [], 0
         while True:
-            err, data = b.ask(LIST, len(pids))
+            err, data = b.ask(LIST, at)
             if err:
                 break
-            pids.append(struct.unpack('<I', data[4:8])[0])
+            number, pid = struct.unpack('<II', data[:8])
+            pids.append(pid)
+            at = number + 1
         return ' '.join(map(str, pids)) if err == -errno.ENOENT else name(err)
     if what == 'hello':
         err, data = b.ask(HELLO)

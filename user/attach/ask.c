@@ -489,21 +489,23 @@ bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 	return there;
 }
 
-int ask_list(struct asker *a, u32 n, struct ask_client *client)
+int ask_list(struct asker *a, u32 from, struct ask_client *client)
 {
 	struct ask_answer answer;
-	int err = ask_question(a, ASK_LIST, n, &answer, NULL, 0);
+	int err = ask_question(a, ASK_LIST, from, &answer, NULL, 0);
 
+	if (!err && (answer.client.client < from || answer.client.client >= XROCE_MAX_CLIENT))
+		err = -EPROTO;
 	if (!err)
 		*client = answer.client;
 	a->withholds = err == -ENOENT && answer.number;
 	return err;
 }
 
-int ask_maps(struct asker *a, u32 n, u32 first, struct ask_client *client, int fds[ASK_FDS])
+int ask_maps(struct asker *a, u32 number, u32 first, struct ask_client *client, int fds[ASK_FDS])
 {
 	struct ask_answer answer;
-	int err = ask_question(a, ASK_MAPS, ASK_MAPS_OF(n, first), &answer, fds, ASK_SOME);
+	int err = ask_question(a, ASK_MAPS, ASK_MAPS_OF(number, first), &answer, fds, ASK_SOME);
 
 	if (err)
 		return err;
@@ -518,11 +520,11 @@ int ask_stop(struct asker *a)
 	return ask_question(a, ASK_STOP, 0, &answer, NULL, 0);
 }
 
-int ask_trace(struct asker *a, u32 n, const struct ask_trace *want, struct ask_traced *traced,
-	      int fds[ASK_TRACE_FDS])
+int ask_trace(struct asker *a, u32 number, const struct ask_trace *want,
+	      struct ask_traced *traced, int fds[ASK_TRACE_FDS])
 {
 	const struct ask ask = {
-		.version = ASK_VERSION, .what = ASK_TRACE, .number = n, .trace = *want
+		.version = ASK_VERSION, .what = ASK_TRACE, .number = number, .trace = *want
 	};
 	struct ask_answer answer;
 	int err = ask_whole(a, &ask, &answer, fds, ASK_TRACE_FDS);

@@ -82,20 +82,25 @@ int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
 #define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
 bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
 
-/* For `xroce list`, `xroce stop` and what looks into processes. */
-int ask_list(struct asker *a, u32 n, struct ask_client *client);
+/*
+ * For `xroce list`, `xroce stop` and what looks into processes. The client of the lowest number
+ * from `from` on; the one behind it is asked for by its number + 1, so that the list has each
+ * client that is there from beginning to end, whoever comes and goes. Also -EPROTO: a number that
+ * is none.
+ */
+int ask_list(struct asker *a, u32 from, struct ask_client *client);
 int ask_stop(struct asker *a);
 /*
- * Of that client, descriptors of maps, to be read: the first-th and those behind it. Returns how
- * many came, up to ASK_FDS; 0: there are no more; or as the others.
+ * Of the client of that number, descriptors of maps, to be read: the first-th and those behind it.
+ * Returns how many came, up to ASK_FDS; 0: there are no more; or as the others.
  */
-int ask_maps(struct asker *a, u32 n, u32 first, struct ask_client *client, int fds[ASK_FDS]);
+int ask_maps(struct asker *a, u32 number, u32 first, struct ask_client *client, int fds[ASK_FDS]);
 /*
- * Packets and events of that client come to a ring buffer; no longer. Of ASK_UNTRACE *lost is what
- * is said of the whole.
+ * Packets and events of the client of that number come to a ring buffer; no longer. Of ASK_UNTRACE
+ * *lost is what is said of the whole.
  */
-int ask_trace(struct asker *a, u32 n, const struct ask_trace *want, struct ask_traced *traced,
-	      int fds[ASK_TRACE_FDS]);
+int ask_trace(struct asker *a, u32 number, const struct ask_trace *want,
+	      struct ask_traced *traced, int fds[ASK_TRACE_FDS]);
 int ask_untrace(struct asker *a, u32 prog_id, u64 *lost);
 /* The broker's process; 0: not of this pid namespace, or it cannot be told. */
 pid_t ask_server(const struct asker *a);

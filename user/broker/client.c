@@ -382,16 +382,24 @@ static bool client_may_see(const struct client *asking, const struct client *c)
 					!process_is_outside_uid(asking->uid));
 }
 
-/* The nth client that this one may see. */
-static struct client *client_nth(const struct client *asking, u32 n)
+/* The client of the lowest number from `number` on that `asking` may see. NULL: there is none. */
+static struct client *client_from(const struct client *asking, u32 number)
 {
-	for (u32 i = 0; i < XROCE_MAX_CLIENT; i++) {
-		struct client *c = asking->broker->of[i];
+	for (; number < XROCE_MAX_CLIENT; number++) {
+		struct client *c = asking->broker->of[number];
 
-		if (c && client_may_see(asking, c) && !n--)
+		if (c && client_may_see(asking, c))
 			return c;
 	}
 	return NULL;
+}
+
+/* The client of that number, if `asking` may see it; else NULL. */
+static struct client *client_of(const struct client *asking, u32 number)
+{
+	struct client *c = client_from(asking, number);
+
+	return c && c->number == number ? c : NULL;
 }
 
 static struct ask_client client_describe(const struct client *c)
@@ -416,10 +424,10 @@ static struct ask_client client_describe(const struct client *c)
 	return described;
 }
 
-static void client_list(struct client *c, u32 n)
+static void client_list(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_LIST };
-	const struct client *other = client_nth(c, n);
+	const struct client *other = client_from(c, number);
 
 	if (other) {
 		answer.client = client_describe(other);
@@ -434,7 +442,7 @@ static void client_list(struct client *c, u32 n)
 static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
-	const struct client *other = client_nth(c, ASK_MAPS_NTH(number));
+	const struct client *other = client_of(c, ASK_MAPS_CLIENT(number));
 	const int err = other ? other->shown.err : -ENOENT;
 	u32 first;
 
@@ -452,7 +460,7 @@ static void client_maps(struct client *c, u32 number)
 static void client_trace(struct client *c, const struct ask *ask)
 {
 	struct ask_answer answer = { .what = ASK_TRACE, .num_fds = ASK_TRACE_FDS };
-	struct client *other = client_nth(c, ask->number);
+	struct client *other = client_of(c, ask->number);
 	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
 	if (other)

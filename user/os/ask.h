@@ -13,7 +13,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 11u
+#define ASK_VERSION 12u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -32,9 +32,9 @@ enum ask_what {
 	/* a ring buffer for wake-up records: one descriptor, the client's until it ends */
 	ASK_RING,
 	/*
-	 * the number-th client, of those that this user may see: struct ask_client; -ENOENT: there
-	 * are no more, and number is 1 if clients of other users would not be listed (whether there
-	 * are any is not said), 0 with CAP_NET_ADMIN
+	 * The client of the lowest number from number on, of those that this user may see: struct
+	 * ask_client; -ENOENT: there are no more, and number is 1 if clients of other users would
+	 * not be listed (whether there are any is not said), 0 with CAP_NET_ADMIN.
 	 */
 	ASK_LIST,
 	ASK_STOP, /* the broker ends; -EPERM but for CAP_NET_ADMIN and the broker's own user */
@@ -68,17 +68,17 @@ enum ask_what {
 	ASK_PKEYS, /* the P_Key table, which each port has: whoever has none may ask */
 	/*
 	 * Maps of one of the clients that ASK_LIST tells of, for whoever looks into them: number is
-	 * ASK_MAPS_OF(which client, as of ASK_LIST; first map). The answer has its struct
-	 * ask_client and descriptors of its further maps (os/shown_maps.h), ASK_FDS at most, by
+	 * ASK_MAPS_OF(the client's number; first map). The answer has its struct
+	 * ask_client and descriptors of its further maps (base/shown_maps.h), ASK_FDS at most, by
 	 * which they can be read, and not written; none: there are no more. -EPERM: the broker
 	 * could not open them so (user/broker/readonly_maps.h).
 	 */
 	ASK_MAPS,
 	/*
-	 * Packets and events of the number-th of those clients, as of ASK_LIST, from here on: trace
-	 * says of which. The answer has struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY:
-	 * this connection has them; -EBUSY: as many look at the client as can; -EINVAL: it asks for
-	 * nothing that there is; -EPERM: as of ASK_MAPS.
+	 * Packets and events of the client of that number, from here on: trace says of which. The
+	 * answer has struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY: this connection
+	 * has them; -EBUSY: as many look at the client as can; -EINVAL: it asks for nothing that
+	 * there is; -EPERM: as of ASK_MAPS.
 	 */
 	ASK_TRACE,
 	/*
@@ -105,9 +105,9 @@ enum ask_what {
 /* ns; longer than the broker is ever busy: it renews it several times a second */
 #define ASK_LEASE 20000000000ull
 
-#define ASK_MAPS_OF(nth, first) ((nth) | (first) << 16)
-#define ASK_MAPS_NTH(number)	((number)&0xffff)
-#define ASK_MAPS_FIRST(number)	((number) >> 16)
+#define ASK_MAPS_OF(client, first) ((client) | (first) << 16)
+#define ASK_MAPS_CLIENT(number)	   ((number)&0xffff)
+#define ASK_MAPS_FIRST(number)	   ((number) >> 16)
 /*
  * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO by -EBUSY.
  *

@@ -76,8 +76,8 @@ static bool list_clients(struct asker *asker)
 	const pid_t pid = ask_server(asker);
 	struct ask_client client;
 	char comm[32];
-	u32 n = 0;
-	int err = ask_list(asker, n, &client);
+	int err = ask_list(asker, 0, &client);
+	bool any = !err;
 
 	process_name(pid, comm, sizeof(comm));
 	if (err == -ETIMEDOUT) {
@@ -92,9 +92,9 @@ static bool list_clients(struct asker *asker)
 	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
 	       geteuid() ? ", with these clients of this user:" : "");
 	list_pkeys(asker);
-	for (; !err; err = ask_list(asker, ++n, &client))
+	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_client(&client);
-	if (!n)
+	if (!any)
 		printf("  client    none\n");
 	return true;
 }

@@ -133,8 +133,7 @@ static void list_json_clients(struct json *j, struct asker *asker)
 {
 	struct pkey_table pkeys;
 	struct ask_client client;
-	u32 n = 0;
-	int err = ask_list(asker, n, &client);
+	int err = ask_list(asker, 0, &client);
 
 	if (ask_is_over(err) && err != -ETIMEDOUT) {
 		json_object(j, "sharing");
@@ -146,7 +145,7 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	list_json_process(j, ask_server(asker));
 	json_bool(j, "silent", err == -ETIMEDOUT);
 	json_array(j, "clients");
-	for (; !err && n < XROCE_MAX_CLIENT; err = ask_list(asker, ++n, &client))
+	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_json_client(j, &client);
 	json_close(j);
 	if (err != -ETIMEDOUT && !ask_pkeys(asker, &pkeys)) {

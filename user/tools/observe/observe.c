@@ -153,13 +153,12 @@ static void observer_add_alone(struct observer *o, struct observed_iface *iface,
 		snprintf(p->command, sizeof(p->command), "?");
 }
 
-static void observer_add_client(struct observer *o, struct observed_iface *iface, u32 nth,
+static void observer_add_client(struct observer *o, struct observed_iface *iface,
 				const struct ask_client *c)
 {
 	struct observed *p = observer_add(o, iface, c->sockets ? OBSERVED_FIRST : OBSERVED_CLIENT,
 					  c->prog_id);
 
-	p->nth = nth;
 	p->client = c->client;
 	p->pid = c->pid;
 	p->uid = c->uid;
@@ -178,11 +177,11 @@ static void observer_add_broker(struct observer *o, struct observed_iface *iface
 	process_name(iface->broker_pid, p->command, sizeof(p->command));
 }
 
-/* Its clients. Returns 0, or -errno: there is no broker that tells. */
-static int observer_ask(struct observer *o, struct observed_iface *iface)
+/* Adds the clients of its broker, if there is one that tells. */
+static void observer_ask(struct observer *o, struct observed_iface *iface)
 {
 	struct ask_client client;
-	u32 nth = 0;
+	u32 from = 0;
 	int err = 0;
 
 	if (!iface->asks) {
@@ -195,19 +194,17 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 		iface->is_silent = err == -ETIMEDOUT;
 		/* -ENOENT of a question is the end of a list, and here that there is no broker */
 		if (err)
-			return err;
+			return;
 	}
-	for (; !err && nth < XROCE_MAX_CLIENT; nth++) {
-		err = ask_list(iface->asker, nth, &client);
-		if (!err)
-			observer_add_client(o, iface, nth, &client);
+	while (!(err = ask_list(iface->asker, from, &client))) {
+		observer_add_client(o, iface, &client);
+		from = client.client + 1;
 	}
-	iface->asks = !err || err == -ENOENT;
+	iface->asks = err == -ENOENT;
 	iface->is_partial = iface->asks && iface->asker->withholds;
 	iface->is_silent = err == -ETIMEDOUT;
 	if (iface->asks)
 		iface->broker_pid = ask_server(iface->asker);
-	return iface->asks && nth ? 0 : err ? err : -ENOENT;
 }
 
 static void observer_look(struct observer *o, struct observed_iface *iface)

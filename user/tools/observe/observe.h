@@ -55,7 +55,6 @@ struct observed {
 	struct observed_iface *iface;
 	enum observed_kind kind;
 	u32 client; /* its number with the broker, if it has one */
-	u32 nth;    /* of ASK_LIST */
 	u32 prog_id;
 	u32 pid, uid; /* 0 and ~0: cannot be told */
 	u32 qps;      /* numbers that the broker gave it */

@@ -85,7 +85,7 @@ static int observed_open_asked(struct observed *p)
 	if (!p->iface->asks)
 		return -EPERM;
 	do {
-		n = ask_maps(p->iface->asker, p->nth, first, &client, fds);
+		n = ask_maps(p->iface->asker, p->client, first, &client, fds);
 		if (n > 0 && !observed_is_same(p, &client))
 			err = -ENOENT;
 		for (int i = 0; i < n; i++) {

@@ -88,7 +88,7 @@ static u64 tracer_look_up_lost(const struct tracer *t)
 							       page.tracer[t->number].lost;
 }
 
-int tracer_ask(struct tracer *t, struct asker *asker, u32 nth, u32 prog_id,
+int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg)
 {
 	struct ask_traced traced;
@@ -100,7 +100,7 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 nth, u32 prog_id,
 	t->fn = fn;
 	t->arg = arg;
 	wanted = tracer_wants(t);
-	err = ask_trace(asker, nth, &wanted, &traced, fds);
+	err = ask_trace(asker, number, &wanted, &traced, fds);
 	if (err)
 		return err;
 	t->asker = asker;

@@ -51,11 +51,11 @@ struct tracer {
 int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, tracer_fn *fn,
 		void *arg);
 /*
- * The same by the broker's leave: nth as of ASK_LIST. asker stays the caller's, and the
+ * The same by the broker's leave: number is its client's. asker stays the caller's, and the
  * conversation must go on as long as the tracer is open. Also -EDQUOT: the user has all the rings
  * that it may have; what ask_trace() returns.
  */
-int tracer_ask(struct tracer *t, struct asker *asker, u32 nth, u32 prog_id,
+int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg);
 /* Several times within XROCE_TRACE_LEASE. A lease that has run out is taken anew. */
 void tracer_renew(struct tracer *t);

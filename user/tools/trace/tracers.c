@@ -105,7 +105,7 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 {
 	if (!t->asks)
 		return tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
-	return tracer_ask(&p->tracer, o->iface->asker, o->nth, p->prog_id, &t->want,
+	return tracer_ask(&p->tracer, o->iface->asker, o->client, p->prog_id, &t->want,
 			  tracers_take, p);
 }
 
