@@ -32,7 +32,7 @@ $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
 $(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c)
 $(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_draw.c top_fields.c \
 	top_keys.c top_model.c)
-$(BUILD)/tests/unit/test_pcapng: $(call tool_objs,pcapng.c)
+$(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,adopter.c)
 explain_rules := explain_error.c explain_path.c explain_peer.c explain_port.c explain_qp.c \

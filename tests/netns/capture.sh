@@ -158,7 +158,7 @@ ends() {
 	for fifth in 1 2 3; do capture "more$fifth" a; done
 	wait_until 10 looked_at 15 || fail "not all places can be taken"
 	capture toomany a
-	wait_until 10 grep -q 'as many others as can look at a process already' "$WORK/toomany.out" || { fail "a fifth is not told"; show toomany; }
+	wait_until 10 grep -q 'as many look at it as can' "$WORK/toomany.out" || { fail "a fifth is not told"; show toomany; }
 	kill -9 "$server"
 	finish "$server" 5
 	captured second "$capa"
@@ -356,7 +356,7 @@ in_order() {
 	capture order a --buffer 256 $IF_A
 	capa=$child
 	wait_until 20 has_grown "$WORK/order.pcapng" 5000000 || fail "hardly anything is captured"
-	# far behind, for less than a lease: more than is read of one ring before the other
+	# far behind, for less than a lease: more than it reads of one ring before the other
 	kill -STOP "$capa"
 	sleep 0.1
 	kill -CONT "$capa"

@@ -275,6 +275,11 @@ int observer_begin(struct observer *o, const char *dev)
 	return dev && !fake.num_ifaces ? -ENODEV : 0;
 }
 
+int observer_renew(struct observer *o, const char *dev)
+{
+	return 0;
+}
+
 static void fake_forget(struct observer *o)
 {
 	for (u32 i = 0; i < o->num; i++)

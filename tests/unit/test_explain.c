@@ -353,8 +353,7 @@ static void explain_mtu__here_and_on_the_way(void **state)
 	assert_string_equal(found(), "broken mtu-of-path, (peer-silent)");
 	assert_int_equal(number(0, "resent_bytes")->value, 4170);
 	/* a rule of this host that drops long ones is no path */
-	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost =
-		w.qp[1].stat.resent_times;
+	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = w.qp[1].stat.resent_times;
 	assert_string_equal(found(), "broken peer-silent");
 	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = 0;
 	/* long ones did come through before */

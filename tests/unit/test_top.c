@@ -171,6 +171,51 @@ static void top_model_round__interfaces(void **state)
 	rate_is(entry(TOP_INTERFACES, 0), TOP_RX_BYTES, 0);
 }
 
+/* A broker that was silent for a round: what it had is counted once, and no rate is made up. */
+static void top_model_keep__is_no_end(void **state)
+{
+	interface();
+	process(7, 1000, 0);
+	qp(7, 3, 500);
+	round_at(SECOND);
+	interface();
+	process(7, 1010, 0);
+	qp(7, 3, 510);
+	round_at(2 * SECOND);
+	interface();
+	top_model_keep(&model, 3);
+	top_model_keep(&model, 2);
+	/* the one of its two that it told of before it fell silent */
+	process(7, 1020, 0);
+	round_at(3 * SECOND);
+	assert_int_equal(model.lists[TOP_PROCESSES].num, 1);
+	rate_is(entry(TOP_PROCESSES, 0), TOP_RX_BYTES, 10);
+	assert_int_equal(model.lists[TOP_QPS].num, 1);
+	assert_int_equal(entry(TOP_QPS, 0)->now.counters[TOP_TX_BYTES], 510);
+	rate_is(entry(TOP_QPS, 0), TOP_TX_BYTES, SPARK_NONE);
+	assert_int_equal(entry(TOP_PROCESSES, 0)->now.gauges[TOP_NUM_QPS], 1);
+	interface();
+	top_model_keep(&model, 2);
+	round_at(4 * SECOND);
+	rate_is(entry(TOP_PROCESSES, 0), TOP_RX_BYTES, SPARK_NONE);
+	rate_is(entry(TOP_INTERFACES, 0), TOP_RX_BYTES, SPARK_NONE);
+	assert_int_equal(entry(TOP_INTERFACES, 0)->now.counters[TOP_RX_BYTES], 1020);
+	/* it answers again */
+	interface();
+	process(7, 1050, 0);
+	qp(7, 3, 600);
+	round_at(5 * SECOND);
+	rate_is(entry(TOP_QPS, 0), TOP_TX_BYTES, SPARK_NONE);
+	rate_is(entry(TOP_INTERFACES, 0), TOP_RX_BYTES, SPARK_NONE);
+	assert_int_equal(entry(TOP_INTERFACES, 0)->now.counters[TOP_RX_BYTES], 1050);
+	interface();
+	process(7, 1055, 0);
+	round_at(6 * SECOND);
+	rate_is(entry(TOP_PROCESSES, 0), TOP_RX_BYTES, 5);
+	rate_is(entry(TOP_INTERFACES, 0), TOP_RX_BYTES, 5);
+	assert_int_equal(model.lists[TOP_QPS].num, 0);
+}
+
 static void top_entry_history__newest_last(void **state)
 {
 	const struct top_entry *e;
@@ -442,6 +487,7 @@ int main(void)
 		cmocka_unit_test_setup(top_model_round__new_ones, reset),
 		cmocka_unit_test_setup(top_model_round__keys, reset),
 		cmocka_unit_test_setup(top_model_round__interfaces, reset),
+		cmocka_unit_test_setup(top_model_keep__is_no_end, reset),
 		cmocka_unit_test_setup(top_entry_history__newest_last, reset),
 		cmocka_unit_test_setup(top_sort__order, reset),
 		cmocka_unit_test_setup(top_sort__filter, reset),

@@ -520,8 +520,8 @@ int ask_stop(struct asker *a)
 	return ask_question(a, ASK_STOP, 0, &answer, NULL, 0);
 }
 
-int ask_trace(struct asker *a, u32 number, const struct ask_trace *want,
-	      struct ask_traced *traced, int fds[ASK_TRACE_FDS])
+int ask_trace(struct asker *a, u32 number, const struct ask_trace *want, struct ask_traced *traced,
+	      int fds[ASK_TRACE_FDS])
 {
 	const struct ask ask = {
 		.version = ASK_VERSION, .what = ASK_TRACE, .number = number, .trace = *want

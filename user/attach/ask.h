@@ -99,8 +99,8 @@ int ask_maps(struct asker *a, u32 number, u32 first, struct ask_client *client, 
  * Packets and events of the client of that number come to a ring buffer; no longer. Of ASK_UNTRACE
  * *lost is what is said of the whole.
  */
-int ask_trace(struct asker *a, u32 number, const struct ask_trace *want,
-	      struct ask_traced *traced, int fds[ASK_TRACE_FDS]);
+int ask_trace(struct asker *a, u32 number, const struct ask_trace *want, struct ask_traced *traced,
+	      int fds[ASK_TRACE_FDS]);
 int ask_untrace(struct asker *a, u32 prog_id, u64 *lost);
 /* The broker's process; 0: not of this pid namespace, or it cannot be told. */
 pid_t ask_server(const struct asker *a);

@@ -33,8 +33,8 @@
 /* Frames alone that are dropped in a row: others' packets fill a queue for less long. */
 #define DROPS_OF_RULE 16u
 /* Between tries of a super-packet that is refused: TX_HEALTH_REFUSALS of them take 20 ms. */
-#define PAUSE_MIN_NS  (20 * NSEC_PER_USEC)
-#define PAUSE_MAX_NS  (2 * NSEC_PER_MSEC)
+#define PAUSE_MIN_NS (20 * NSEC_PER_USEC)
+#define PAUSE_MAX_NS (2 * NSEC_PER_MSEC)
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
 	       "room for any super-packet; the kernel's UIO_MAXIOV is for each");
 

@@ -193,8 +193,7 @@ static bool is_pooled(const struct tx_policy *t)
 {
 	return t->pool.queued || t->gso_busy || t->choice == TX_GSO ||
 	       (takes_redirected(t) ? !is_losing(t) :
-				      t->can_gso &&
-					      (!t->gso.is_off || tx_gso_is_doubted(&t->gso)));
+				      t->can_gso && (!t->gso.is_off || tx_gso_is_doubted(&t->gso)));
 }
 
 /* ---- whether super-packets arrive ---- */

@@ -43,6 +43,10 @@ void output_begin(void);
 /* Returns status, or EXIT_FAILED after a line that says that not all could be written. */
 int output_end(int status);
 
+/* Waits ms milliseconds, or until a signal. Returns true if a reader of standard output has gone.
+ */
+bool output_wait(u32 ms);
+
 /* What is no printable ASCII becomes '?': names and arguments may have what a terminal obeys. */
 void output_clean(char *text);
 

@@ -20,11 +20,11 @@ void output_begin(void)
 }
 
 /* A reader of a pipe that has gone has had what it wanted. */
-static bool output_is_unread(void)
+bool output_wait(u32 ms)
 {
-	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	struct pollfd out = { .fd = STDOUT_FILENO };
 
-	return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+	return poll(&out, 1, (int)ms) == 1 && out.revents & POLLERR;
 }
 
 int output_end(int status)
@@ -37,7 +37,7 @@ int output_end(int status)
 		failed = true;
 		err = errno;
 	}
-	if (!failed || output_is_unread() || status != EXIT_OK)
+	if (!failed || output_wait(0) || status != EXIT_OK)
 		return status;
 	fprintf(stderr, "xroce: standard output is not written%s%s\n", err ? ": " : "",
 		err ? strerror(err) : "");

@@ -185,16 +185,6 @@ static const char *cell_say(const struct cell *cell, char text[TABLE_CELL_MAX])
 	}
 }
 
-/* Of UTF-8: characters, each a column wide. */
-static u32 text_width(const char *text)
-{
-	u32 n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
-
 struct line {
 	FILE *out;
 	u32 at, width; /* columns; 0: as many as there are */
@@ -203,13 +193,11 @@ struct line {
 static void line_put(struct line *line, const char *text)
 {
 	for (; *text; text++) {
-		if (((unsigned char)*text & 0xc0) != 0x80) {
-			if (line->width && line->at == line->width)
-				return;
-			line->at++;
-		}
+		if (line->width && line->at == line->width)
+			return;
+		line->at++;
 		/* names are what others chose; a terminal would obey what is in them */
-		fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, line->out);
+		fputc(*text < ' ' || *text > '~' ? '?' : *text, line->out);
 	}
 }
 
@@ -222,7 +210,7 @@ static void line_pad(struct line *line, u32 n)
 static void line_put_cell(struct line *line, const char *text, u32 width, bool is_left,
 			  bool is_last, const char *colour)
 {
-	const u32 pad = width - text_width(text);
+	const u32 pad = width - (u32)strlen(text);
 
 	if (line->at)
 		line_pad(line, 2);
@@ -277,9 +265,9 @@ void table_print(const struct table *t, FILE *out, u32 most, u32 width, bool is_
 	if (!widths)
 		table_no_memory();
 	for (u32 c = 0; c < t->num_columns; c++) {
-		widths[c] = t->columns[c].title ? text_width(t->columns[c].title) : 0;
+		widths[c] = t->columns[c].title ? (u32)strlen(t->columns[c].title) : 0;
 		for (u32 r = 0; r < rows; r++) {
-			n = text_width(cell_say(&t->cells[r * t->num_columns + c], text));
+			n = (u32)strlen(cell_say(&t->cells[r * t->num_columns + c], text));
 			widths[c] = n > widths[c] ? n : widths[c];
 		}
 	}

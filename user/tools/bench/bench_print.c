@@ -72,8 +72,10 @@ static void bench_print_table(const struct bench_result *r, enum bench_measure m
 
 void bench_print(const struct bench_result *r)
 {
+	char name[OUTPUT_NAME];
+
 	printf("%s (%s) to %s, path MTU %u, %s, %u rounds of %g s\n", r->peer.local_text,
-	       r->peer.dev.name, r->peer.text, r->path_mtu,
+	       output_name(r->peer.dev.name, name), r->peer.text, r->path_mtu,
 	       r->options->events ? "events" : "polling", r->options->rounds,
 	       (double)r->options->duration_ns / 1e9);
 	if (r->options->measures[BENCH_LATENCY]) {

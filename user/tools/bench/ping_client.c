@@ -282,12 +282,16 @@ static int ping_find_mtu(struct ping *p)
 
 static int ping_failed(const struct ping *p, const char *what, int err)
 {
-	fprintf(stderr, "xroce ping: %s: %s: %s\n", p->dev.name, what, strerror(-err));
+	char name[OUTPUT_NAME];
+
+	fprintf(stderr, "xroce ping: %s: %s: %s\n", output_name(p->dev.name, name), what,
+		strerror(-err));
 	return PING_ERROR;
 }
 
 static int ping_open(struct ping *p)
 {
+	char name[OUTPUT_NAME];
 	int err;
 
 	err = datagrams_make(&p->dev, true, XROCE_CM_QKEY, CM_MAD_BYTES, &p->mads);
@@ -302,9 +306,10 @@ static int ping_open(struct ping *p)
 	p->ah = device_create_ah(&p->dev, &p->peer.gid);
 	if (p->ah)
 		return PING_ANSWERED;
-	fprintf(stderr, "xroce ping: no way to %s by %s: %s\n", p->peer.text, p->dev.name,
-		strerror(errno));
-	return errno == EHOSTUNREACH || errno == ETIMEDOUT ? PING_SILENT : PING_ERROR;
+	err = errno;
+	fprintf(stderr, "xroce ping: no way to %s by %s: %s\n", p->peer.text,
+		output_name(p->dev.name, name), strerror(err));
+	return err == EHOSTUNREACH || err == ETIMEDOUT ? PING_SILENT : PING_ERROR;
 }
 
 static void ping_close(struct ping *p)
@@ -343,6 +348,7 @@ static int ping_need_server(struct ping *p)
 static int ping_run(struct ping *p)
 {
 	struct ping_result *r = &p->result;
+	char name[OUTPUT_NAME];
 	int ret, err;
 
 	r->by_mads = !p->options->size;
@@ -350,15 +356,15 @@ static int ping_run(struct ping *p)
 	if (r->bytes > p->dev.mtu) {
 		fprintf(stderr,
 			"xroce ping: a datagram has %u bytes at most on %s, by its MTU of %u\n",
-			p->dev.mtu, p->dev.name, p->peer.dev.mtu);
+			p->dev.mtu, output_name(p->dev.name, name), p->peer.dev.mtu);
 		return PING_ERROR;
 	}
 	ret = r->by_mads ? PING_ANSWERED : ping_need_server(p);
 	if (ret)
 		return ret;
 	if (!p->options->json) {
-		printf("xroce ping %s from %s (%s): %u bytes%s\n", p->peer.text,
-		       p->peer.local_text, p->dev.name, r->bytes,
+		printf("xroce ping %s from %s (%s): %u bytes%s\n", p->peer.text, p->peer.local_text,
+		       output_name(p->dev.name, name), r->bytes,
 		       r->by_mads ? ", to its connection manager" : ", to 'xroce ping --server'");
 		fflush(stdout);
 	}

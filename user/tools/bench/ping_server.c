@@ -152,13 +152,14 @@ static int ping_server_open(struct ping_server *s)
 		.families = XROCE_CM_IPV4 | XROCE_CM_IPV6,
 	};
 	int err = datagrams_make(&s->dev, true, XROCE_CM_QKEY, CM_MAD_BYTES, &s->mads);
+	char name[OUTPUT_NAME];
 
 	if (!err)
 		err = datagrams_make(&s->dev, false, PING_QKEY, DATAGRAM_MOST, &s->data);
 	if (!err)
 		err = -verbs.cm_bind(s->dev.ctx, &service);
 	if (err)
-		fprintf(stderr, "xroce ping: %s: %s\n", s->dev.name,
+		fprintf(stderr, "xroce ping: %s: %s\n", output_name(s->dev.name, name),
 			err == -EADDRINUSE ? "another 'xroce ping --server' is there" :
 					     strerror(-err));
 	return err;
@@ -177,6 +178,7 @@ int ping_server(const struct ping_options *options)
 {
 	struct ping_server *s = calloc(1, sizeof(*s));
 	int ret = PING_ERROR, err;
+	char name[OUTPUT_NAME];
 
 	if (!s)
 		return ret;
@@ -185,14 +187,15 @@ int ping_server(const struct ping_options *options)
 	    !verbs_load(&command_ping) &&
 	    !device_open(&command_ping, s->netdev.name, &s->netdev.gid[0].gid, &s->dev) &&
 	    !ping_server_open(s)) {
-		printf("xroce ping: answers on %s\n", s->dev.name);
+		printf("xroce ping: answers on %s\n", output_name(s->dev.name, name));
 		fflush(stdout);
 		err = ping_serve(s);
 		printf("%llu answered, %llu others refused, %llu datagrams echoed\n",
 		       (unsigned long long)s->answered, (unsigned long long)s->refused,
 		       (unsigned long long)s->echoed);
 		if (err)
-			fprintf(stderr, "xroce ping: %s: %s\n", s->dev.name, strerror(-err));
+			fprintf(stderr, "xroce ping: %s: %s\n", output_name(s->dev.name, name),
+				strerror(-err));
 		ret = err ? PING_ERROR : PING_ANSWERED;
 	}
 	ping_server_close(s);

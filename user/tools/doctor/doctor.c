@@ -34,6 +34,23 @@ static void finding_json(struct doctor *d, const char *level, const char *what, 
 	fflush(j->out);
 }
 
+/* Names in it are what others chose. */
+static void finding_print(const char *level, const char *what, const char *remedy, const char *fmt,
+			  va_list ap)
+{
+	char line[2048];
+	size_t n;
+
+	snprintf(line, sizeof(line), "%s: ", what);
+	n = strlen(line);
+	vsnprintf(line + n, sizeof(line) - n, fmt, ap);
+	n = strlen(line);
+	if (remedy)
+		snprintf(line + n, sizeof(line) - n, " -> %s", remedy);
+	output_clean(line);
+	printf("%-4s  %s\n", level, line);
+}
+
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
 	     const char *fmt, ...)
 {
@@ -44,13 +61,10 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 
 	d->failures += level == LEVEL_FAIL;
 	va_start(ap, fmt);
-	if (d->json) {
+	if (d->json)
 		finding_json(d, level == LEVEL_FAIL ? "fail" : word[level], what, remedy, fmt, ap);
-	} else {
-		printf("%-4s  %s: ", word[level], what);
-		vprintf(fmt, ap);
-		printf("%s%s\n", remedy ? " -> " : "", remedy ? remedy : "");
-	}
+	else
+		finding_print(word[level], what, remedy, fmt, ap);
 	va_end(ap);
 }
 

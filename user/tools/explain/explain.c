@@ -218,7 +218,7 @@ static int explain_ends(const struct explain *x)
 	const struct observe_options *l = x->look;
 	const char *name = l->command->name;
 
-	if (l->silent && !x->found)
+	if (*l->silent && !x->found)
 		return observe_options_ends(l, 0, "queue pair or process");
 	if (x->found)
 		return x->worst > EXPLAIN_NOTE ? EXIT_FOUND : EXIT_OK;

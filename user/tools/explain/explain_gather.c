@@ -198,7 +198,7 @@ static void port_qps(const struct observe_options *l, const struct observed *p,
 {
 	struct observe_options all = { .command = l->command }; /* no filter */
 	u32 num;
-	struct qp_view *v = qp_views(&all, p, &num);
+	struct qp_view *v = qp_views(&all, p, &num, NULL);
 
 	g->qps = calloc(num ? num : 1, sizeof(*g->qps));
 	g->num_qps = g->qps ? num : 0;

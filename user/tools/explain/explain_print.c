@@ -35,7 +35,9 @@ static void paragraph_word(struct paragraph *p, const char *word, size_t len)
 		fputc(' ', p->out);
 		p->column++;
 	}
-	fwrite(word, 1, len, p->out);
+	/* names are what others chose; a terminal would obey what is in them */
+	for (size_t i = 0; i < len; i++)
+		fputc(word[i] < ' ' || word[i] > '~' ? '?' : word[i], p->out);
 	p->column += (u32)len;
 }
 
@@ -188,9 +190,10 @@ void explain_print(const struct explained *e, FILE *out, u32 width, bool is_colo
 {
 	const struct explain_port *port = e->port[1];
 	const u32 shown = e->num_cases < PRINT_QPS ? e->num_cases : PRINT_QPS;
+	char dev[OUTPUT_NAME];
 
-	fprintf(out, "%s: process %u (%s), looked at twice, %.1f s apart\n", port->dev, port->pid,
-		port->command, e->seconds);
+	fprintf(out, "%s: process %u (%s), looked at twice, %.1f s apart\n",
+		output_name(port->dev, dev), port->pid, port->command, e->seconds);
 	for (u32 i = 0; i < shown; i++)
 		print_qp(e, &e->cases[i], out, width);
 	if (shown < e->num_cases)

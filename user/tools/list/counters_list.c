@@ -19,29 +19,29 @@ static const struct column columns[] = {
 /* What a port had when it was looked at last. A program's number is never used again. */
 struct stat_before {
 	u32 prog_id;
+	u64 time_ns;
 	struct sums sums;
 };
 
 struct stat {
-	const struct observe_options *look;
 	struct table *table; /* NULL: JSON */
 	struct json json;
 	struct stat_before *before, *now;
 	u32 num_before, num_now, room;
 	bool has_before;
-	double seconds; /* since */
+	u64 time_ns, before_ns; /* of this look, and of the one before */
 	u32 found;
 };
 
-static const struct sums *stat_find(const struct stat *s, u32 prog_id)
+static const struct stat_before *stat_find(const struct stat_before *all, u32 num, u32 prog_id)
 {
-	for (u32 i = 0; i < s->num_before; i++)
-		if (s->before[i].prog_id == prog_id)
-			return &s->before[i].sums;
+	for (u32 i = 0; i < num; i++)
+		if (all[i].prog_id == prog_id)
+			return &all[i];
 	return NULL;
 }
 
-static struct sums *stat_remember(struct stat *s, u32 prog_id)
+static struct stat_before *stat_remember(struct stat *s)
 {
 	if (s->num_now == s->room) {
 		s->room = s->room ? 2 * s->room : 16;
@@ -52,8 +52,17 @@ static struct sums *stat_remember(struct stat *s, u32 prog_id)
 			exit(EXIT_FAILED);
 		}
 	}
-	s->now[s->num_now].prog_id = prog_id;
-	return &s->now[s->num_now++].sums;
+	return &s->now[s->num_now++];
+}
+
+/* What could not be looked at, as its broker is silent, goes on from when it was. */
+static void stat_keep(struct stat *s)
+{
+	const u32 num = s->num_now;
+
+	for (u32 i = 0; i < s->num_before; i++)
+		if (!stat_find(s->now, num, s->before[i].prog_id))
+			*stat_remember(s) = s->before[i];
 }
 
 /* Counters that a process writes may do anything, also fall. */
@@ -113,11 +122,15 @@ static void stat_names(struct json *j, const struct sums *now)
 static void stat_port(void *arg, const struct observed *p)
 {
 	struct stat *s = arg;
-	struct sums *now = stat_remember(s, p->prog_id);
-	const struct sums *before = stat_find(s, p->prog_id);
+	struct stat_before *remembered = stat_remember(s);
+	const struct stat_before *last = stat_find(s->before, s->num_before, p->prog_id);
+	const struct sums *now = &remembered->sums, *before = last ? &last->sums : NULL;
+	const double seconds = (double)(s->time_ns - (last ? last->time_ns : s->before_ns)) / 1e9;
 
 	s->found++;
-	sums_read(p, now);
+	remembered->prog_id = p->prog_id;
+	remembered->time_ns = s->time_ns;
+	sums_read(p, &remembered->sums);
 	if (!s->table) {
 		json_object(&s->json, NULL);
 		stat_identify(&s->json, p);
@@ -130,7 +143,7 @@ static void stat_port(void *arg, const struct observed *p)
 		if (!s->table)
 			json_number(&s->json, f->name, value);
 		else if (s->has_before && !f->is_gauge ? since : value)
-			stat_row(s, p, f, value, (double)since / s->seconds);
+			stat_row(s, p, f, value, (double)since / seconds);
 	}
 	if (s->table)
 		return;
@@ -142,32 +155,39 @@ static void stat_port(void *arg, const struct observed *p)
 			if (!sums_fields[i].is_gauge)
 				json_real(&s->json, sums_fields[i].name,
 					  (double)stat_since(now, before, &sums_fields[i]) /
-						  s->seconds, 1);
+						  seconds,
+					  1);
 		json_close(&s->json);
 	}
 	json_close(&s->json);
 }
 
-static void stat_once(struct stat *s, struct observe_options *l)
+/* Returns 0 or -errno. */
+static int stat_once(struct stat *s, struct observe_options *l)
 {
 	struct table t;
 	u32 width, lines;
+	const int err = observe_options_list(l);
 
+	if (err)
+		return err;
 	s->found = s->num_now = 0;
+	s->before_ns = s->time_ns;
+	s->time_ns = l->time_ns;
 	if (l->json) {
 		json_begin(&s->json, stdout);
 		s->json.is_compact = l->interval_ms;
 		json_object(&s->json, NULL);
-		json_number(&s->json, "time_ns", clock_now_ns());
+		json_number(&s->json, "time_ns", s->time_ns);
 		json_array(&s->json, "ports");
-		observe_options_each(l, stat_port, s);
+		observe_options_ports(l, stat_port, s);
 		json_close(&s->json);
 		json_close(&s->json);
 		json_end(&s->json);
 	} else {
 		s->table = &t;
 		table_begin(&t, columns, ARRAY_SIZE(columns));
-		observe_options_each(l, stat_port, s);
+		observe_options_ports(l, stat_port, s);
 		terminal_size(stdout, &width, &lines);
 		table_print(&t, stdout, 0, width, terminal_is_coloured(stdout));
 		table_end(&t);
@@ -175,6 +195,7 @@ static void stat_once(struct stat *s, struct observe_options *l)
 			putchar('\n');
 	}
 	fflush(stdout);
+	return 0;
 }
 
 static void stat_swap(struct stat *s)
@@ -187,18 +208,18 @@ static void stat_swap(struct stat *s)
 	s->has_before = true;
 }
 
-/* Until the count is full, or nobody reads what is printed. */
-static void stat_watch(struct stat *s, struct observe_options *l)
+/* Until the count is full, or nobody reads what is printed. Returns 0 or -errno. */
+static int stat_watch(struct stat *s, struct observe_options *l)
 {
-	u64 at_ns = clock_now_ns(), before_ns = at_ns, now_ns;
+	u64 at_ns = clock_now_ns(), now_ns;
+	int err;
 
 	for (u32 n = 0; !l->count || n < l->count; n++) {
-		now_ns = clock_now_ns();
-		s->seconds = (double)(now_ns - before_ns) / 1e9;
-		before_ns = now_ns;
-		stat_once(s, l);
-		if (ferror(stdout) || (l->count && n + 1 == l->count))
-			return;
+		err = stat_once(s, l);
+		if (err || ferror(stdout) || (l->count && n + 1 == l->count))
+			return err;
+		if (*l->silent)
+			stat_keep(s);
 		stat_swap(s);
 		at_ns += (u64)l->interval_ms * NSEC_PER_MSEC;
 		now_ns = clock_now_ns();
@@ -212,13 +233,14 @@ static void stat_watch(struct stat *s, struct observe_options *l)
 			at_ns = now_ns;
 		}
 	}
+	return 0;
 }
 
 static int stat_main(int argc, char **argv)
 {
 	struct stat s = { 0 };
 	struct observe_options l;
-	int ret = observe_options_begin(&l, &command_stat, "dpwnj", &argc, &argv);
+	int ret = observe_options_begin(&l, &command_stat, "dpwnj", &argc, &argv), err;
 
 	if (ret)
 		return ret;
@@ -226,12 +248,11 @@ static int stat_main(int argc, char **argv)
 		observe_options_end(&l);
 		return usage_error(&command_stat, "'%s' is no option", argv[0]);
 	}
-	s.look = &l;
-	if (l.interval_ms)
-		stat_watch(&s, &l);
-	else
-		stat_once(&s, &l);
-	ret = observe_options_ends(&l, s.found, "process");
+	err = l.interval_ms ? stat_watch(&s, &l) : stat_once(&s, &l);
+	if (err)
+		fprintf(stderr, "xroce stat: cannot read the network interfaces: %s\n",
+			strerror(-err));
+	ret = err ? EXIT_FAILED : observe_options_ends(&l, s.found, "process");
 	free(s.before);
 	free(s.now);
 	observe_options_end(&l);

@@ -18,6 +18,7 @@ struct objects {
 
 struct rows {
 	const struct objects *objects;
+	const struct observe_options *look;
 	struct table table;
 };
 
@@ -43,8 +44,12 @@ static void objects_add(void *arg, const struct observed *p, const void *key, co
 static void objects_of_port(void *arg, const struct observed *p)
 {
 	const struct rows *rows = arg;
+	const struct objects *o = rows->objects;
+	const u32 before = table_rows(&rows->table);
 
-	observed_each(p, rows->objects->map, rows->objects->size, objects_add, arg);
+	observed_each(p, o->map, o->size, objects_add, arg);
+	observe_options_note_full(rows->look, p, o->map, table_rows(&rows->table) - before,
+				  o->name);
 }
 
 /* 0: it has none. */
@@ -61,8 +66,8 @@ static void objects_add_number(struct table *t, u32 number)
 static int objects_main(const struct objects *objects, int argc, char **argv)
 {
 	const struct command *command = objects->command;
-	struct rows rows = { .objects = objects };
 	struct observe_options l;
+	struct rows rows = { .objects = objects, .look = &l };
 	int ret = observe_options_begin(&l, command, OBJECT_OPTIONS, &argc, &argv), column = 0;
 
 	if (ret)

@@ -195,12 +195,14 @@ struct qps {
 static void qps_of_port(void *arg, const struct observed *p)
 {
 	struct qps *all = arg;
-	u32 n;
-	struct qp_view *v = qp_views(all->look, p, &n);
+	u32 n, stats;
+	struct qp_view *v = qp_views(all->look, p, &n, &stats);
 
 	for (u32 i = 0; i < n; i++)
 		qp_add_row(&all->table, p, &v[i]);
 	free(v);
+	observe_options_note_full(all->look, p, XROCE_MAP_QP_STAT, stats,
+				  "qps with state and counters");
 }
 
 static int qp_main(int argc, char **argv)

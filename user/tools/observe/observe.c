@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../attach/broker_socket.h"
+#include "../../os/clock.h"
 #include "../../os/process.h"
 #include "../cli.h"
 #include "observe.h"
@@ -46,12 +47,12 @@ static int observer_find(const char *dev, struct netdev *one, struct netdev **li
 	return err ? err : 1;
 }
 
-static bool observer_has(const struct observer *o, u32 ifindex)
+static struct observed_iface *observer_find_iface(const struct observer *o, u32 ifindex)
 {
 	for (u32 i = 0; i < o->num_ifaces; i++)
 		if (o->ifaces[i].ifindex == ifindex)
-			return true;
-	return false;
+			return &o->ifaces[i];
+	return NULL;
 }
 
 int observer_follow(struct observer *o, const char *dev)
@@ -62,8 +63,11 @@ int observer_follow(struct observer *o, const char *dev)
 	int err = n < 0 ? n : 0;
 
 	for (int i = 0; !err && i < n; i++) {
-		if (observer_has(o, list[i].ifindex))
+		more = observer_find_iface(o, list[i].ifindex);
+		if (more) {
+			snprintf(more->name, sizeof(more->name), "%s", list[i].name);
 			continue;
+		}
 		more = reallocarray(o->ifaces, o->num_ifaces + 1, sizeof(*o->ifaces));
 		if (more)
 			o->ifaces = more;
@@ -80,6 +84,29 @@ int observer_begin(struct observer *o, const char *dev)
 {
 	*o = (struct observer){ 0 };
 	return observer_follow(o, dev);
+}
+
+int observer_renew(struct observer *o, const char *dev)
+{
+	const u64 ask_ns = o->ask_ns;
+	struct netdev one, *list;
+	const int n = observer_find(dev, &one, &list);
+	bool is_same = n >= 0 && (u32)n == o->num_ifaces;
+	int err;
+
+	for (int i = 0; is_same && i < n; i++) {
+		const struct observed_iface *iface = observer_find_iface(o, list[i].ifindex);
+
+		is_same = iface && !strcmp(iface->name, list[i].name);
+	}
+	if (n >= 0 && list != &one)
+		free(list);
+	if (is_same)
+		return 0;
+	observer_end(o);
+	err = observer_begin(o, dev);
+	o->ask_ns = ask_ns;
+	return err == -ENODEV ? 0 : err;
 }
 
 static void observer_forget(struct observer *o)
@@ -177,6 +204,13 @@ static void observer_add_broker(struct observer *o, struct observed_iface *iface
 	process_name(iface->broker_pid, p->command, sizeof(p->command));
 }
 
+static void observer_note_silence(const struct observer *o, struct observed_iface *iface, int err)
+{
+	iface->is_silent = err == -ETIMEDOUT;
+	if (iface->is_silent)
+		iface->silent_until_ns = clock_now_ns() + o->silent_ns;
+}
+
 /* Adds the clients of its broker, if there is one that tells. */
 static void observer_ask(struct observer *o, struct observed_iface *iface)
 {
@@ -184,6 +218,10 @@ static void observer_ask(struct observer *o, struct observed_iface *iface)
 	u32 from = 0;
 	int err = 0;
 
+	if (!iface->asks && clock_now_ns() < iface->silent_until_ns) {
+		iface->is_silent = true;
+		return;
+	}
 	if (!iface->asks) {
 		ask_close(iface->asker);
 		ask_init(iface->asker);
@@ -191,7 +229,7 @@ static void observer_ask(struct observer *o, struct observed_iface *iface)
 			iface->asker->max_ns = o->ask_ns;
 		err = ask_connect(iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
-		iface->is_silent = err == -ETIMEDOUT;
+		observer_note_silence(o, iface, err);
 		/* -ENOENT of a question is the end of a list, and here that there is no broker */
 		if (err)
 			return;
@@ -202,13 +240,15 @@ static void observer_ask(struct observer *o, struct observed_iface *iface)
 	}
 	iface->asks = err == -ENOENT;
 	iface->is_partial = iface->asks && iface->asker->withholds;
-	iface->is_silent = err == -ETIMEDOUT;
+	observer_note_silence(o, iface, err);
 	if (iface->asks)
 		iface->broker_pid = ask_server(iface->asker);
 }
 
 static void observer_look(struct observer *o, struct observed_iface *iface)
 {
+	const u32 broker_prog_id = iface->broker_prog_id;
+	const pid_t broker_pid = iface->broker_pid;
 	struct xdp_hook hook;
 
 	iface->broker_prog_id = 0;
@@ -229,6 +269,9 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 	observer_ask(o, iface);
 	if (hook.is_broker) {
 		iface->broker_prog_id = hook.prog_id;
+		/* it is silent, and the one that it was */
+		if (!iface->broker_pid && hook.prog_id == broker_prog_id)
+			iface->broker_pid = broker_pid;
 		observer_add_broker(o, iface);
 	} else if (!iface->asks) {
 		iface->is_hidden |= netdev_is_held(iface->ifindex);

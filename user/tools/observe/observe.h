@@ -35,6 +35,7 @@ struct observed_iface {
 	bool asks;	    /* asker is a conversation with its broker */
 	bool is_left;	    /* its broker, or the process that had it alone, was killed */
 	bool is_partial;    /* its broker lists no clients of other users to this one */
+	u64 silent_until_ns; /* its broker is not asked before */
 	struct asker *asker; /* stays where it is until observer_end() */
 };
 
@@ -71,6 +72,7 @@ struct observer {
 	u32 num, room;
 	struct observed *ports;
 	u64 ask_ns; /* how long a broker may take for an answer; 0: as long as programs wait */
+	u64 silent_ns; /* and how long one that took longer is not asked again */
 };
 
 /*
@@ -79,10 +81,16 @@ struct observer {
  */
 int observer_begin(struct observer *o, const char *dev);
 /*
- * Interfaces that have come since: none that there were moves or goes, but no struct observed_iface
- * stays where it was. Returns as observer_begin().
+ * Interfaces that have come since, and new names: none that there were moves or goes, but no struct
+ * observed_iface stays where it was. Returns as observer_begin().
  */
 int observer_follow(struct observer *o, const char *dev);
+/*
+ * The interfaces that there are now. Where some have come, gone or got another name, all begins
+ * anew: the ports are forgotten, and conversations with brokers end. Returns 0, also if dev is
+ * gone, which may come back; or -errno.
+ */
+int observer_renew(struct observer *o, const char *dev);
 void observer_end(struct observer *o);
 /* The ports that there are now; those of before are forgotten. Returns 0 or -errno. */
 int observer_list(struct observer *o);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "../../os/clock.h"
 #include "observe_options.h"
 #include "../terminal.h"
 
@@ -279,19 +280,35 @@ void observe_options_end(struct observe_options *l)
 
 /* ---- ports ---- */
 
-void observe_options_each(struct observe_options *l,
-			  void (*fn)(void *arg, const struct observed *p), void *arg)
+static void observe_options_list_ports(struct observe_options *l)
 {
 	struct observer *o = &l->observer;
 
 	observer_list(o);
+	l->time_ns = clock_now_ns();
 	l->is_hidden = false;
-	l->silent = NULL;
+	*l->silent = 0;
 	for (u32 i = 0; i < o->num_ifaces; i++) {
 		l->is_hidden |= o->ifaces[i].is_hidden;
 		if (o->ifaces[i].is_silent)
-			l->silent = o->ifaces[i].name;
+			snprintf(l->silent, sizeof(l->silent), "%s", o->ifaces[i].name);
 	}
+}
+
+int observe_options_list(struct observe_options *l)
+{
+	const int err = observer_renew(&l->observer, l->dev);
+
+	if (!err)
+		observe_options_list_ports(l);
+	return err;
+}
+
+void observe_options_ports(struct observe_options *l,
+			   void (*fn)(void *arg, const struct observed *p), void *arg)
+{
+	struct observer *o = &l->observer;
+
 	for (u32 i = 0; i < o->num; i++) {
 		struct observed *p = &o->ports[i];
 		int err;
@@ -306,15 +323,37 @@ void observe_options_each(struct observe_options *l,
 	}
 }
 
+void observe_options_each(struct observe_options *l,
+			  void (*fn)(void *arg, const struct observed *p), void *arg)
+{
+	observe_options_list_ports(l);
+	observe_options_ports(l, fn, arg);
+}
+
+void observe_options_note_full(const struct observe_options *l, const struct observed *p,
+			       const char *map, u32 used, const char *what)
+{
+	const struct observed_map *m = observed_map(p, map, NULL);
+	char iface[OUTPUT_NAME];
+
+	if (m && used >= m->max_entries)
+		fprintf(stderr,
+			"xroce %s: %s: pid %u (%s): %u %s of a process are seen, and it "
+			"may have more\n",
+			l->command->name, output_name(p->iface->name, iface), p->pid, p->command,
+			m->max_entries, what);
+}
+
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what)
 {
 	const char *name = l->command->name;
+	char iface[OUTPUT_NAME];
 
-	if (l->silent) {
+	if (*l->silent) {
 		fprintf(stderr,
 			"xroce %s: the broker of %s does not answer: it is stopped, or gets no "
 			"processor time\n",
-			name, l->silent);
+			name, output_name(l->silent, iface));
 		return EXIT_FAILED;
 	}
 	if (found)

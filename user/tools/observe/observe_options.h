@@ -23,7 +23,8 @@ struct observe_options {
 	const char *view;  /* of `xroce top`; NULL: the first */
 	bool is_batch;	   /* as if it were no terminal */
 	bool is_hidden;	   /* there is something that this user may not see */
-	const char *silent; /* an interface whose broker did not answer in time; NULL: none */
+	char silent[IF_NAMESIZE]; /* an interface whose broker did not answer in time; "": none */
+	u64 time_ns;		  /* CLOCK_MONOTONIC, when the ports had been listed */
 	struct observer observer;
 };
 
@@ -42,7 +43,16 @@ void observe_options_end(struct observe_options *l);
  */
 int observe_options_raise_limit(const struct command *command);
 
-/* Calls fn for each port that --dev and --pid let through, while its maps are open. */
+/*
+ * Lists the ports of the interfaces that there are now, also of those that have come since. A
+ * broker that is silent takes its time here, so what is read then is of l->time_ns. Returns 0 or
+ * -errno.
+ */
+int observe_options_list(struct observe_options *l);
+/* Calls fn for each listed port that --dev and --pid let through, while its maps are open. */
+void observe_options_ports(struct observe_options *l,
+			   void (*fn)(void *arg, const struct observed *p), void *arg);
+/* Both, once. */
 void observe_options_each(struct observe_options *l,
 			  void (*fn)(void *arg, const struct observed *p), void *arg);
 /*
@@ -50,6 +60,12 @@ void observe_options_each(struct observe_options *l,
  * though some were asked for, or this user may not see what there is.
  */
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what);
+/*
+ * Says on standard error, if all elements of the port's map of that name are in use, that it may
+ * have more objects than are seen. used: elements in use; what: such objects.
+ */
+void observe_options_note_full(const struct observe_options *l, const struct observed *p,
+			       const char *map, u32 used, const char *what);
 /* Prints the table, or the JSON document {name: [...]}. */
 void observe_options_print(const struct observe_options *l, const struct table *t,
 			   const char *name);

@@ -93,13 +93,16 @@ static bool view_is_wanted(const struct observe_options *l, const struct qp_view
 	       (!l->has_state || (v->has_stat && v->stat.state == l->state));
 }
 
-struct qp_view *qp_views(const struct observe_options *l, const struct observed *p, u32 *num)
+struct qp_view *qp_views(const struct observe_options *l, const struct observed *p, u32 *num,
+			 u32 *stats)
 {
 	struct qp_views all = { 0 };
 	u32 n = 0;
 
 	*num = 0;
 	observed_each(p, XROCE_MAP_QP_STAT, sizeof(struct xroce_qp_stat), views_take_stat, &all);
+	if (stats)
+		*stats = all.num;
 	observed_each(p, XROCE_MAP_QP, sizeof(struct xroce_qp), views_take_steer, &all);
 	if (!all.num)
 		return NULL;

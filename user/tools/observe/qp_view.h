@@ -20,8 +20,10 @@ struct qp_view {
 
 /*
  * Those of an open port that the options of look let through, in the order of their numbers.
- * Returns an array for free(), NULL if there are none.
+ * Returns an array for free(), NULL if there are none. *stats, unless NULL: how many of all have a
+ * struct xroce_qp_stat, for which there is room for XROCE_QP_STATS.
  */
-struct qp_view *qp_views(const struct observe_options *l, const struct observed *p, u32 *num);
+struct qp_view *qp_views(const struct observe_options *l, const struct observed *p, u32 *num,
+			 u32 *stats);
 
 #endif

@@ -35,6 +35,7 @@ static int top_round(struct top *t)
 
 	t->found += t->model.lists[t->ui.view].num;
 	t->ui.is_hidden = t->look.is_hidden;
+	t->ui.is_silent = *t->look.silent;
 	return err;
 }
 
@@ -161,6 +162,7 @@ static void batch_json(struct top *t)
 	json_number(&j, "time_ns", t->model.time_ns);
 	json_real(&j, "seconds", t->model.seconds, 9);
 	json_bool(&j, "hidden", t->look.is_hidden);
+	json_bool(&j, "silent", *t->look.silent);
 	for (u32 v = 0; v < TOP_VIEWS; v++) {
 		batch_table(t, v, &table, columns);
 		table_json(&table, &j, top_fields[v].name);

@@ -267,7 +267,9 @@ static void draw_foot(struct screen *s, u32 line, const struct top_ui *ui)
 			"h help  q quit  Q p c i views  < > sort  r reverse  / filter  + - interval"
 			"  space pause");
 	if (ui->is_hidden)
-		screen_put(s, line, at, STYLE_WARN, "  (root sees more)");
+		at = screen_put(s, line, at, STYLE_WARN, "  (root sees more)");
+	if (ui->is_silent)
+		screen_put(s, line, at, STYLE_BAD, "  (a broker does not answer)");
 }
 
 static void draw_none(struct screen *s, u32 line, const struct top_model *m,

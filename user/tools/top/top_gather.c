@@ -3,7 +3,6 @@
 
 #include <xroce/stat.h>
 
-#include "../../os/clock.h"
 #include "../observe/qp_view.h"
 #include "../observe/sums.h"
 #include "top_gather.h"
@@ -116,7 +115,7 @@ static void gather_port(void *arg, const struct observed *p)
 	struct gather *g = arg;
 	const struct observe_options *l = g->look;
 	u32 n;
-	struct qp_view *v = qp_views(l, p, &n);
+	struct qp_view *v = qp_views(l, p, &n, NULL);
 
 	if (n || !(l->has_qpn || l->has_peer || l->has_state)) {
 		for (u32 i = 0; i < n; i++)
@@ -138,48 +137,20 @@ static void gather_interfaces(struct gather *g)
 			return;
 		s->ifindex = o->ifaces[i].ifindex;
 		gather_name(s->dev, sizeof(s->dev), o->ifaces[i].name);
+		/* its processes have not gone because nobody told of them */
+		if (o->ifaces[i].is_silent)
+			top_model_keep(g->model, s->ifindex);
 	}
-}
-
-static bool gather_has(const struct observer *o, u32 ifindex)
-{
-	for (u32 i = 0; i < o->num_ifaces; i++)
-		if (o->ifaces[i].ifindex == ifindex)
-			return true;
-	return false;
-}
-
-/* Conversations with brokers begin anew only where interfaces have come or gone. */
-static int gather_observe(struct observe_options *l)
-{
-	struct netdev *list;
-	bool is_same;
-	int n;
-
-	if (l->dev)
-		return 0;
-	n = netdev_list(&list);
-	if (n < 0)
-		return n;
-	is_same = (u32)n == l->observer.num_ifaces;
-	for (int i = 0; i < n; i++)
-		is_same &= gather_has(&l->observer, list[i].ifindex);
-	free(list);
-	if (is_same)
-		return 0;
-	observer_end(&l->observer);
-	return observer_begin(&l->observer, NULL);
 }
 
 int top_gather(struct observe_options *l, struct top_model *m)
 {
 	struct gather g = { l, m };
-	const u64 now_ns = clock_now_ns();
-	const int err = gather_observe(l);
+	const int err = observe_options_list(l);
 
 	if (err)
 		return err;
-	observe_options_each(l, gather_port, &g);
+	observe_options_ports(l, gather_port, &g);
 	gather_interfaces(&g);
-	return top_model_round(m, now_ns);
+	return top_model_round(m, l->time_ns);
 }

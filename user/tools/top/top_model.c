@@ -33,6 +33,22 @@ struct top_sample *top_model_add(struct top_model *m, enum top_view view)
 	return s;
 }
 
+void top_model_keep(struct top_model *m, u32 ifindex)
+{
+	struct top_sample *s;
+
+	for (u32 v = 0; v < TOP_INTERFACES; v++)
+		for (u32 i = 0; i < m->lists[v].num; i++) {
+			const struct top_sample *last = &m->lists[v].entries[i].now;
+
+			s = last->ifindex == ifindex ? top_model_add(m, last->view) : NULL;
+			if (!s)
+				continue;
+			*s = *last;
+			s->is_kept = true;
+		}
+}
+
 /* ---- keys ---- */
 
 #define ORDER(x, y)               \
@@ -52,7 +68,7 @@ static int sample_compare(const void *a, const void *b)
 	return 0;
 }
 
-/* Samples of one key become one. */
+/* Samples of one key become one; one that was kept gives way. */
 static void samples_join(struct top_model *m)
 {
 	u32 n = 0;
@@ -62,11 +78,13 @@ static void samples_join(struct top_model *m)
 	for (u32 i = 0; i < m->num_samples; i++) {
 		struct top_sample *last = n ? &m->samples[n - 1] : NULL;
 
-		if (last && !sample_compare(last, &m->samples[i])) {
+		if (!last || sample_compare(last, &m->samples[i])) {
+			m->samples[n++] = m->samples[i];
+		} else if (last->is_kept) {
+			*last = m->samples[i];
+		} else if (!m->samples[i].is_kept) {
 			for (u32 c = 0; c < TOP_COUNTERS; c++)
 				last->counters[c] += m->samples[i].counters[c];
-		} else {
-			m->samples[n++] = m->samples[i];
 		}
 	}
 	m->num_samples = n;
@@ -100,6 +118,8 @@ static void entry_update(struct top_entry *e, const struct top_entry *old,
 {
 	const bool is_known = old && old->now.made_ns == s->made_ns;
 	const bool is_made = m->seconds > 0 && (!s->made_ns || s->made_ns >= m->previous_ns);
+	const bool is_told = m->seconds > 0 && (is_known || is_made) && !s->is_kept &&
+			     !(is_known && old->now.is_kept);
 
 	if (is_known)
 		*e = *old;
@@ -108,19 +128,22 @@ static void entry_update(struct top_entry *e, const struct top_entry *old,
 	for (u32 c = 0; c < TOP_COUNTERS; c++) {
 		const u64 before = is_known ? old->now.counters[c] : 0;
 
-		e->rates[c] = m->seconds > 0 && (is_known || is_made) ?
-				      (double)counter_since(s->counters[c], before) / m->seconds :
-				      SPARK_NONE;
+		e->rates[c] = is_told ? (double)counter_since(s->counters[c], before) / m->seconds :
+					SPARK_NONE;
 	}
 	e->now = *s;
 }
 
-/* An interface has done what its processes did; what those did that have ended stays counted. */
+/*
+ * An interface has done what its processes did, which is not known if it is not known of one of
+ * them; what those did that have ended stays counted.
+ */
 static void interface_update(struct top_entry *e, const struct top_entry *old,
 			     struct top_sample *s, const struct top_model *m,
 			     const struct top_list *processes, const struct top_list *before)
 {
 	u64 since[TOP_COUNTERS] = { 0 }, all[TOP_COUNTERS] = { 0 };
+	bool is_told = true;
 	u32 b = 0;
 
 	for (u32 i = 0; i < processes->num; i++) {
@@ -131,6 +154,7 @@ static void interface_update(struct top_entry *e, const struct top_entry *old,
 		while (b < before->num &&
 		       sample_compare(&before->entries[b].now, &p->now) < 0)
 			b++;
+		is_told &= p->rates[0] >= 0;
 		s->gauges[TOP_NUM_PROCESSES]++;
 		s->gauges[TOP_NUM_QPS] += p->now.gauges[TOP_NUM_QPS];
 		for (u32 c = 0; c < TOP_COUNTERS; c++) {
@@ -147,6 +171,8 @@ static void interface_update(struct top_entry *e, const struct top_entry *old,
 	for (u32 c = 0; c < TOP_COUNTERS; c++)
 		s->counters[c] = old ? old->now.counters[c] + since[c] : all[c];
 	entry_update(e, old, s, m);
+	for (u32 c = 0; !is_told && c < TOP_COUNTERS; c++)
+		e->rates[c] = SPARK_NONE;
 }
 
 /* The new list of a view, of samples in the order of keys. */

@@ -52,13 +52,15 @@ struct top_sample {
 	char dev[16], command[32], peer[46];
 	const char *type, *state; /* words that stay; "" or NULL: none */
 	bool is_bad;
+	bool is_kept;		    /* of an earlier round: it could not be looked at in this one */
 	u64 counters[TOP_COUNTERS]; /* of an interface: by this file, of its processes */
 	u64 gauges[TOP_GAUGES];
 };
 
 struct top_entry {
 	struct top_sample now;
-	double rates[TOP_COUNTERS]; /* per second; SPARK_NONE: not known yet */
+	/* per second; SPARK_NONE: not known yet, or it was kept in this round or the one before */
+	double rates[TOP_COUNTERS];
 	/* the last num_history rounds, the oldest at `oldest` */
 	float load[TOP_HISTORY], trouble[TOP_HISTORY];
 	u32 num_history, oldest;
@@ -84,6 +86,11 @@ void top_model_end(struct top_model *m);
 
 /* A sample of the round that is coming, to be filled in; NULL: there are too many. */
 struct top_sample *top_model_add(struct top_model *m, enum top_view view);
+/*
+ * What that interface had in the last round, and is not added in the one that is coming, stays as
+ * it was then.
+ */
+void top_model_keep(struct top_model *m, u32 ifindex);
 /* The round is complete: what was not added is gone. Returns 0, or -ENOMEM and nothing changed. */
 int top_model_round(struct top_model *m, u64 now_ns);
 

@@ -20,6 +20,7 @@ struct top_ui {
 	u32 scroll;   /* rows left out at the top */
 	bool is_blocks; /* the terminal shows UTF-8 */
 	bool is_hidden; /* there is something that this user may not see */
+	bool is_silent; /* a broker did not answer in time */
 };
 
 enum top_key { /* from 256 on; below, an ASCII character */

@@ -118,7 +118,8 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 	struct one_packet one;
 	char text[PCAPNG_COMMENT_MAX];
 
-	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TALE)
+	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TALE ||
+	    r->cqe.rx_time_ns >= c->until_ns)
 		return;
 	packets_begin(&c->packets, r, size);
 	while (!c->err && !capture_is_full(c) && packets_next(&c->packets, &one)) {
@@ -147,11 +148,7 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 
 static int capture_failed(const char *what, int err)
 {
-	if (err == -EPERM || err == -EACCES)
-		fprintf(stderr, "xroce capture: cannot %s: %s; it takes root, or a broker (xroce "
-				"serve) for one's own processes\n", what, strerror(-err));
-	else
-		fprintf(stderr, "xroce capture: cannot %s: %s\n", what, strerror(-err));
+	fprintf(stderr, "xroce capture: cannot %s: %s\n", what, strerror(-err));
 	return EXIT_FAILED;
 }
 
@@ -167,6 +164,8 @@ static void capture_progress(const struct capture *c)
 /* What of each process came before it was looked at is said once. */
 static void capture_say_before(struct capture *c)
 {
+	char name[OUTPUT_NAME];
+
 	for (struct traced *p = c->tracers.first; p; p = p->next) {
 		if (p->told_before)
 			continue;
@@ -174,33 +173,20 @@ static void capture_say_before(struct capture *c)
 		if (!p->received && !p->sent)
 			continue;
 		terminal_say(NULL);
-		fprintf(stderr, "xroce capture: %s: pid %u (%s) had received %llu packets and sent "
-				"%llu when the capture joined\n",
-			p->iface, p->pid, p->command, (unsigned long long)p->received,
-			(unsigned long long)p->sent);
+		fprintf(stderr,
+			"xroce capture: %s: pid %u (%s) had received %llu packets and sent "
+			"%llu when the capture joined\n",
+			output_name(p->iface, name), p->pid, p->command,
+			(unsigned long long)p->received, (unsigned long long)p->sent);
 	}
-}
-
-/* What cannot be looked at is said once. */
-static void capture_complain(const struct capture *c, int *told)
-{
-	const int err = c->tracers.err;
-
-	if (!err || err == *told)
-		return;
-	*told = err;
-	terminal_say(NULL);
-	if (err == -EBUSY)
-		fprintf(stderr, "xroce capture: as many others as can look at a process already\n");
-	else
-		capture_failed("look at a process", err);
 }
 
 static int capture_run(struct capture *c)
 {
+	const bool is_piped = !strcmp(c->file.path, "-");
 	bool waits = false, stopped = false;
 	u32 idle_ms = BUSY_MS;
-	int told = 0, n = 0;
+	int n = 0;
 
 	c->real_ns = tracers_real_ns();
 	while (n >= 0 && !c->err) {
@@ -208,10 +194,10 @@ static int capture_run(struct capture *c)
 		if (n > 0 && !c->err)
 			c->err = capture_file_flush(&c->file);
 		capture_say_before(c);
-		capture_complain(c, &told);
-		if (told == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
+		tracers_complain(&c->tracers, "capture");
+		if (c->tracers.err == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
 			break;
-		if (!waits && !tracers_num(&c->tracers)) {
+		if (!waits && !tracers_num(&c->tracers) && !c->tracers.err) {
 			fprintf(stderr, "xroce capture: no process has %s open yet; waiting\n",
 				c->dev ? c->dev : "an interface");
 			waits = true;
@@ -225,18 +211,21 @@ static int capture_run(struct capture *c)
 		}
 		capture_progress(c);
 		idle_ms = n ? BUSY_MS : min_u32(2 * idle_ms, IDLE_MS);
-		poll(NULL, 0, (int)idle_ms);
+		if (!is_piped)
+			poll(NULL, 0, (int)idle_ms);
+		else if (output_wait(idle_ms))
+			break;
 	}
 	terminal_say(NULL);
 	if (n < 0)
 		return capture_failed("look at the processes", n);
-	return told == -EPERM ? EXIT_FAILED : EXIT_OK;
+	return c->tracers.err == -EPERM ? EXIT_FAILED : EXIT_OK;
 }
 
 static int capture_main_run(struct capture *c)
 {
 	struct sigaction action = { .sa_handler = capture_end };
-	u64 lost, interrupted, late;
+	u64 lost;
 	char what[sizeof(c->file.opened) + sizeof("open ")];
 	int ret = observe_options_raise_limit(&command_capture);
 
@@ -257,9 +246,7 @@ static int capture_main_run(struct capture *c)
 	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
 	ret = capture_run(c);
 	tracers_end(&c->tracers);
-	late = c->tracers.late;
 	lost = tracers_lost(&c->tracers);
-	interrupted = c->tracers.interrupted;
 	if (c->err)
 		capture_file_close(&c->file, lost);
 	else
@@ -271,13 +258,7 @@ static int capture_main_run(struct capture *c)
 			"%llu packets lost as the ring was full\n",
 		(unsigned long long)c->received, (unsigned long long)c->dropped,
 		(unsigned long long)c->sent, (unsigned long long)lost);
-	if (late)
-		fprintf(stderr, "xroce capture: %llu packets came too late to be written in the "
-				"order of their times\n", (unsigned long long)late);
-	if (interrupted)
-		fprintf(stderr, "xroce capture: it was stopped %llu times for longer than %llu s: "
-				"what came then is not there, and not counted\n",
-			(unsigned long long)interrupted, XROCE_TRACE_LEASE / NSEC_PER_SEC);
+	tracers_say_end(&c->tracers, "capture");
 	return ret;
 }
 

@@ -6,8 +6,6 @@
 #include "pcapng.h"
 #include "tracers.h"
 
-#define CAPTURE_IFACES 64 /* of one file */
-
 struct capture_file {
 	const char *path;	/* "-": standard output */
 	u64 max_bytes;		/* then the next file begins; 0: never */
@@ -15,13 +13,14 @@ struct capture_file {
 	u32 nth;		/* file, from 0 */
 	struct pcapng out;
 	/* of this file */
-	struct {
+	struct captured_iface {
 		char name[IF_NAMESIZE];
 		u64 packets;
-	} iface[CAPTURE_IFACES];
-	u32 ifaces;
+	} * iface;
+	u32 ifaces, room;
 	u32 snaplen;
-	u64 lost_told;		/* by packets and statistics */
+	u64 lost_told;		/* by packets, */
+	u64 lost_before;	/* and by the statistics of the files before this one */
 	char opened[4096];	/* the path of this one */
 };
 
@@ -35,7 +34,7 @@ int capture_file_put(struct capture_file *f, const char *iface, struct pcapng_pa
 		     u64 lost);
 /* What was written is where others can read it. */
 int capture_file_flush(struct capture_file *f);
-/* Ends it with what was lost. Returns 0 or -errno. */
+/* Ends it with what was lost since it was begun, of lost in all. Returns 0 or -errno. */
 int capture_file_close(struct capture_file *f, u64 lost);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -215,8 +216,15 @@ static int capture_file_interface(struct capture_file *f, const char *name, u32 
 			*number = i;
 			return 0;
 		}
-	if (f->ifaces == CAPTURE_IFACES)
-		return -ENOSPC;
+	if (f->ifaces == f->room) {
+		const u32 room = f->room ? 2 * f->room : 16;
+		struct captured_iface *more = reallocarray(f->iface, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		f->iface = more;
+		f->room = room;
+	}
 	*number = f->ifaces++;
 	snprintf(f->iface[*number].name, sizeof(f->iface[*number].name), "%s", name);
 	f->iface[*number].packets = 0;
@@ -268,11 +276,15 @@ int capture_file_close(struct capture_file *f, u64 lost)
 	/* which interface's they were is not known: of one, it is */
 	for (u32 i = 0; i < f->ifaces; i++)
 		err = pcapng_statistics(&f->out, i, capture_now_ns(), f->iface[i].packets,
-					i ? 0 : lost);
+					i ? 0 : lost - f->lost_before);
+	f->lost_before = lost;
 	if (capture_file_flush(f))
 		err = f->out.err;
 	if (f->out.out != stdout && fclose(f->out.out) && !err)
 		err = -errno;
 	f->out.out = NULL;
+	free(f->iface);
+	f->iface = NULL;
+	f->ifaces = f->room = 0;
 	return err;
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* strcasestr() */
 #include <getopt.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +25,7 @@ struct trace {
 	u32 pid;
 	bool errors, json, coloured;
 	u64 max_lines, lines;	  /* max_lines 0: for ever */
-	u64 until_ns, lost_told;
+	u64 until_ns, lost_told, interrupted_told;
 	s64 real_ns;		  /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	struct packets packets;
 };
@@ -157,7 +156,7 @@ static void trace_record(void *arg, struct traced *from, struct xroce_record *r,
 	struct one_packet one;
 	struct packet p;
 
-	if (trace_is_full(t))
+	if (trace_is_full(t) || r->cqe.rx_time_ns >= t->until_ns)
 		return;
 	if (r->kind == XROCE_RECORD_EVENT) {
 		trace_event(t, from, r);
@@ -170,10 +169,17 @@ static void trace_record(void *arg, struct traced *from, struct xroce_record *r,
 
 /* ---- the whole ---- */
 
+/* What is missing here. */
 static void trace_say_lost(struct trace *t)
 {
 	const u64 lost = tracers_lost(&t->tracers);
 
+	if (t->tracers.interrupted != t->interrupted_told)
+		fprintf(stderr,
+			"xroce trace: stopped here for longer than %llu s: what came then "
+			"is not shown, and not counted\n",
+			XROCE_TRACE_LEASE / NSEC_PER_SEC);
+	t->interrupted_told = t->tracers.interrupted;
 	if (lost == t->lost_told)
 		return;
 	fprintf(stderr, "xroce trace: %llu records lost here, as they came faster than they were "
@@ -193,7 +199,8 @@ static int trace_run(struct trace *t)
 		    tracers_are_read(&t->tracers) || trace_is_full(t))
 			break;
 		trace_say_lost(t);
-		if (!waits && !tracers_num(&t->tracers)) {
+		tracers_complain(&t->tracers, "trace");
+		if (!waits && !tracers_num(&t->tracers) && !t->tracers.err) {
 			fprintf(stderr, "xroce trace: no process has %s open yet; waiting\n",
 				t->dev ? t->dev : "an interface");
 			waits = true;
@@ -210,20 +217,15 @@ static int trace_run(struct trace *t)
 			stopped = true;
 			continue;
 		}
-		poll(NULL, 0, LOOK_MS);
+		if (output_wait(LOOK_MS))
+			break;
 	}
 	trace_say_lost(t);
-	if (t->tracers.err == -EPERM || t->tracers.err == -EBUSY || n < 0) {
-		const int err = n < 0 ? n : t->tracers.err;
-
-		fprintf(stderr, "xroce trace: cannot look at a process: %s%s\n", strerror(-err),
-			err == -EPERM ? "; it takes root, or a broker (xroce serve) for one's own "
-					"processes" :
-			err == -EBUSY ? ": as many look at it as can be" :
-					"");
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	tracers_complain(&t->tracers, "trace");
+	if (n < 0)
+		fprintf(stderr, "xroce trace: cannot look at the processes: %s\n", strerror(-n));
+	return n < 0 || t->tracers.err == -EPERM || t->tracers.err == -EBUSY ? EXIT_FAILED :
+									       EXIT_OK;
 }
 
 static const struct option trace_options[] = {
@@ -308,6 +310,7 @@ static int trace_main(int argc, char **argv)
 	tracers_begin(&t.tracers, &t.want, t.dev, t.pid);
 	ret = trace_run(&t);
 	tracers_end(&t.tracers);
+	tracers_say_end(&t.tracers, "trace");
 	return ret;
 }
 

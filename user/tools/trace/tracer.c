@@ -118,21 +118,23 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 
 /* ---- both ---- */
 
-void tracer_renew(struct tracer *t)
+bool tracer_renew(struct tracer *t)
 {
+	const bool was_out = t->is_out;
+
 	if (t->page_fd >= 0 || !t->place.trace ||
 	    likely(trace_slot_renew(&t->place, XROCE_TRACE_LEASE)))
-		return;
+		return false;
 	/* we have not run for as long as that: another may have the place by now */
-	t->interrupted++;
 	if (!trace_slot_is_ours(&t->place)) {
 		t->lost_before = 0;
 		t->lost_elsewhere += t->lost;
 		t->lost = 0;
-		if (tracer_take(t))
-			return;
+		t->is_out = tracer_take(t) != 0;
 	}
-	tracer_begin(t);
+	if (!t->is_out)
+		tracer_begin(t);
+	return !was_out;
 }
 
 bool tracer_read(struct tracer *t)

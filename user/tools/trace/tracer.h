@@ -39,7 +39,7 @@ struct tracer {
 	u64 lost_elsewhere;	/* in places that were ours before */
 	int ring_fd;
 	struct ring_buffer *ring;
-	u64 interrupted; /* times that the lease ran out: what came then is not counted */
+	bool is_out; /* another has the place that was lost with the lease */
 	tracer_fn *fn;
 	void *arg;
 };
@@ -57,8 +57,11 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
  */
 int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg);
-/* Several times within XROCE_TRACE_LEASE. A lease that has run out is taken anew. */
-void tracer_renew(struct tracer *t);
+/*
+ * Several times within XROCE_TRACE_LEASE. A lease that has run out is taken anew, as soon as there
+ * is a place. Returns true if it has run out since the last call: what came then is not counted.
+ */
+bool tracer_renew(struct tracer *t);
 /* All records that there are, until fn says otherwise. False: it did, and there may be more. */
 bool tracer_read(struct tracer *t);
 /* Packets and events that found no room, up to the last tracer_read() or tracer_stop(). */

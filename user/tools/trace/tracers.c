@@ -8,11 +8,13 @@
 #include "../cli.h"
 #include "../observe/sums.h"
 #include "trace_record.h"
+#include "../terminal.h"
 #include "tracers.h"
 
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* from one look for ports to the next */
 /* For a broker's answer, while there are leases of this process to renew. */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
+#define SILENT_NS   (2 * NSEC_PER_SEC)	  /* and one that has none is left alone for so long */
 #define ROUND_BYTES (64u << 20)		  /* of all ports, read before they are passed on */
 
 /* ---- what is read ---- */
@@ -23,9 +25,7 @@ static int tracers_put(struct traced *from, const struct xroce_record *head, con
 	struct tracers *t = from->all;
 	int err = records_put(&t->records, from, head, data, bytes);
 
-	if (err)
-		t->err = err;
-	from->read_bytes += bytes;
+	t->no_memory |= err != 0;
 	return err;
 }
 
@@ -77,6 +77,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 	int err = 0;
 
 	from->last_ns = r->cqe.rx_time_ns;
+	from->read_bytes += size;
 	/* XDP writes three kinds; the others are made of the third */
 	switch (r->kind) {
 	case XROCE_RECORD_RECEIVED:
@@ -128,8 +129,10 @@ static void tracers_add(struct tracers *t, struct observed *o)
 	const bool is_broker = o->kind == OBSERVED_BROKER;
 	int err;
 
-	if (p)
+	if (p) {
 		p->seen = true;
+		snprintf(p->iface, sizeof(p->iface), "%s", o->iface->name);
+	}
 	if (p || !o->prog_id || (t->pid && (is_broker || t->pid != o->pid)))
 		return;
 	p = calloc(1, sizeof(*p));
@@ -142,8 +145,8 @@ static void tracers_add(struct tracers *t, struct observed *o)
 	snprintf(p->command, sizeof(p->command), "%s", o->command);
 	err = tracers_open(t, p, o);
 	if (err) {
-		/* it may have ended just now */
-		t->err = err == -ENOENT ? t->err : err;
+		/* it may have ended just now, or its broker */
+		t->err = err == -ENOENT || ask_is_over(err) ? t->err : err;
 		free(p);
 		return;
 	}
@@ -168,7 +171,6 @@ static void tracers_leave(struct tracers *t, struct traced *p)
 {
 	tracer_stop(&p->tracer);
 	t->lost_before += tracer_lost(&p->tracer);
-	t->interrupted += p->tracer.interrupted;
 	p->has_ended = true;
 }
 
@@ -181,15 +183,19 @@ static void tracers_look_at(struct tracers *t)
 	const struct observer *o = &t->observer;
 	bool any = false, hidden = false;
 
+	t->err = 0;
 	for (u32 i = 0; i < o->num_ifaces; i++) {
 		const struct observed_iface *iface = &o->ifaces[i];
 		const bool silent = iface->broker_prog_id && !iface->asks && !t->asks;
 
 		any |= iface->asks;
 		hidden |= iface->is_hidden;
+		t->err = iface->is_silent ? -ETIMEDOUT : t->err;
 		for (struct traced *p = t->first; p; p = p->next)
 			p->seen |= p->ifindex == iface->ifindex && silent;
 	}
+	for (const struct traced *p = t->first; p; p = p->next)
+		t->err = p->tracer.is_out ? -EBUSY : t->err;
 	for (u32 i = 0; i < o->num; i++)
 		tracers_add(t, &o->ports[i]);
 	if (hidden && !any && !t->first)
@@ -203,7 +209,8 @@ static int tracers_look(struct tracers *t)
 
 	if (err)
 		return err == -ENODEV && t->first ? 0 : err;
-	t->observer.ask_ns = t->asks ? ASK_MAX_NS : t->first ? ASK_NS : OBSERVE_ASK_NS;
+	t->observer.ask_ns = t->asks ? ASK_MAX_NS : ASK_NS;
+	t->observer.silent_ns = SILENT_NS;
 	for (struct traced *p = t->first; p; p = p->next)
 		p->seen = false;
 	observer_list(&t->observer);
@@ -236,12 +243,13 @@ void tracers_begin(struct tracers *t, const struct tracer_want *want, const char
 static u64 tracers_read(struct tracers *t, u64 now_ns)
 {
 	const bool is_stopped = t->look_ns == NSEC_NEVER;
+	bool interrupted = false;
 	u64 all_ns = NSEC_NEVER;
 
 	t->round_bytes = ROUND_BYTES / (1 + tracers_num(t));
 	for (struct traced *p = t->first; p; p = p->next) {
 		if (!is_stopped && !p->has_ended)
-			tracer_renew(&p->tracer);
+			interrupted |= tracer_renew(&p->tracer);
 		p->read_bytes = 0;
 		if (!tracer_read(&p->tracer))
 			p->read_ns = p->last_ns - RECORDS_WINDOW_NS;
@@ -250,6 +258,7 @@ static u64 tracers_read(struct tracers *t, u64 now_ns)
 								  now_ns - RECORDS_WINDOW_NS;
 		all_ns = min_u64(all_ns, p->read_ns);
 	}
+	t->interrupted += interrupted;
 	return all_ns;
 }
 
@@ -270,7 +279,7 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
 	n = (int)records_give(&t->records, given_ns, fn, arg);
 	if (looks)
 		tracers_sweep(t, given_ns);
-	return t->err == -ENOMEM ? -ENOMEM : n;
+	return t->no_memory ? -ENOMEM : n;
 }
 
 u32 tracers_num(const struct tracers *t)
@@ -321,6 +330,40 @@ void tracers_end(struct tracers *t)
 }
 
 /* ---- what the commands have in common ---- */
+
+void tracers_complain(struct tracers *t, const char *command)
+{
+	const char *why = strerror(-t->err), *what = "";
+
+	if (!t->err || t->err == t->told)
+		return;
+	t->told = t->err;
+	if (t->err == -EPERM || t->err == -EACCES)
+		what = "; it takes root, or a broker (xroce serve) for one's own processes";
+	else if (t->err == -EBUSY)
+		why = "as many look at it as can be";
+	else if (t->err == -EDQUOT)
+		why = "a broker gives this user no more rings";
+	else if (t->err == -ETIMEDOUT)
+		why = "a broker does not answer";
+	terminal_say(NULL);
+	fprintf(stderr, "xroce %s: cannot look at a process: %s%s\n", command, why, what);
+}
+
+void tracers_say_end(const struct tracers *t, const char *command)
+{
+	if (t->late)
+		fprintf(stderr,
+			"xroce %s: %llu packets came too late to be written in the order "
+			"of their times\n",
+			command, (unsigned long long)t->late);
+	if (t->interrupted)
+		fprintf(stderr,
+			"xroce %s: it was stopped %llu times for longer than %llu s: what "
+			"came then is not there, and not counted\n",
+			command, (unsigned long long)t->interrupted,
+			XROCE_TRACE_LEASE / NSEC_PER_SEC);
+}
 
 s64 tracers_real_ns(void)
 {

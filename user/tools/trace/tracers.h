@@ -24,7 +24,7 @@ struct traced {
 	bool seen;	/* when was last looked for ports */
 	bool has_ended;	/* no more are written; its last records may still be unread, or held */
 	u64 last_ns;	/* time of the last record that was read */
-	u64 read_ns;	/* all records of earlier times have been read; NSEC_NEVER: all */
+	u64 read_ns;	/* all of earlier times have been read; NSEC_NEVER: all of it */
 	u64 read_bytes;	/* in this round */
 	/* packets that it had received and sent when it was first looked at: they are not there */
 	u64 received, sent;
@@ -42,8 +42,11 @@ struct tracers {
 	struct traced *first;
 	u64 look_ns;	  /* when to look for ports again */
 	u64 lost_before;  /* of those that have ended */
-	u64 interrupted;
-	int err;	  /* why the last one could not be looked at */
+	u64 interrupted;  /* times that leases ran out: what came then is not counted */
+	/* why a process could not be looked at, at the last look; -ETIMEDOUT: a broker is silent */
+	int err;
+	int told;	/* of err, by tracers_complain() */
+	bool no_memory; /* for records */
 	struct records records;
 	u64 round_bytes;  /* that are read of each port in a round */
 	u64 late;	  /* records that came too late for their order, once all has ended */
@@ -66,6 +69,10 @@ void tracers_stop(struct tracers *t);
 bool tracers_are_read(const struct tracers *t);
 void tracers_end(struct tracers *t);
 
+/* A line on standard error of what it cannot look at, once for each reason. */
+void tracers_complain(struct tracers *t, const char *command);
+/* What is to be said at the end, if it is so: records that came late, interruptions. */
+void tracers_say_end(const struct tracers *t, const char *command);
 /* CLOCK_REALTIME less CLOCK_MONOTONIC, now: for the times of records. */
 s64 tracers_real_ns(void);
 /* Options: a number from 1 to max; "in" or "out" as XROCE_TRACE_*. False: it is none. */
