@@ -7,94 +7,8 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
-#include <rdma/rsocket.h>
-#include <sys/uio.h>
 
-#include "man.h"
-
-/* The calls of one kind of sockets. */
-struct calls {
-	int (*make)(int, int, int);
-	int (*bind)(int, const struct sockaddr *, socklen_t);
-	int (*listen)(int, int);
-	int (*accept)(int, struct sockaddr *, socklen_t *);
-	int (*connect)(int, const struct sockaddr *, socklen_t);
-	int (*sockname)(int, struct sockaddr *, socklen_t *);
-	int (*peername)(int, struct sockaddr *, socklen_t *);
-	int (*get)(int, int, int, void *, socklen_t *);
-	int (*set)(int, int, int, const void *, socklen_t);
-	int (*poll)(struct pollfd *, nfds_t, int);
-	ssize_t (*recv)(int, void *, size_t, int);
-	ssize_t (*sendto)(int, const void *, size_t, int, const struct sockaddr *, socklen_t);
-	ssize_t (*readv)(int, const struct iovec *, int);
-	ssize_t (*writev)(int, const struct iovec *, int);
-	ssize_t (*recvmsg)(int, struct msghdr *, int);
-	ssize_t (*sendmsg)(int, const struct msghdr *, int);
-	int (*close)(int);
-};
-
-static const struct calls kernels = {
-	socket, bind, listen, accept, connect, getsockname, getpeername, getsockopt, setsockopt,
-	poll,	recv, sendto, readv,  writev,  recvmsg,	    sendmsg,	 close,
-};
-
-static const struct calls rsockets = {
-	rsocket,      rbind,	   rlisten,	raccept,  rconnect, rgetsockname,
-	rgetpeername, rgetsockopt, rsetsockopt, rpoll,	  rrecv,    rsendto,
-	rreadv,	      rwritev,	   rrecvmsg,	rsendmsg, rclose,
-};
-
-static socklen_t length_of(int family)
-{
-	return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-/* A socket that listens, and its address. */
-static bool server(const struct calls *c, int family, int *s, union address *at)
-{
-	socklen_t len = sizeof(*at);
-
-	*at = own(family, 0);
-	MUST((*s = c->make(family, SOCK_STREAM, 0)) >= 0);
-	MUST_EQ(c->bind(*s, &at->sa, length_of(family)), 0);
-	MUST_EQ(c->listen(*s, 4), 0);
-	MUST_EQ(c->sockname(*s, &at->sa, &len), 0);
-	return true;
-}
-
-/* Two connected streams, made by one thread. */
-static bool streams_open(const struct calls *c, int family, int s[2])
-{
-	struct pollfd p[2];
-	union address to;
-	int l;
-
-	MUST(server(c, family, &l, &to));
-	MUST((s[0] = c->make(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
-	MUST(!c->connect(s[0], &to.sa, length_of(family)) || errno == EINPROGRESS);
-	p[0] = (struct pollfd){ .fd = l, .events = POLLIN };
-	p[1] = (struct pollfd){ .fd = s[0], .events = POLLOUT };
-	MUST(c->poll(p, 1, WAIT_MS) == 1);
-	MUST((s[1] = c->accept(l, NULL, NULL)) >= 0);
-	MUST(c->poll(p + 1, 1, WAIT_MS) == 1 && p[1].revents == POLLOUT);
-	MUST_EQ(c->close(l), 0);
-	return true;
-}
-
-static bool streams_close(const struct calls *c, int s[2])
-{
-	MUST(!c->close(s[0]) && !c->close(s[1]));
-	return true;
-}
-
-/* A case of both kinds, of each family. */
-#define ON_BOTH(name)                                                                              \
-	static bool name(int family)                                                               \
-	{                                                                                          \
-		MUST(name##_of(&kernels, family));                                                 \
-		return name##_of(&rsockets, family);                                               \
-	}                                                                                          \
-	BOTH(name)
+#include "both_sockets.h"
 
 /* Bound once, whatever it is to be bound to then; a connect binds as well. */
 static bool bind_twice_of(const struct calls *c, int family)
@@ -141,7 +55,7 @@ static bool not_connected_of(const struct calls *c, int family)
 
 	MUST((s = c->make(family, SOCK_STREAM, 0)) >= 0);
 	MUST_ERR(c->peername(s, &name.sa, &len), ENOTCONN);
-	MUST(server(c, family, &l, &to));
+	MUST(server_of(c, family, SOCK_STREAM, &l, &to));
 	MUST_ERR(c->peername(l, &name.sa, &len), ENOTCONN);
 	MUST_EQ(c->close(l), 0);
 	MUST_ERR(c->connect(s, &to.sa, length_of(family)), ECONNREFUSED);
