@@ -168,9 +168,10 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 	} else {
 		struct dgram *d = dgram_of(rs);
 
+		/* As the kernel's: also where there is no connection. */
 		err = d->connected ? 0 : -ENOTCONN;
-		d->shut_read |= d->connected && how != SHUT_WR;
-		d->shut_write |= d->connected && how != SHUT_RD;
+		d->shut_read |= how != SHUT_WR;
+		d->shut_write |= how != SHUT_RD;
 		waiters_wake(rs);
 	}
 	rsocket_unlock(rs);
@@ -182,10 +183,10 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 /* Whether it is bound already is its id's to say: EINVAL. */
 static int stream_bind(struct stream *s, const struct sockaddr *address, socklen_t bytes)
 {
-	if (!address)
-		return -EFAULT;
-	if (bytes < sizeof(address->sa_family) || bytes < sockaddr_bytes(address))
-		return -EINVAL;
+	int err = sockaddr_check(address, bytes);
+
+	if (err)
+		return err;
 	if (address->sa_family != s->rs.domain)
 		return -EAFNOSUPPORT;
 	if (rdma_bind_addr(s->id, (struct sockaddr *)address))
@@ -313,34 +314,54 @@ RSOCKET_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *ad
 	return (int)rsocket_return(rs, err);
 }
 
-/* A message of these buffers; false, with errno set: iovcnt is none. */
-static bool msghdr_of(const struct iovec *iov, int iovcnt, struct msghdr *msg)
+/* As the kernel does, takes a longer buffer of recv(2) for one of this length. */
+#define MOST_BYTES 0x7ffff000ul
+
+/*
+ * Checks a message before its call does anything. file: the call is of read(2) or write(2). Returns
+ * 0 or -errno.
+ */
+static int msghdr_check(const struct msghdr *msg, bool file)
 {
-	if (iovcnt < 0 || iovcnt > IOV_MAX) {
-		errno = EINVAL;
-		return false;
-	}
-	*msg = (struct msghdr){ .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)iovcnt };
+	if (!msg)
+		return -EFAULT;
+	if (msg->msg_control && msg->msg_controllen)
+		return -ENOTSUP;
+	if (msg->msg_iovlen > IOV_MAX)
+		return file ? -EINVAL : -EMSGSIZE;
+	return msg->msg_iovlen && !msg->msg_iov ? -EFAULT : 0;
+}
+
+/* Returns whether the message, which msghdr_check() has found good, has no bytes. */
+static bool msghdr_is_empty(const struct msghdr *msg)
+{
+	size_t i;
+
+	for (i = 0; i < msg->msg_iovlen; i++)
+		if (msg->msg_iov[i].iov_len)
+			return false;
 	return true;
 }
 
 /* ---- receiving ---- */
 
-static ssize_t rsocket_receive(int socket, struct msghdr *msg, int flags)
+static ssize_t rsocket_receive(int socket, struct msghdr *msg, int flags, bool file)
 {
 	struct rsocket *rs = rsocket_find(socket);
 	ssize_t got;
 
 	if (!rs)
 		return -1;
-	if (msg->msg_iovlen > IOV_MAX)
-		return rsocket_return(rs, -EMSGSIZE);
+	got = msghdr_check(msg, file);
+	if (got || (file && msghdr_is_empty(msg)))
+		return rsocket_return(rs, got);
 	if (rs->type == SOCK_DGRAM)
 		return rsocket_return(rs, dgram_receive(dgram_of(rs), msg, flags));
 	got = stream_receive(stream_of(rs), msg->msg_iov, (int)msg->msg_iovlen, flags);
 	/* TCP tells no name either. */
 	if (got >= 0) {
-		msg->msg_namelen = 0;
+		if (msg->msg_name)
+			msg->msg_namelen = 0;
 		msg->msg_flags = 0;
 		msg->msg_controllen = 0;
 	}
@@ -349,22 +370,20 @@ static ssize_t rsocket_receive(int socket, struct msghdr *msg, int flags)
 
 RSOCKET_EXPORT ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 {
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
-
-	return rsocket_receive(socket, &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 }, flags);
+	return rrecvfrom(socket, buf, len, flags, NULL, NULL);
 }
 
 RSOCKET_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags,
 				 struct sockaddr *src_addr, socklen_t *addrlen)
 {
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct iovec iov = { .iov_base = buf, .iov_len = min_u64(len, MOST_BYTES) };
 	struct msghdr msg = {
 		.msg_name = addrlen ? src_addr : NULL,
 		.msg_namelen = addrlen && src_addr ? *addrlen : 0,
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	ssize_t got = rsocket_receive(socket, &msg, flags);
+	ssize_t got = rsocket_receive(socket, &msg, flags, false);
 	socklen_t room = addrlen ? *addrlen : 0;
 
 	if (got < 0 || !src_addr || !addrlen)
@@ -380,40 +399,40 @@ RSOCKET_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags,
 
 RSOCKET_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-	if (msg->msg_control && msg->msg_controllen) {
-		errno = ENOTSUP;
-		return -1;
-	}
-	return rsocket_receive(socket, msg, flags);
+	return rsocket_receive(socket, msg, flags, false);
 }
 
 RSOCKET_EXPORT ssize_t rread(int socket, void *buf, size_t count)
 {
-	return rrecv(socket, buf, count, 0);
+	struct iovec iov = { .iov_base = buf, .iov_len = count };
+
+	return rreadv(socket, &iov, 1);
 }
 
 RSOCKET_EXPORT ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-	struct msghdr msg;
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)iovcnt };
 
-	return msghdr_of(iov, iovcnt, &msg) ? rsocket_receive(socket, &msg, 0) : -1;
+	return rsocket_receive(socket, &msg, 0, true);
 }
 
 /* ---- sending ---- */
 
-static ssize_t rsocket_send(int socket, const struct msghdr *msg, int flags)
+static ssize_t rsocket_send(int socket, const struct msghdr *msg, int flags, bool file)
 {
 	struct rsocket *rs = rsocket_find(socket);
+	int err;
 
 	if (!rs)
 		return -1;
-	if (msg->msg_iovlen > IOV_MAX)
-		return rsocket_return(rs, -EMSGSIZE);
+	err = msghdr_check(msg, file);
+	if (err || (file && msghdr_is_empty(msg)))
+		return rsocket_return(rs, err);
 	if (rs->type == SOCK_DGRAM)
 		return rsocket_return(rs, dgram_send(dgram_of(rs), msg->msg_iov,
 						     (int)msg->msg_iovlen, flags, msg->msg_name,
 						     msg->msg_namelen));
-	if (msg->msg_name || msg->msg_namelen)
+	if (msg->msg_name)
 		return rsocket_return(rs, -EISCONN);
 	return rsocket_return(rs, stream_send(stream_of(rs), msg->msg_iov, (int)msg->msg_iovlen,
 					      flags));
@@ -427,7 +446,7 @@ RSOCKET_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flag
 	return rsocket_send(socket, &(struct msghdr){ .msg_name = (void *)dest_addr,
 						      .msg_namelen = addrlen,
 						      .msg_iov = &iov,
-						      .msg_iovlen = 1 }, flags);
+						      .msg_iovlen = 1 }, flags, false);
 }
 
 RSOCKET_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
@@ -437,11 +456,7 @@ RSOCKET_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 
 RSOCKET_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
-	if (msg->msg_control && msg->msg_controllen) {
-		errno = ENOTSUP;
-		return -1;
-	}
-	return rsocket_send(socket, msg, flags);
+	return rsocket_send(socket, msg, flags, false);
 }
 
 RSOCKET_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -451,9 +466,9 @@ RSOCKET_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count)
 
 RSOCKET_EXPORT ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-	struct msghdr msg;
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)iovcnt };
 
-	return msghdr_of(iov, iovcnt, &msg) ? rsocket_send(socket, &msg, 0) : -1;
+	return rsocket_send(socket, &msg, 0, true);
 }
 
 /* ---- mapped buffers ---- */
@@ -461,16 +476,16 @@ RSOCKET_EXPORT ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 RSOCKET_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
 	struct rsocket *rs = rsocket_find(socket);
-	off_t mapped = -EINVAL;
+	int err = -EINVAL;
 
 	if (!rs)
 		return -1;
 	if (rs->type == SOCK_STREAM) {
 		pthread_mutex_lock(&rs->lock);
-		mapped = iomap_add(stream_of(rs), buf, len, prot, offset);
+		err = iomap_add(stream_of(rs), buf, len, prot, &offset);
 		rsocket_unlock(rs);
 	}
-	return rsocket_return(rs, mapped);
+	return rsocket_return(rs, err) ? -1 : offset;
 }
 
 RSOCKET_EXPORT int riounmap(int socket, void *buf, size_t len)

@@ -15,6 +15,17 @@ socklen_t sockaddr_bytes(const struct sockaddr *address)
 	}
 }
 
+int sockaddr_check(const struct sockaddr *address, socklen_t bytes)
+{
+	if (!bytes)
+		return -EINVAL;
+	if (!address)
+		return -EFAULT;
+	if (bytes < sizeof(address->sa_family) || bytes < sockaddr_bytes(address))
+		return -EINVAL;
+	return sockaddr_bytes(address) ? 0 : -EAFNOSUPPORT;
+}
+
 int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes)
 {
 	socklen_t has = sockaddr_bytes(from);

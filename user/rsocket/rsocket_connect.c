@@ -43,10 +43,9 @@ static void connect_route(struct stream *s)
 
 	s->state = STREAM_ROUTE;
 	/* A path that the program gave comes with the event that a resolved one has. */
-	if (s->route && !rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
-					 s->route_bytes))
-		return;
-	if (rdma_resolve_route(s->id, ms))
+	if (s->route ? rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
+				       s->route_bytes) :
+		       rdma_resolve_route(s->id, ms))
 		stream_fail(s, errno);
 }
 
@@ -132,6 +131,8 @@ static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 			connect_established(s, e);
 		else if (s->state == STREAM_ANSWERED)
 			return listen_established(s);
+		else if (s->state == STREAM_FAILED)
+			rdma_disconnect(s->id); /* rshutdown() ended the wait */
 		return false;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
@@ -330,12 +331,9 @@ static int connect_now(struct stream *s, const struct sockaddr *address, socklen
 	default:
 		return -EALREADY;
 	}
-	if (!address)
-		return -EFAULT;
-	if (bytes < sizeof(address->sa_family) || bytes < sockaddr_bytes(address))
-		return -EINVAL;
-	if (!sockaddr_bytes(address))
-		return -EAFNOSUPPORT;
+	err = sockaddr_check(address, bytes);
+	if (err)
+		return err;
 	memset(&s->peer, 0, sizeof(s->peer));
 	memcpy(&s->peer, address, sockaddr_bytes(address));
 	s->tries = 0;

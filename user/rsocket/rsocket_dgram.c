@@ -2,6 +2,7 @@
 /*
  * Sending and receiving of datagram sockets.
  */
+#define _GNU_SOURCE
 #include "rsocket_dgram.h"
 
 #include <stdlib.h>
@@ -170,7 +171,11 @@ short dgram_events(struct dgram *d, short wanted)
 		events |= POLLIN | POLLRDNORM;
 	if (!d->started || d->free_count || d->shut_write)
 		events |= POLLOUT | POLLWRNORM;
+	if (d->shut_read)
+		events |= POLLRDHUP;
 	events &= wanted;
+	if (d->shut_read && d->shut_write)
+		events |= POLLHUP;
 	return d->rs.error ? events | POLLERR : events;
 }
 
@@ -242,17 +247,13 @@ static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct
 			.remote_qkey = RDMA_UDP_QKEY,
 		},
 	};
-	int i, err;
+	int err;
 
 	dgram_address_tell(&path->address, &from);
 	header = wire_put_dgram(at, &from);
 	if (bytes + header > path->most_bytes)
 		return -EMSGSIZE;
-	at += header;
-	for (i = 0; i < n; i++) {
-		memcpy(at, iov[i].iov_base, iov[i].iov_len);
-		at += iov[i].iov_len;
-	}
+	iov_gather(at + header, iov, (size_t)n);
 	sge.length = header + bytes;
 	if (sge.length <= path->inlined)
 		wr.send_flags = IBV_SEND_INLINE;
@@ -265,26 +266,17 @@ static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct
 
 /* By UDP, not under the lock: with our QPN, which the peer answers with its own. */
 static ssize_t dgram_send_udp(struct dgram *d, const union dgram_address *to,
-			      const struct wire_udp *udp, const struct iovec *iov, int n, int flags)
+			      const struct wire_udp *udp, const struct iovec *iov, int n,
+			      u32 bytes, int flags)
 {
-	u8 header[WIRE_UDP_MAX_BYTES];
-	struct iovec *all = calloc((size_t)n + 1, sizeof(*all));
-	struct msghdr msg = {
-		.msg_name = (void *)&to->any,
-		.msg_namelen = sockaddr_bytes(&to->any),
-		.msg_iov = all,
-		.msg_iovlen = (size_t)n + 1,
-	};
+	u8 packet[WIRE_UDP_MAX_BYTES + WIRE_DGRAM_BYTES];
+	u32 header = wire_put_udp(packet, udp);
 	ssize_t sent;
 
-	if (!all)
-		return -ENOMEM;
-	all[0] = (struct iovec){ header, wire_put_udp(header, udp) };
-	memcpy(all + 1, iov, (size_t)n * sizeof(*iov));
-	sent = sendmsg(d->rs.fd, &msg, flags | MSG_NOSIGNAL);
-	sent = sent < 0 ? -errno : sent - (ssize_t)all[0].iov_len;
-	free(all);
-	return sent;
+	iov_gather(packet + header, iov, (size_t)n);
+	sent = sendto(d->rs.fd, packet, header + bytes, flags | MSG_NOSIGNAL, &to->any,
+		      sockaddr_bytes(&to->any));
+	return sent < 0 ? -errno : (ssize_t)bytes;
 }
 
 static ssize_t dgram_bytes(const struct iovec *iov, int n)
@@ -330,10 +322,15 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 
 	if (bytes < 0)
 		return bytes;
+	/* A datagram in parts would need the peer's QP for each. */
+	if (flags & (MSG_OOB | MSG_MORE))
+		return -EOPNOTSUPP;
 	pthread_mutex_lock(&d->rs.lock);
 	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
 		   rsocket_deadline(&d->rs.send_timeout);
 	done = dgram_target(d, to, to_bytes, &peer);
+	if (!done && iov_has_null(iov, (size_t)n))
+		done = -EFAULT;
 	if (!done && peer->ah && !d->free_count) {
 		done = rsocket_wait(&d->rs, dgram_has_free, deadline);
 		d->rs.standin.refused |= done == -EAGAIN;
@@ -350,7 +347,7 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		dgram_address_tell(&peer->path->address, &udp.address);
 		address = peer->address;
 		rsocket_unlock(&d->rs);
-		return dgram_send_udp(d, &address, &udp, iov, n, flags);
+		return dgram_send_udp(d, &address, &udp, iov, n, (u32)bytes, flags);
 	}
 	rsocket_unlock(&d->rs);
 	return done;
@@ -385,12 +382,17 @@ ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
 	ssize_t done;
 	s64 deadline;
 
+	/* No errors are queued. */
+	if (flags & MSG_ERRQUEUE)
+		return -EAGAIN;
 	pthread_mutex_lock(&d->rs.lock);
 	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
 		   rsocket_deadline(&d->rs.receive_timeout);
 	done = dgram_start(d);
 	if (!done)
 		done = rsocket_wait(&d->rs, dgram_has_message, deadline);
+	if (!done && d->count && iov_has_null(msg->msg_iov, msg->msg_iovlen))
+		done = -EFAULT;
 	if (done || !d->count) {
 		rsocket_unlock(&d->rs);
 		return done;
@@ -399,7 +401,8 @@ ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
 	for (i = 0; i < msg->msg_iovlen && copied < m->bytes; i++) {
 		size_t now = min_u64(msg->msg_iov[i].iov_len, m->bytes - copied);
 
-		memcpy(msg->msg_iov[i].iov_base, m->data + copied, now);
+		if (now)
+			memcpy(msg->msg_iov[i].iov_base, m->data + copied, now);
 		copied += now;
 	}
 	dgram_name(d, m, msg);

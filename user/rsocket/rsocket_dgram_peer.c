@@ -23,13 +23,12 @@ bool dgram_address_equal(const union dgram_address *a, const union dgram_address
 
 int dgram_address_set(union dgram_address *to, const struct sockaddr *from, socklen_t bytes)
 {
+	int err = sockaddr_check(from, bytes);
+
 	memset(to, 0, sizeof(*to));
-	if (bytes < sizeof(from->sa_family) || bytes < sockaddr_bytes(from))
-		return -EINVAL;
-	if (!sockaddr_bytes(from))
-		return -EAFNOSUPPORT;
-	memcpy(to, from, sockaddr_bytes(from));
-	return 0;
+	if (!err)
+		memcpy(to, from, sockaddr_bytes(from));
+	return err;
 }
 
 void dgram_address_tell(const union dgram_address *from, struct wire_address *to)

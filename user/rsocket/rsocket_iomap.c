@@ -27,7 +27,7 @@ static int iomap_index(struct stream *s)
 	return -1;
 }
 
-off_t iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t offset)
+int iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t *offset)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE, index = -1;
 	struct mapping *m, **end;
@@ -51,7 +51,9 @@ off_t iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t offset)
 		return err;
 	}
 	m->index = index;
-	m->offset = offset == -1 ? (uintptr_t)buf : (u64)offset;
+	if (*offset == -1)
+		*offset = (off_t)(uintptr_t)buf;
+	m->offset = (u64)*offset;
 	if (index < 0) {
 		m->next = s->mapped;
 		s->mapped = m;
@@ -61,7 +63,7 @@ off_t iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t offset)
 			;
 		*end = m;
 	}
-	return (off_t)m->offset;
+	return 0;
 }
 
 static bool iomap_take_away(struct stream *s, struct mapping **list, void *buf, size_t n)
@@ -222,6 +224,8 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 		err = -ENOTCONN;
 	else
 		stream_progress(s);
+	if (!err && n && !buf)
+		err = -EFAULT;
 	if (!err)
 		err = iomap_send(s, deadline);
 	while (!err && left) {

@@ -38,7 +38,9 @@ int listen_start(struct stream *s, int backlog)
 	int err = 0;
 
 	pthread_mutex_lock(&s->rs.lock);
-	s->backlog = backlog < 1 ? 1 : backlog > MOST_BACKLOG ? MOST_BACKLOG : (u32)backlog;
+	/* As listen(2) does, takes a negative backlog for a large one. */
+	s->backlog = backlog < 0 || backlog > MOST_BACKLOG ? MOST_BACKLOG :
+		     backlog ? (u32)backlog : 1;
 	if (s->state == STREAM_NEW) {
 		/* Before the first REQ can come. */
 		s->state = STREAM_LISTENING;
@@ -49,6 +51,7 @@ int listen_start(struct stream *s, int backlog)
 	} else if (s->state != STREAM_LISTENING) {
 		err = -EINVAL;
 	}
+	s->listen_shut = false;
 	rsocket_unlock(&s->rs);
 	return err;
 }

@@ -89,6 +89,7 @@ const struct rsocket_config *rsocket_config(void);
 #define RSOCKET_MOST_BYTES     (1u << 30)
 #define RSOCKET_LEAST_REQUESTS 16u
 #define RSOCKET_MOST_REQUESTS  0xfffeu
+#define RSOCKET_MOST_ROUTE_BYTES 65536u /* of RDMA_ROUTE */
 
 /* ---- rsocket_table.c: descriptors ---- */
 
@@ -153,6 +154,13 @@ void rsocket_end_turn(pthread_mutex_t *turn);
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
 bool rsocket_nonblocking(const struct rsocket *rs, int flags);
 
+/* ---- buffers of a message: rsocket_transfer.c ---- */
+
+/* Returns whether a buffer that has bytes is NULL. */
+bool iov_has_null(const struct iovec *iov, size_t n);
+/* Copies the n buffers to `to`, which has room for all of their bytes. */
+void iov_gather(u8 *to, const struct iovec *iov, size_t n);
+
 /* ---- what both kinds have ---- */
 
 /* All under the lock. Takes what has completed; true: something changed. */
@@ -169,6 +177,8 @@ void rsocket_end(struct rsocket *rs);
 /* ---- addresses: rsocket_address.c ---- */
 
 socklen_t sockaddr_bytes(const struct sockaddr *address); /* 0: of no family that we have */
+/* Returns 0, -EINVAL (too short), -EFAULT (NULL) or -EAFNOSUPPORT. */
+int sockaddr_check(const struct sockaddr *address, socklen_t bytes);
 /* As getsockname() does: as much as fits, and how much there is. */
 int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);
 

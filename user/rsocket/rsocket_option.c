@@ -28,12 +28,10 @@ static bool option_is_fixed(struct rsocket *rs)
 					stream_of(rs)->state >= STREAM_ADDRESS;
 }
 
-static int option_set_timeout(struct timeval *timeout, const void *value, socklen_t bytes)
+static int option_set_timeout(struct timeval *timeout, const void *value)
 {
 	struct timeval t;
 
-	if (bytes < sizeof(t))
-		return -EINVAL;
 	memcpy(&t, value, sizeof(t));
 	if (t.tv_usec < 0 || t.tv_usec >= 1000000)
 		return -EDOM;
@@ -49,25 +47,18 @@ static int option_set_cm(struct rsocket *rs, int option, void *value, size_t byt
 		       -errno : 0;
 }
 
-static int option_set_socket(struct rsocket *rs, int name, const void *value, socklen_t bytes,
-			     int number)
+static int option_set_socket(struct rsocket *rs, int name, const void *value, int number)
 {
 	int err;
 
 	switch (name) {
 	case SO_RCVTIMEO:
-		return option_set_timeout(&rs->receive_timeout, value, bytes);
+		return option_set_timeout(&rs->receive_timeout, value);
 	case SO_SNDTIMEO:
-		return option_set_timeout(&rs->send_timeout, value, bytes);
+		return option_set_timeout(&rs->send_timeout, value);
 	case SO_LINGER:
-		if (bytes < sizeof(rs->linger))
-			return -EINVAL;
 		memcpy(&rs->linger, value, sizeof(rs->linger));
 		return 0;
-	}
-	if (bytes < sizeof(int))
-		return -EINVAL;
-	switch (name) {
 	case SO_REUSEADDR:
 		err = option_set_cm(rs, RDMA_OPTION_ID_REUSEADDR, &number, sizeof(number));
 		/* Once it is bound there is nothing to reuse. */
@@ -90,11 +81,9 @@ static int option_set_socket(struct rsocket *rs, int name, const void *value, so
 			connect_keepalive(stream_of(rs), number);
 		rs->keepalive = number;
 		return 0;
-	case SO_OOBINLINE:
+	default: /* SO_OOBINLINE */
 		rs->oob_inline = number;
 		return 0;
-	default:
-		return rs->type == SOCK_DGRAM ? 0 : -ENOTSUP;
 	}
 }
 
@@ -111,23 +100,22 @@ static int option_set_tcp(struct rsocket *rs, int name, int number)
 		if (rs->keepalive)
 			connect_keepalive(stream_of(rs), true);
 		return 0;
-	case TCP_KEEPCNT:
-	case TCP_KEEPINTVL:
-	case TCP_MAXSEG:
-	case TCP_CONGESTION:
-		return 0; /* of RC, which has its own */
 	default:
-		return -ENOTSUP;
+		return 0; /* of RC, which has its own */
 	}
 }
 
 static int option_set_route(struct stream *s, const void *value, socklen_t bytes)
 {
-	void *copy = malloc(bytes + 1);
+	void *copy;
 
+	if (bytes > RSOCKET_MOST_ROUTE_BYTES)
+		return -EINVAL;
+	copy = malloc(bytes + 1);
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, value, bytes);
+	if (bytes)
+		memcpy(copy, value, bytes);
 	free(s->route);
 	s->route = copy;
 	s->route_bytes = bytes;
@@ -144,11 +132,6 @@ static int option_set_rdma(struct rsocket *rs, int name, const void *value, sock
 {
 	if (option_is_fixed(rs))
 		return -EINVAL;
-	if (name == RDMA_ROUTE)
-		return rs->type == SOCK_STREAM ? option_set_route(stream_of(rs), value, bytes) :
-						 -ENOTSUP;
-	if (bytes < sizeof(int))
-		return -EINVAL;
 	switch (name) {
 	case RDMA_SQSIZE:
 		rs->requests = option_within(number, RSOCKET_LEAST_REQUESTS, RSOCKET_MOST_REQUESTS);
@@ -164,60 +147,100 @@ static int option_set_rdma(struct rsocket *rs, int name, const void *value, sock
 			return -EINVAL;
 		rs->iomap_size = wire_iomap_size((u32)number);
 		return 0;
-	default:
-		return -ENOTSUP;
+	default: /* RDMA_ROUTE */
+		return rs->type == SOCK_STREAM ? option_set_route(stream_of(rs), value, bytes) :
+						 -ENOTSUP;
 	}
+}
+
+/* The options that can be set, with the least bytes of a value. */
+static const struct {
+	int level, name;
+	socklen_t least;
+} settable[] = {
+	{ SOL_SOCKET, SO_RCVTIMEO, sizeof(struct timeval) },
+	{ SOL_SOCKET, SO_SNDTIMEO, sizeof(struct timeval) },
+	{ SOL_SOCKET, SO_LINGER, sizeof(struct linger) },
+	{ SOL_SOCKET, SO_REUSEADDR, sizeof(int) },
+	{ SOL_SOCKET, SO_RCVBUF, sizeof(int) },
+	{ SOL_SOCKET, SO_SNDBUF, sizeof(int) },
+	{ SOL_SOCKET, SO_KEEPALIVE, sizeof(int) },
+	{ SOL_SOCKET, SO_OOBINLINE, sizeof(int) },
+	{ SOL_RDMA, RDMA_SQSIZE, sizeof(int) },
+	{ SOL_RDMA, RDMA_RQSIZE, sizeof(int) },
+	{ SOL_RDMA, RDMA_INLINE, sizeof(int) },
+	{ SOL_RDMA, RDMA_IOMAPSIZE, sizeof(int) },
+	{ SOL_RDMA, RDMA_ROUTE, 0 },
+	{ IPPROTO_TCP, TCP_NODELAY, sizeof(int) },
+	{ IPPROTO_TCP, TCP_KEEPIDLE, sizeof(int) },
+	{ IPPROTO_TCP, TCP_KEEPCNT, sizeof(int) },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, sizeof(int) },
+	{ IPPROTO_TCP, TCP_MAXSEG, sizeof(int) },
+	{ IPPROTO_TCP, TCP_CONGESTION, 0 },
+	{ IPPROTO_IP, IP_TOS, 1 },
+	{ IPPROTO_IPV6, IPV6_V6ONLY, sizeof(int) },
+};
+
+/* Checks the value of an option. Returns 0 or -errno; -ENOTSUP: it cannot be set. */
+static int option_check(int level, int name, const void *value, socklen_t bytes)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(settable); i++) {
+		if (settable[i].level != level || settable[i].name != name)
+			continue;
+		if (bytes < settable[i].least)
+			return -EINVAL;
+		return bytes && !value ? -EFAULT : 0;
+	}
+	return -ENOTSUP;
 }
 
 static int option_set(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes)
 {
-	int number = 0, err;
+	int number = 0, err = option_check(level, name, value, bytes);
 
-	if (!value)
-		return -EFAULT;
-	memcpy(&number, value, min_u32(bytes, sizeof(number)));
-	/* A datagram's UDP socket has them as well. */
-	if (rs->type == SOCK_DGRAM && level != SOL_RDMA &&
-	    setsockopt(rs->fd, level, name, value, bytes))
-		return -errno;
-	if (level == SOL_SOCKET)
-		return option_set_socket(rs, name, value, bytes, number);
-	if (level == SOL_RDMA)
-		return option_set_rdma(rs, name, value, bytes, number);
-	if (rs->type == SOCK_DGRAM)
-		return 0;
-	if (bytes < sizeof(int) && !(level == IPPROTO_TCP && name == TCP_CONGESTION))
-		return -EINVAL;
+	/* A datagram's UDP socket has the options as well, and more. */
+	if (rs->type == SOCK_DGRAM && level != SOL_RDMA) {
+		if (setsockopt(rs->fd, level, name, value, bytes))
+			return -errno;
+		if (err || level != SOL_SOCKET)
+			return 0;
+	}
+	if (err)
+		return err;
+	if (bytes >= sizeof(number))
+		memcpy(&number, value, sizeof(number));
+	else if (bytes)
+		number = *(const u8 *)value;
 	switch (level) {
+	case SOL_SOCKET:
+		return option_set_socket(rs, name, value, number);
+	case SOL_RDMA:
+		return option_set_rdma(rs, name, value, bytes, number);
 	case IPPROTO_TCP:
 		return option_set_tcp(rs, name, number);
 	case IPPROTO_IP:
-		if (name != IP_TOS)
-			return -ENOTSUP;
 		err = option_set_cm(rs, RDMA_OPTION_ID_TOS, &(u8){ (u8)number }, 1);
 		if (!err)
-			rs->tos = number;
+			rs->tos = (u8)number;
 		return err;
-	case IPPROTO_IPV6:
-		if (name != IPV6_V6ONLY)
-			return -ENOTSUP;
+	default: /* IPV6_V6ONLY */
 		err = option_set_cm(rs, RDMA_OPTION_ID_AFONLY, &number, sizeof(number));
 		if (!err)
 			rs->v6_only = number;
 		return err;
-	default:
-		return -ENOTSUP;
 	}
 }
 
 /* ---- asking ---- */
 
+/* As much as there is room for. */
 static int option_tell(void *value, socklen_t *bytes, const void *what, size_t n)
 {
-	if (*bytes < n && n != sizeof(int))
-		return -EINVAL;
-	memcpy(value, what, min_u64(*bytes, n));
 	*bytes = (socklen_t)min_u64(*bytes, n);
+	if (*bytes)
+		memcpy(value, what, *bytes);
 	return 0;
 }
 
@@ -296,9 +319,7 @@ static int option_get_tcp_info(struct stream *s, void *value, socklen_t *bytes)
 		.tcpi_snd_cwnd = s->rs.requests,
 	};
 
-	*bytes = min_u32(*bytes, sizeof(info));
-	memcpy(value, &info, *bytes);
-	return 0;
+	return option_tell(value, bytes, &info, sizeof(info));
 }
 
 /* The paths of the route, as the kernel takes them for RDMA_OPTION_IB_PATH. */
@@ -309,10 +330,10 @@ static int option_get_route(struct stream *s, void *value, socklen_t *bytes)
 	socklen_t got = 0;
 	int i;
 
+	if (*bytes < (s->route ? s->route_bytes : sizeof(data)))
+		return -EINVAL;
 	if (s->route)
 		return option_tell(value, bytes, s->route, s->route_bytes);
-	if (*bytes < sizeof(data))
-		return -EINVAL;
 	for (i = 0; i < s->id->route.num_paths && got + sizeof(data) <= *bytes; i++) {
 		const struct ibv_sa_path_rec *rec = &s->id->route.path_rec[i];
 
@@ -343,8 +364,12 @@ static int option_get(struct rsocket *rs, int level, int name, void *value, sock
 {
 	int number;
 
-	if (!value || !bytes)
+	if (!bytes || (!value && *bytes))
 		return -EFAULT;
+	/* The sizes are those of the queue pair, the rest was set at the UDP socket. */
+	if (rs->type == SOCK_DGRAM && level != SOL_RDMA &&
+	    (level != SOL_SOCKET || (name != SO_RCVBUF && name != SO_SNDBUF)))
+		return getsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
 	if (option_number(rs, level, name, &number))
 		return option_tell(value, bytes, &number, sizeof(number));
 	if (level == SOL_SOCKET && name == SO_LINGER)
@@ -354,7 +379,7 @@ static int option_get(struct rsocket *rs, int level, int name, void *value, sock
 	if (level == SOL_SOCKET && name == SO_SNDTIMEO)
 		return option_tell_timeout(value, bytes, &rs->send_timeout);
 	if (rs->type == SOCK_DGRAM)
-		return getsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;
+		return -ENOTSUP;
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return option_get_tcp_info(stream_of(rs), value, bytes);
 	if (level == SOL_RDMA && name == RDMA_ROUTE)

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "rsocket_object.h"
 
@@ -165,12 +166,26 @@ static int set_sleep(struct poll_set *set, s64 deadline)
 	return err < 0 ? err : found;
 }
 
+/* Checks the arguments as poll(2) does. Returns 0 or -errno. */
+static int poll_check(const struct pollfd *fds, nfds_t n)
+{
+	struct rlimit most;
+
+	if (n > FD_SETSIZE && !getrlimit(RLIMIT_NOFILE, &most) && n > most.rlim_cur)
+		return -EINVAL;
+	return n && !fds ? -EFAULT : 0;
+}
+
 RSOCKET_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	s64 start = rsocket_now(), spin, deadline;
 	struct poll_set set;
-	int err;
+	int err = poll_check(fds, nfds);
 
+	if (err) {
+		errno = -err;
+		return -1;
+	}
 	cancel_hold();
 	err = set_make(&set, fds, nfds);
 	deadline = timeout < 0 ? FOREVER : start + timeout * (s64)NSEC_PER_MSEC;
@@ -253,6 +268,7 @@ static int select_poll(struct pollfd *fds, nfds_t n, int ms)
 RSOCKET_EXPORT int rselect(int nfds, fd_set *reads, fd_set *writes, fd_set *excepts,
 			   struct timeval *timeout)
 {
+	const time_t most = INT32_MAX / 2000;
 	struct pollfd *fds;
 	int ms = -1, fd, n = 0, i, err, bits = 0;
 
@@ -262,7 +278,7 @@ RSOCKET_EXPORT int rselect(int nfds, fd_set *reads, fd_set *writes, fd_set *exce
 		return -1;
 	}
 	if (timeout)
-		ms = timeout->tv_sec > INT32_MAX / 1000 - 1 ? INT32_MAX :
+		ms = timeout->tv_sec > most || timeout->tv_usec / 1000000 > most ? INT32_MAX :
 		     (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
 	fds = calloc((size_t)nfds + 1, sizeof(*fds));
 	if (!fds)

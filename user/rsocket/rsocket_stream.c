@@ -401,7 +401,7 @@ short stream_events(struct stream *s, short wanted)
 
 	switch (s->state) {
 	case STREAM_NEW:
-		return (wanted & POLLOUT) | POLLHUP;
+		return (wanted & (POLLOUT | POLLWRNORM)) | POLLHUP;
 	case STREAM_LISTENING:
 		if (s->ready.first || s->listen_shut)
 			events |= POLLIN | POLLRDNORM;
@@ -477,9 +477,13 @@ int stream_shutdown(struct stream *s, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (s->state == STREAM_LISTENING && how != SHUT_WR) {
-		s->listen_shut = true;
+	if (s->state == STREAM_LISTENING) {
+		s->listen_shut |= how != SHUT_WR;
 		waiters_wake(&s->rs);
+		return 0;
+	}
+	if (stream_is_opening(s)) {
+		stream_fail(s, ECONNRESET);
 		return 0;
 	}
 	if (s->state == STREAM_ENDED)

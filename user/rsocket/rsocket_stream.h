@@ -161,7 +161,8 @@ int iomap_send(struct stream *s, s64 deadline);
 /* The peer wrote an entry. */
 bool iomap_changed(struct stream *s, u32 index);
 void iomap_free(struct stream *s);
-off_t iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t offset);
+/* *offset: where the peer finds the buffer; -1 becomes its address. Returns 0 or -errno. */
+int iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t *offset);
 int iomap_remove(struct stream *s, void *buf, size_t n);
 /* Not under the lock. */
 ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int flags);

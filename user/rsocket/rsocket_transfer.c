@@ -33,6 +33,27 @@ static size_t cursor_total(const struct iovec *iov, int n)
 	return total;
 }
 
+bool iov_has_null(const struct iovec *iov, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return true;
+	return false;
+}
+
+void iov_gather(u8 *to, const struct iovec *iov, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (iov[i].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+}
+
 /* The bytes that lie together, at most so many; the cursor moves behind them. */
 static u8 *cursor_take(struct cursor *c, size_t most, size_t *got)
 {
@@ -160,6 +181,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 {
 	struct cursor c = { .iov = iov, .n = n };
 	size_t total = cursor_total(iov, n), left = total;
+	bool null = iov_has_null(iov, (size_t)n);
 	u32 most = FIRST_BYTES;
 	s64 deadline;
 	int err;
@@ -178,6 +200,8 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 		u32 now;
 
 		err = stream_wait_room(s, deadline);
+		if (!err && null)
+			err = -EFAULT;
 		if (err)
 			break;
 		now = flow_room(&s->flow, s->inlined);
@@ -208,18 +232,23 @@ static bool transfer_can_receive(struct rsocket *rs)
 	return s->flow.unread || !s->reads;
 }
 
-/* Copies up to left bytes, from `skip` on if they are only looked at. Returns how many. */
-static size_t transfer_copy(struct stream *s, struct cursor *c, size_t left, bool peek)
+/*
+ * Takes up to `left` bytes. MSG_PEEK: the bytes stay unread; MSG_TRUNC: they are not copied.
+ * Returns their number.
+ */
+static size_t transfer_copy(struct stream *s, struct cursor *c, size_t left, int flags)
 {
 	u32 skip = 0, offset, n;
 	size_t copied = 0;
 
 	while (left && (n = flow_unread(&s->flow, skip, &offset))) {
 		n = (u32)min_u64(n, left);
-		pthread_mutex_unlock(&s->rs.lock);
-		cursor_copy_in(c, s->receive + offset, n);
-		pthread_mutex_lock(&s->rs.lock);
-		if (peek)
+		if (!(flags & MSG_TRUNC)) {
+			pthread_mutex_unlock(&s->rs.lock);
+			cursor_copy_in(c, s->receive + offset, n);
+			pthread_mutex_lock(&s->rs.lock);
+		}
+		if (flags & MSG_PEEK)
 			skip += n;
 		else
 			flow_read(&s->flow, n);
@@ -233,19 +262,20 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 {
 	struct cursor c = { .iov = iov, .n = n };
 	size_t total = cursor_total(iov, n), got = 0;
-	bool some = false;
+	bool some = false, null = iov_has_null(iov, (size_t)n) && !(flags & MSG_TRUNC);
 	s64 deadline;
 	int err;
 
 	if (total == SIZE_MAX)
 		return -EINVAL;
+	/* Neither errors are queued nor urgent data sent. */
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
-		return -EOPNOTSUPP;
+		return flags & MSG_ERRQUEUE ? -EAGAIN : -EINVAL;
 	rsocket_take_turn(&s->rs.receiving);
 	pthread_mutex_lock(&s->rs.lock);
 	deadline = transfer_deadline(s, &s->rs.receive_timeout, flags);
 	err = transfer_ready(s, deadline);
-	while (!err && got < total) {
+	while (!err) {
 		if (!s->flow.unread)
 			err = rsocket_wait(&s->rs, transfer_can_receive, deadline);
 		if (err)
@@ -255,13 +285,17 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 			err = stream_error(s, 0);
 			break;
 		}
+		if (null) {
+			err = -EFAULT;
+			break;
+		}
 		if (!some)
 			cancel_hold(); /* the caller gets the bytes that were taken */
 		some = true;
-		got += transfer_copy(s, &c, total - got, flags & MSG_PEEK);
+		got += transfer_copy(s, &c, total - got, flags);
 		/* credits for what was read */
 		stream_progress(s);
-		if (!(flags & MSG_WAITALL) || (flags & MSG_PEEK))
+		if (got == total || !(flags & MSG_WAITALL) || (flags & MSG_PEEK))
 			break;
 	}
 	rsocket_unlock(&s->rs);
