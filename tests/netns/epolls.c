@@ -147,6 +147,10 @@ static const struct named_case cases[] = {
 	CASE(forked),
 	CASE(started),
 	CASE(other_calls),
+	CASE(no_pointers),
+	CASE(wrong_times),
+	CASE(kept_when_refused),
+	CASE(wrong_control_data),
 };
 
 int main(int argc, char **argv)

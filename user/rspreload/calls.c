@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -243,17 +244,33 @@ EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct target t = target_used(fd);
-	void *control = msg->msg_control;
+	void *control;
 	ssize_t got;
 
 	if (!t.is_rsocket)
 		return real.recvmsg(t.fd, msg, flags);
+	if (!msg)
+		return rrecvmsg(t.fd, NULL, flags);
 	/* No control data come with an rsocket, so none of the room for them is used. */
+	control = msg->msg_control;
 	msg->msg_control = NULL;
 	msg->msg_controllen = 0;
 	got = rrecvmsg(t.fd, msg, flags);
 	msg->msg_control = control;
 	return got;
+}
+
+/*
+ * Checks a list of messages as the kernel does. Returns the number of messages of one call, or -1
+ * and errno.
+ */
+static int mmsg_count(const struct mmsghdr *msgs, unsigned int n, const struct timespec *timeout)
+{
+	if (!is_time(timeout) || (n && !msgs)) {
+		errno = is_time(timeout) ? EFAULT : EINVAL;
+		return -1;
+	}
+	return n < IOV_MAX ? (int)n : IOV_MAX;
 }
 
 /* As recvmmsg(2) does, looks at the time after each message alone. */
@@ -263,12 +280,13 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	struct target t = target_used(fd);
 	struct timespec start, now;
 	ssize_t got = 0;
-	unsigned int i;
+	int i, count;
 
 	if (!t.is_rsocket)
 		return real.recvmmsg(t.fd, msgs, n, flags, timeout);
+	count = mmsg_count(msgs, n, timeout);
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < count; i++) {
 		got = recvmsg(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (got < 0)
 			break;
@@ -283,7 +301,7 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 			break;
 		}
 	}
-	return i || got >= 0 ? (int)i : -1;
+	return count < 0 || (!i && got < 0) ? -1 : i;
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t n)
@@ -352,12 +370,17 @@ static void say_passed(const struct msghdr *msg)
 {
 	struct msghdr *of = (struct msghdr *)msg;
 	struct cmsghdr *cmsg;
-	size_t i, n;
+	size_t i, n, room;
 	int fd;
 
 	for (cmsg = CMSG_FIRSTHDR(of); cmsg; cmsg = CMSG_NXTHDR(of, cmsg)) {
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
 			continue;
+		/* A length out of range is for the kernel to refuse. */
+		room = msg->msg_controllen -
+		       (size_t)((const char *)cmsg - (const char *)msg->msg_control);
+		if (cmsg->cmsg_len < CMSG_LEN(0) || cmsg->cmsg_len > room)
+			return;
 		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
 		for (i = 0; i < n; i++) {
 			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(fd), sizeof(fd));
@@ -374,12 +397,12 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct target t = target_used(fd);
 
 	if (t.is_rsocket) {
-		if (msg->msg_control && msg->msg_controllen)
+		if (msg && msg->msg_control && msg->msg_controllen)
 			say_once(SAY_CONTROL, "cannot send control data on descriptor %d: it is an "
 				 "rsocket, which has none", fd);
 		return rsendmsg(t.fd, msg, flags);
 	}
-	if (msg->msg_control && msg->msg_controllen)
+	if (msg && msg->msg_control && msg->msg_controllen)
 		say_passed(msg);
 	return real.sendmsg(t.fd, msg, flags);
 }
@@ -388,17 +411,18 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
 	struct target t = target_used(fd);
 	ssize_t sent = 0;
-	unsigned int i;
+	int i, count;
 
 	if (!t.is_rsocket)
 		return real.sendmmsg(t.fd, msgs, n, flags);
-	for (i = 0; i < n; i++) {
+	count = mmsg_count(msgs, n, NULL);
+	for (i = 0; i < count; i++) {
 		sent = sendmsg(fd, &msgs[i].msg_hdr, flags);
 		if (sent < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)sent;
 	}
-	return i || sent >= 0 ? (int)i : -1;
+	return count < 0 || (!i && sent < 0) ? -1 : i;
 }
 
 EXPORT ssize_t write(int fd, const void *buf, size_t n)
@@ -419,14 +443,18 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 {
 	struct target t = target_used(out);
-	off_t at = offset ? *offset : lseek(in, 0, SEEK_CUR);
 	ssize_t total = 0, n, sent = 0;
 	char piece[16384];
+	off_t at;
 
 	if (!t.is_rsocket)
 		return real.sendfile(t.fd, in, offset, count);
-	if (at < 0)
+	at = offset ? *offset : lseek(in, 0, SEEK_CUR);
+	if (at < 0) {
+		if (offset)
+			errno = EINVAL;
 		return -1;
+	}
 	while (count) {
 		n = pread(in, piece, count < sizeof(piece) ? count : sizeof(piece), at);
 		if (n <= 0) {
@@ -569,7 +597,8 @@ EXPORT int dup3(int fd, int to, int flags)
 	struct entry *entry = entry_owned(fd);
 	int copy;
 
-	if (fd == to)
+	/* A call that the kernel refuses leaves the other descriptor open. */
+	if (fd == to || (flags & ~O_CLOEXEC) || real.fcntl(fd, F_GETFD) < 0)
 		return real.dup3(fd, to, flags);
 	if (entry_owned(to))
 		entry_close(to);
@@ -586,7 +615,7 @@ EXPORT int dup2(int fd, int to)
 
 EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
-	if (!(flags & CLOSE_RANGE_CLOEXEC) && first <= last)
+	if (!(flags & ~CLOSE_RANGE_UNSHARE) && first <= last)
 		entry_close_range(first, last);
 	return real.close_range(first, last, flags);
 }
@@ -678,6 +707,10 @@ static int ioctl_rsocket(int fd, int rsocket, unsigned long request, void *argum
 {
 	int flags, bytes;
 
+	if (!argument && (request == FIONBIO || request == FIOASYNC || request == FIONREAD)) {
+		errno = EFAULT;
+		return -1;
+	}
 	switch (request) {
 	case FIONBIO:
 	case FIOASYNC:

@@ -134,7 +134,7 @@ bool config_is_tcp(const struct sockaddr *address, socklen_t n)
 	long port;
 	char *end;
 
-	if (!text || n < sizeof(struct sockaddr_in) ||
+	if (!text || !address || n < sizeof(struct sockaddr_in) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
 	/* at the same place in either family */

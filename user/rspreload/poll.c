@@ -9,14 +9,24 @@
 #include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "preload.h"
 
-static bool poll_has_entry(const struct pollfd *fds, nfds_t n)
+bool is_time(const struct timespec *t)
 {
+	return !t || (t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < 1000000000);
+}
+
+/* False also of arguments that poll(2) refuses. */
+static bool poll_has_entry(struct pollfd *fds, nfds_t n)
+{
+	struct rlimit most;
 	nfds_t i;
 
+	if (!fds || (n > FD_SETSIZE && (getrlimit(RLIMIT_NOFILE, &most) || n > most.rlim_cur)))
+		return false;
 	for (i = 0; i < n; i++)
 		if (entry_of(fds[i].fd))
 			return true;
@@ -67,7 +77,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 	sigset_t old;
 	int ret, saved;
 
-	if (!poll_has_entry(fds, n))
+	if (!is_time(timeout) || !poll_has_entry(fds, n))
 		return real.ppoll(fds, n, timeout, mask);
 	if (mask)
 		pthread_sigmask(SIG_SETMASK, mask, &old);
@@ -169,7 +179,8 @@ EXPORT int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	sigset_t old;
 	int ret, saved;
 
-	if (n < 0 || n > FD_SETSIZE || !select_has_entry(n, reads, writes, excepts))
+	if (n < 0 || n > FD_SETSIZE || !is_time(timeout) ||
+	    !select_has_entry(n, reads, writes, excepts))
 		return real.pselect(n, reads, writes, excepts, timeout, mask);
 	if (mask)
 		pthread_sigmask(SIG_SETMASK, mask, &old);
@@ -196,7 +207,11 @@ EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct 
 		errno = EINVAL;
 		return -1;
 	}
-	t = (struct timespec){ timeout->tv_sec, timeout->tv_usec * 1000 };
+	/* More than a second of microseconds is taken. */
+	t = (struct timespec){ timeout->tv_sec, timeout->tv_usec % 1000000 * 1000 };
+	if (__builtin_add_overflow(t.tv_sec, timeout->tv_usec / 1000000, &t.tv_sec) ||
+	    t.tv_sec > INT_MAX)
+		t.tv_sec = INT_MAX;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	ret = select_by_poll(n, reads, writes, excepts, poll_ms(&t));
 	clock_gettime(CLOCK_MONOTONIC, &now);

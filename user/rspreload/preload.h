@@ -119,6 +119,11 @@ void entry_close_range(unsigned int first, unsigned int last);
 /* Says that an rsocket of the parent is of no use. */
 void entry_say_inherited(int fd);
 
+/* ---- poll.c ---- */
+
+/* Returns whether the kernel takes it for a time to wait; NULL: for ever. */
+bool is_time(const struct timespec *t);
+
 /* ---- epoll.c ---- */
 
 /* The entry is taken out of all sets. */

@@ -70,4 +70,10 @@ bool forked(void);
 bool started(void);
 bool other_calls(void);
 
+/* ---- arguments.c ---- */
+bool no_pointers(void);
+bool wrong_times(void);
+bool kept_when_refused(void);
+bool wrong_control_data(void);
+
 #endif
