@@ -8,7 +8,7 @@
  * tests/rdmacm/exports.sh checks that each export is named here. A bad pointer is the only bad
  * argument of
  *
- *     rdma_destroy_ep, rdma_destroy_event_channel, rdma_destroy_id, rdma_destroy_srq
+ *     rdma_destroy_ep, rdma_destroy_event_channel, rdma_destroy_id
  *
  * and rdma_create_event_channel has no argument.
  *
@@ -136,6 +136,7 @@ static bool fresh_body(struct rdma_event_channel *ch, struct rdma_cm_id *id)
 	good &= ROW(rdma_get_src_port(id), 0, 0);
 	good &= ROW(rdma_get_dst_port(id), 0, 0);
 	good &= RETURNS(rdma_destroy_qp(id)); /* qperf does so */
+	good &= RETURNS(rdma_destroy_srq(id));
 	return good;
 }
 

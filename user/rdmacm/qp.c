@@ -166,8 +166,11 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 	return rdmacm_report(err);
 }
 
+/* Without an SRQ it does nothing, as rdma_destroy_qp() without a QP. */
 EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	if (!id->srq)
+		return;
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 	qp_destroy_cqs(id);
