@@ -250,6 +250,30 @@ static bool shut_listener_of(const struct calls *c, int family)
 }
 ON_BOTH(shut_listener)
 
+/* listen(2) of a socket without an address gives the socket a port at all addresses. */
+static bool listen_unbound_of(const struct calls *c, int family)
+{
+	union address at, any = wild(family, 0), none = { .sa.sa_family = 0 };
+	socklen_t len = sizeof(at);
+	bool good = true;
+	int l;
+
+	MUST((l = c->make(family, SOCK_STREAM, 0)) >= 0);
+	good &= ROW(c->listen(l, INT_MIN), 0, 0);
+	good &= ROW(c->listen(l, 0), 0, 0);
+	MUST_EQ(c->sockname(l, &at.sa, &len), 0);
+	good &= same_host(&at.sa, &any) && port_of(&at.sa);
+	good &= ROW(c->bind(l, &at.sa, len), -1, EINVAL);
+	good &= ROW(c->connect(l, &at.sa, len), -1, EISCONN);
+	good &= ROW(c->recv(l, &none, 1, 0), -1, ENOTCONN);
+	good &= ROW(c->peername(l, &none.sa, &len), -1, ENOTCONN);
+	at = own(family, port_of(&at.sa));
+	good &= takes_one(c, family, l, &at);
+	MUST_EQ(c->close(l), 0);
+	return good;
+}
+ON_BOTH(listen_unbound)
+
 /* A connect under way ends with ECONNRESET, and may be repeated. */
 static bool shut_connecting_of(const struct calls *c, int family)
 {
@@ -588,6 +612,8 @@ const struct test_case man_cases[] = {
 	CASE(backlog_v6),
 	CASE(shut_listener_v4),
 	CASE(shut_listener_v6),
+	CASE(listen_unbound_v4),
+	CASE(listen_unbound_v6),
 	CASE(shut_connecting_v4),
 	CASE(shut_connecting_v6),
 	CASE(short_options_v4),

@@ -35,6 +35,7 @@ static void queue_remove(struct stream *s)
 
 int listen_start(struct stream *s, int backlog)
 {
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)s->rs.domain };
 	int err = 0;
 
 	pthread_mutex_lock(&s->rs.lock);
@@ -42,6 +43,9 @@ int listen_start(struct stream *s, int backlog)
 	s->backlog = backlog < 0 || backlog > MOST_BACKLOG ? MOST_BACKLOG :
 		     backlog ? (u32)backlog : 1;
 	if (s->state == STREAM_NEW) {
+		/* An id without an address would listen at those of IPv4. */
+		if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))
+			s->bound = any;
 		/* Before the first REQ can come. */
 		s->state = STREAM_LISTENING;
 		if (rdma_listen(s->id, (int)s->backlog + LEAST_WAITING)) {
