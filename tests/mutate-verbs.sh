@@ -498,10 +498,23 @@ rs_timeout_domain | user/rsocket/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_
 rs_timeout_past   | user/rsocket/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused
 rs_timeout_told   | user/rsocket/rsocket_option.c | s/timeout->tv_sec < 0 ? &none : timeout/timeout/ | rdmacm-rsocket_refused
 rs_iov_max        | user/rsocket/rsocket.c    | s/if (msg->msg_iovlen > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
-rs_iov_count      | user/rsocket/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
+rs_iov_count      | user/rsocket/rsocket.c    | s/return file ? -EINVAL : -EMSGSIZE;/return -EMSGSIZE;/ | rdmacm-rsocket_refused
 rs_bind_twice     | user/rdmacm/bind.c       | /^int addr_bind/,/^}/s/if (id->state != ID_IDLE)/if (0)/ | rdmacm-rsocket_refused
 rs_name_connected | user/rsocket/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
-rs_send_elsewhere | user/rsocket/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
+rs_send_elsewhere | user/rsocket/rsocket.c    | /^static ssize_t rsocket_send/,/^}/s/if (msg->msg_name)/if (0)/ | rdmacm-rsocket_refused
+rs_no_vector      | user/rsocket/rsocket.c    | s/return msg->msg_iovlen && !msg->msg_iov ? -EFAULT : 0;/return 0;/ | rdmacm-rsocket_arguments
+rs_read_nothing   | user/rsocket/rsocket.c    | /^static ssize_t rsocket_receive/,/^}/s/(file && msghdr_is_empty(msg))/0/ | rdmacm-rsocket_arguments
+rs_map_offset     | user/rsocket/rsocket.c    | s/rsocket_return(rs, err) ? -1 : offset;/rsocket_return(rs, err ? err : offset);/ | rdmacm-rsocket_arguments
+rs_shut_alone     | user/rsocket/rsocket.c    | s/d->shut_read |= how != SHUT_WR;/;/ | rdmacm-rsocket_arguments
+rs_null_bytes     | user/rsocket/rsocket_transfer.c | s/!iov\[i\].iov_base && iov\[i\].iov_len/0/ | rdmacm-rsocket_arguments
+rs_no_bytes       | user/rsocket/rsocket_transfer.c | s/^	while (!err) {/	while (!err \&\& got < total) {/ | rdmacm-rsocket_arguments
+rs_trunc_copies   | user/rsocket/rsocket_transfer.c | s/if (!(flags & MSG_TRUNC)) {/if (1) {/ | rdmacm-rsocket_arguments
+rs_backlog_below  | user/rsocket/rsocket_listen.c | s/backlog < 0 || backlog > MOST_BACKLOG/backlog > MOST_BACKLOG/ | rdmacm-rsocket_arguments
+rs_listen_again   | user/rsocket/rsocket_listen.c | s/s->listen_shut = false;/;/ | rdmacm-rsocket_arguments
+rs_option_least   | user/rsocket/rsocket_option.c | s/if (bytes < settable\[i\].least)/if (0)/ | rdmacm-rsocket_arguments
+rs_option_short   | user/rsocket/rsocket_option.c | s/number = \*(const u8 \*)value;/;/ | rdmacm-rsocket_arguments
+rs_option_dgram   | user/rsocket/rsocket_option.c | s/(level != SOL_SOCKET || (name != SO_RCVBUF && name != SO_SNDBUF))/0/ | rdmacm-rsocket_arguments
+rs_dup_refused    | user/rspreload/calls.c   | s/ || real.fcntl(fd, F_GETFD) < 0)/)/ | netns-cm_epoll
 rs_edge_arrival   | user/rsocket/rsocket_standin.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
 rs_shown_hup      | user/rsocket/rsocket_standin.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
 rs_shown_error    | user/rsocket/rsocket_standin.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
