@@ -245,6 +245,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct target t = target_used(fd);
 	void *control;
+	size_t room;
 	ssize_t got;
 
 	if (!t.is_rsocket)
@@ -253,10 +254,13 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 		return rrecvmsg(t.fd, NULL, flags);
 	/* No control data come with an rsocket, so none of the room for them is used. */
 	control = msg->msg_control;
+	room = msg->msg_controllen;
 	msg->msg_control = NULL;
 	msg->msg_controllen = 0;
 	got = rrecvmsg(t.fd, msg, flags);
 	msg->msg_control = control;
+	if (got < 0)
+		msg->msg_controllen = room;
 	return got;
 }
 

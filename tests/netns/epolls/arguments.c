@@ -81,9 +81,11 @@ bool wrong_times(void)
 	return drain(end.server, 1) && alive();
 }
 
-/* What the kernel refuses closes no descriptor. */
+/* What the kernel refuses closes no descriptor, and leaves a message's header as it was. */
 bool kept_when_refused(void)
 {
+	char room[CMSG_SPACE(sizeof(int))];
+	struct msghdr msg = { .msg_control = &room, .msg_controllen = sizeof(room) };
 	off_t before = -1;
 	FILE *file = tmpfile();
 
@@ -100,6 +102,8 @@ bool kept_when_refused(void)
 	CHECK_ERRNO(sendfile(end.client, fileno(file), &before, 1), EINVAL);
 	CHECK_ERRNO(sendfile(end.client, -1, NULL, 1), EBADF);
 	CHECK_ERRNO(accept4(end.listener, NULL, NULL, -1), EINVAL);
+	CHECK_ERRNO(recvmsg(end.server, &msg, MSG_DONTWAIT), EAGAIN);
+	CHECK(msg.msg_control == &room && msg.msg_controllen == sizeof(room));
 	fclose(file);
 	return alive();
 }
