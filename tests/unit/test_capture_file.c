@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* The files of a capture: interfaces without a bound, and what of the losses each file says. */
+/* The files of a capture: interfaces without a bound, what of the losses each says, a full disk. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,11 +112,40 @@ static void capture_file_close__losses(void **state)
 	}
 }
 
+/* A disk that is full: what is in the file is whole blocks, as many as were flushed. */
+static void capture_file_close__full(void **state)
+{
+	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	struct capture_file f = { .path = path, .snaplen = 64 };
+	struct pcapng_packet packet = { .data = data, .captured = sizeof(data),
+					.len = sizeof(data), .comment = "a comment" };
+	u32 flushed = 0;
+	u64 lost;
+	int err = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 20000, RLIM_INFINITY }), 0);
+	assert_int_equal(capture_file_open(&f), 0);
+	for (u32 i = 1; !err && i < 1000; i++) {
+		err = capture_file_put(&f, "va", &packet, 0);
+		if (!err && i % 50 == 0) {
+			err = capture_file_flush(&f);
+			flushed = err ? flushed : i;
+		}
+	}
+	assert_int_equal(err, -EFBIG);
+	assert_int_equal(capture_file_close(&f, 0), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(blocks(0, BLOCK_PACKET, &lost), flushed);
+	assert_true(flushed > 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(capture_file_put__interfaces),
 		cmocka_unit_test(capture_file_close__losses),
+		cmocka_unit_test(capture_file_close__full),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

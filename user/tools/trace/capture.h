@@ -19,6 +19,7 @@ struct capture_file {
 	} * iface;
 	u32 ifaces, room;
 	u32 snaplen;
+	u64 flushed_bytes;	/* of this file: whole blocks */
 	u64 lost_told;		/* by packets, */
 	u64 lost_before;	/* and by the statistics of the files before this one */
 	char opened[4096];	/* the path of this one */
@@ -34,7 +35,10 @@ int capture_file_put(struct capture_file *f, const char *iface, struct pcapng_pa
 		     u64 lost);
 /* What was written is where others can read it. */
 int capture_file_flush(struct capture_file *f);
-/* Ends it with what was lost since it was begun, of lost in all. Returns 0 or -errno. */
+/*
+ * Ends it with what was lost since it was begun, of lost in all. A file that could not be written
+ * ends with the last block of the last capture_file_flush() that could. Returns 0 or -errno.
+ */
 int capture_file_close(struct capture_file *f, u64 lost);
 
 #endif

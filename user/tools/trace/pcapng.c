@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <stdio_ext.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,6 +207,7 @@ int capture_file_open(struct capture_file *f)
 	if (!out)
 		return -errno;
 	f->ifaces = 0;
+	f->flushed_bytes = 0;
 	return pcapng_begin(&f->out, out, "xroce " XROCE_VERSION);
 }
 
@@ -256,7 +258,22 @@ int capture_file_flush(struct capture_file *f)
 {
 	if (!f->out.err && fflush(f->out.out))
 		f->out.err = -errno;
+	if (!f->out.err)
+		f->flushed_bytes = f->out.bytes;
 	return f->out.err;
+}
+
+/*
+ * What has been written of a block that had no room is taken away, and the rest of it not written.
+ * Standard output may have what others wrote, and stays.
+ */
+static void capture_file_cut(struct capture_file *f)
+{
+	if (f->out.out == stdout)
+		return;
+	__fpurge(f->out.out);
+	/* a pipe has no length */
+	(void)!ftruncate(fileno(f->out.out), (off_t)f->flushed_bytes);
 }
 
 static u64 capture_now_ns(void)
@@ -278,8 +295,10 @@ int capture_file_close(struct capture_file *f, u64 lost)
 		err = pcapng_statistics(&f->out, i, capture_now_ns(), f->iface[i].packets,
 					i ? 0 : lost - f->lost_before);
 	f->lost_before = lost;
-	if (capture_file_flush(f))
+	if (capture_file_flush(f)) {
 		err = f->out.err;
+		capture_file_cut(f);
+	}
 	if (f->out.out != stdout && fclose(f->out.out) && !err)
 		err = -errno;
 	f->out.out = NULL;
