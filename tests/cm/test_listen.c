@@ -194,12 +194,16 @@ static void cm_take__makes_room_in_the_backlog(void **state)
 	assert_int_equal(bench_input(&b, &req), CM_DROP_backlog);
 	cm_close(b.cm, c[2], b.now_ns);
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
-	bench_event(&b, CM_EVENT_REQUEST);
-	/* a peer that gives up makes room as well */
+	c[2] = bench_event(&b, CM_EVENT_REQUEST).conn;
+	/* of a peer that gives up, the request waits for the owner like others */
 	req = bench_mad(CM_REJ, 1, PEER + 4, 0);
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	bench_event(&b, CM_EVENT_REJECTED);
-	bench_requested(&b, PEER + 5);
+	req = bench_req(&b, PEER + 5);
+	assert_int_equal(bench_input(&b, &req), CM_DROP_backlog);
+	cm_take(b.cm, c[2]);
+	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
+	bench_event(&b, CM_EVENT_REQUEST);
 	bench_unmake(&b);
 }
 
@@ -236,6 +240,38 @@ static void input_req__half_open_of_one_peer(void **state)
 	assert_int_equal(bench_input(&b, &dropped), CM_DROP_none);
 	bench_event(&b, CM_EVENT_REQUEST);
 	assert_int_equal(cm_stats(b.cm)->half_open, 4);
+	bench_unmake(&b);
+}
+
+/* Peers that ask and leave at once: of their address, the owner has no more to take than of others. */
+static void input_req__peer_asks_and_leaves(void **state)
+{
+	struct cm_conn *c[3];
+	struct cm_mad m;
+	struct bench b;
+
+	bench_make(&b, 64, 3);
+	bench_listen(&b, 0);
+	for (u32 i = 0; i < 3; i++) {
+		c[i] = bench_requested(&b, PEER + i);
+		m = bench_mad(CM_REJ, 1, PEER + i, 0);
+		assert_int_equal(bench_input(&b, &m), CM_DROP_none);
+		bench_event(&b, CM_EVENT_REJECTED);
+	}
+	m = bench_req(&b, PEER + 3);
+	assert_int_equal(bench_input(&b, &m), CM_DROP_half_open);
+	/* time does not take them */
+	while (cm_deadline_ns(b.cm) != NSEC_NEVER)
+		cm_expire(b.cm, cm_deadline_ns(b.cm));
+	assert_int_equal(bench_input(&b, &m), CM_DROP_half_open);
+	cm_take(b.cm, c[0]);
+	assert_int_equal(bench_input(&b, &m), CM_DROP_none);
+	bench_event(&b, CM_EVENT_REQUEST);
+	cm_close(b.cm, c[1], b.now_ns);
+	m = bench_req(&b, PEER + 4);
+	assert_int_equal(bench_input(&b, &m), CM_DROP_none);
+	bench_event(&b, CM_EVENT_REQUEST);
+	assert_int_equal(cm_stats(b.cm)->half_open, 3);
 	bench_unmake(&b);
 }
 
@@ -468,6 +504,7 @@ int main(void)
 		cmocka_unit_test(input_req__ip_header),
 		cmocka_unit_test(cm_take__makes_room_in_the_backlog),
 		cmocka_unit_test(input_req__half_open_of_one_peer),
+		cmocka_unit_test(input_req__peer_asks_and_leaves),
 		cmocka_unit_test(input_req__flood),
 		cmocka_unit_test(input_req__refusals_make_room),
 		cmocka_unit_test(cm_connect__again_and_again),

@@ -165,6 +165,15 @@ static void peer_put(struct cm *cm, struct cm_peer *p)
 	cm->free_peer = p;
 }
 
+/*
+ * Counts against the bound of its address: half open, or a request that the owner has not taken,
+ * whether or not its peer has left.
+ */
+static bool conn_burdens(const struct cm_conn *c)
+{
+	return c->passive && (is_half_open[c->state] || c->listener);
+}
+
 static void conn_count_half_open(struct cm *cm, struct cm_conn *c, bool now)
 {
 	if (c->half_open == now)
@@ -288,7 +297,7 @@ void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state)
 
 	c->state = state;
 	conn_stop_timer(cm, c);
-	conn_count_half_open(cm, c, c->passive && is_half_open[state]);
+	conn_count_half_open(cm, c, conn_burdens(c));
 	if (!holds_qpn[state])
 		names_remove(&cm->names, &c->remote_qpn);
 	if (state == CM_IDLE)
@@ -301,17 +310,18 @@ void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state)
 		conn_free(cm, c);
 }
 
-void conn_taken(struct cm_conn *c)
+void conn_taken(struct cm *cm, struct cm_conn *c)
 {
 	if (c->listener)
 		c->listener->waiting--;
 	c->listener = NULL;
+	conn_count_half_open(cm, c, conn_burdens(c));
 }
 
 void cm_close(struct cm *cm, struct cm_conn *c, u64 now_ns)
 {
 	event_forget(cm, c);
-	conn_taken(c);
+	conn_taken(cm, c);
 	c->closed = true;
 	c->context = NULL;
 	cm->stats.closed++;

@@ -248,7 +248,7 @@ int cm_accept(struct cm *cm, struct cm_conn *c, const struct cm_rep *rep, const 
 
 	if (c->state != CM_REQ_RCVD || mad_set_data(&m, data, len))
 		return -EINVAL;
-	conn_taken(c);
+	conn_taken(cm, c);
 	m.rep = *rep;
 	m.attr_mod = rep->ece_options;
 	m.rep.ca_guid = cm->options.ca_guid;

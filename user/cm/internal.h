@@ -124,7 +124,7 @@ struct cm_conn *conn_by_remote(const struct cm *cm, const struct cm_path *path,
 void conn_set_remote(struct cm *cm, struct cm_conn *c, enum cm_name_space space, u32 number);
 void conn_set_remote_qpn(struct cm *cm, struct cm_conn *c, u32 qpn);
 /* It waits in no backlog any more. */
-void conn_taken(struct cm_conn *c);
+void conn_taken(struct cm *cm, struct cm_conn *c);
 bool conn_has_path(const struct cm_conn *c, const struct cm_path *path);
 /* What cm_close() says in that state; conn is closed by then. */
 void conn_part(struct cm *cm, struct cm_conn *c, u64 now_ns);

@@ -164,14 +164,14 @@ void cm_unlisten(struct cm *cm, struct cm_listener *l, u64 now_ns)
 		if (c->events)
 			cm_close(cm, c, now_ns);
 		else
-			conn_taken(c);
+			conn_taken(cm, c);
 	}
 	l->used = false;
 }
 
 void cm_take(struct cm *cm, struct cm_conn *c)
 {
-	conn_taken(c);
+	conn_taken(cm, c);
 }
 
 /* How well it fits: 0 not at all. */

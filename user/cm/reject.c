@@ -11,7 +11,7 @@ int cm_reject(struct cm *cm, struct cm_conn *c, const struct cm_rej *rej, const 
 		return -EINVAL;
 	if (rej->info_len > CM_ARI_MAX || mad_set_data(&m, data, len))
 		return -EINVAL;
-	conn_taken(c);
+	conn_taken(cm, c);
 	m.rej = *rej;
 	m.rej.about = c->state == CM_REQ_RCVD ? CM_ABOUT_REQ :
 		      c->state == CM_REP_RCVD ? CM_ABOUT_REP :
@@ -78,7 +78,7 @@ enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 		return CM_DROP_none;
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
-		conn_taken(c);
+		/* It stays in the backlog: the owner has the request, or its event, still. */
 		event_put(cm, CM_EVENT_REJECTED, c, m);
 		conn_forget_later(cm, c, now_ns);
 		return CM_DROP_none;

@@ -57,7 +57,7 @@ int cm_sidr_reply(struct cm *cm, struct cm_conn *c, const struct cm_sidr_rep *re
 	if (c->state != CM_SIDR_RCVD || rep->info_len > CM_ARI_MAX ||
 	    rep->status >= CM_SIDR_STATUS_END || mad_set_data(&m, data, len))
 		return -EINVAL;
-	conn_taken(c);
+	conn_taken(cm, c);
 	m.sidr_rep = *rep;
 	m.sidr_rep.service_id = c->service_id;
 	conn_refuse(cm, c, &m, now_ns);
