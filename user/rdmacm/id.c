@@ -208,6 +208,8 @@ int id_complete(struct rdmacm_id *id)
 	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
 		return -errno;
 	ev = id->pub.event;
+	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -ENODEV;
 	if (!ev->status)
 		return 0;
 	if (ev->event == RDMA_CM_EVENT_REJECTED)

@@ -141,6 +141,10 @@ static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (passive)
 			return listen_failed(s);
+		if (s->state == STREAM_LISTENING) {
+			listen_device_gone(s);
+			return false;
+		}
 		if (stream_is_opening(s)) {
 			stream_fail(s, connect_errno(e));
 			return false;

@@ -162,6 +162,13 @@ bool listen_established(struct stream *s)
 	return false;
 }
 
+void listen_device_gone(struct stream *l)
+{
+	l->listen_shut = true;
+	l->rs.error = ENODEV;
+	waiters_wake(&l->rs);
+}
+
 bool listen_failed(struct stream *s)
 {
 	struct stream *l = s->listener;
@@ -254,7 +261,7 @@ int listen_accept(struct stream *l, struct stream **accepted)
 	if (s)
 		queue_remove(s);
 	else if (!err)
-		err = -EINVAL;
+		err = stream_error(l, -EINVAL);
 	rsocket_unlock(&l->rs);
 	if (err)
 		return err;

@@ -146,6 +146,8 @@ struct stream *listen_asked(struct stream *s, struct rdma_cm_event *e);
 /* Events of a connection that came: true: it is nobody's, and goes when they are acknowledged. */
 bool listen_established(struct stream *s);
 bool listen_failed(struct stream *s);
+/* The listener's device has gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
+void listen_device_gone(struct stream *l);
 void listen_end(struct stream *s);
 
 /* ---- rsocket_transfer.c; not under the lock ---- */

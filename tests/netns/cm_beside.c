@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An honest server and an honest client, beside others that are not:
+ *
+ *	cm_beside serve ADDRESS PORT		accepts all that it has QPs for and rejects others;
+ *						prints on TERM how many
+ *	cm_beside hold ADDRESS PORT		is asked and never answers
+ *	cm_beside connect ADDRESS PORT SECONDS MOST-MS
+ *						connects and disconnects again and again, each time
+ *						by an id of its own; fails if one connection takes
+ *						longer than MOST-MS, or does not come about
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/cm.h"
+#include "lib/ctl.h"
+
+static struct rdma_event_channel *ch;
+static struct ibv_cq *cq;
+static volatile sig_atomic_t stop;
+static const char *address;
+static uint16_t port;
+
+static void on_term(int sig)
+{
+	stop = sig;
+}
+
+static bool make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	if (!cq)
+		must((cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0)), "ibv_create_cq");
+	attr.send_cq = attr.recv_cq = cq;
+	return !rdma_create_qp(id, NULL, &attr);
+}
+
+static void serve(void)
+{
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	unsigned long accepted = 0, rejected = 0, established = 0, failed = 0;
+
+	cm_listener(ch, address, port, RDMA_PS_TCP, 0);
+	printf("ready\n");
+	fflush(stdout);
+	while (!stop) {
+		enum rdma_cm_event_type type;
+		struct rdma_cm_event *ev;
+		struct rdma_cm_id *id;
+
+		if (poll(&p, 1, 1000) != 1)
+			continue;
+		must(!rdma_get_cm_event(ch, &ev), "rdma_get_cm_event: %s", strerror(errno));
+		type = ev->event;
+		id = ev->id;
+		rdma_ack_cm_event(ev);
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			if (make_qp(id) && !rdma_accept(id, &param)) {
+				accepted++;
+			} else {
+				rejected++;
+				rdma_reject(id, NULL, 0);
+				cm_destroy_id(id);
+			}
+		} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
+			established++;
+		} else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+			failed += type != RDMA_CM_EVENT_DISCONNECTED;
+			cm_destroy_id(id);
+		}
+	}
+	printf("accepted %lu rejected %lu established %lu failed %lu\n", accepted, rejected,
+	       established, failed);
+}
+
+/* The milliseconds until it is established. */
+static uint64_t connect_once(uint64_t most_ms)
+{
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1,
+					 .retry_count = 7, .rnr_retry_count = 7 };
+	const uint64_t begun_ms = now_ms();
+	struct rdma_cm_id *id = cm_resolved(ch, address, port, RDMA_PS_TCP);
+	uint64_t resolved_ms, took_ms;
+
+	must(make_qp(id), "rdma_create_qp: %s", strerror(errno));
+	resolved_ms = now_ms() - begun_ms;
+	must(!rdma_connect(id, &param), "rdma_connect: %s", strerror(errno));
+	cm_pass(ch, RDMA_CM_EVENT_ESTABLISHED);
+	took_ms = now_ms() - begun_ms;
+	must(took_ms <= most_ms, "a connection took %llu ms, %llu of them to its route",
+	     (unsigned long long)took_ms, (unsigned long long)resolved_ms);
+	must(!rdma_disconnect(id), "rdma_disconnect: %s", strerror(errno));
+	cm_pass(ch, RDMA_CM_EVENT_DISCONNECTED);
+	cm_destroy_id(id);
+	return took_ms;
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction sa = { .sa_handler = on_term };
+	uint64_t slowest_ms = 0, ends_ms, most_ms;
+	unsigned long n = 0;
+
+	must(argc == 4 || argc == 6, "usage: cm_beside serve|hold|connect ADDRESS PORT [SECONDS MOST-MS]");
+	address = argv[2];
+	port = (uint16_t)atoi(argv[3]);
+	sigaction(SIGTERM, &sa, NULL);
+	ch = cm_channel();
+	if (!strcmp(argv[1], "hold")) {
+		cm_listener(ch, address, port, RDMA_PS_TCP, 0);
+		printf("ready\n");
+		fflush(stdout);
+		pause();
+		return 0;
+	}
+	if (argc == 4) {
+		serve();
+		return 0;
+	}
+	ends_ms = now_ms() + strtoull(argv[4], NULL, 0) * 1000;
+	most_ms = strtoull(argv[5], NULL, 0);
+	do {
+		const uint64_t ms = connect_once(most_ms);
+
+		slowest_ms = ms > slowest_ms ? ms : slowest_ms;
+		if (!n++) {
+			printf("connected\n");
+			fflush(stdout);
+		}
+	} while (now_ms() < ends_ms && !stop);
+	printf("connections %lu, the slowest took %llu ms\n", n, (unsigned long long)slowest_ms);
+	return 0;
+}
