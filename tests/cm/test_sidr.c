@@ -84,11 +84,37 @@ static void input_sidr_req__answered(void **state)
 	bench_unmake(&b);
 }
 
+/* An answer is kept until its peer has sent the last of 16 requests, as ours repeats them. */
+static void input_sidr_req__is_kept_long_enough(void **state)
+{
+	const struct cm_sidr_req asked = { .service_id = BENCH_SERVICE, .pkey = 0xffff };
+	const struct cm_times times = { 20, 15 };
+	struct cm_mad req = { .kind = CM_SIDR_REQ, .tid = 9, .local_id = PEER };
+	struct cm_conn *c, *active;
+	struct bench b;
+	u64 last_ns;
+
+	bench_make(&b, 4, 0);
+	b.path.life = 16;
+	cm_sidr_request(b.cm, &b.path, &asked, &times, NULL, 0, NULL, b.now_ns, &active);
+	last_ns = b.now_ns + 15 * (cm_deadline_ns(b.cm) - b.now_ns);
+	cm_close(b.cm, active, b.now_ns);
+	bench_listen(&b, 0);
+	req.sidr_req.service_id = BENCH_SERVICE;
+	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
+	c = bench_event(&b, CM_EVENT_SIDR_REQUEST).conn;
+	cm_sidr_reply(b.cm, c, &(struct cm_sidr_rep){ .qpn = 5 }, NULL, 0, b.now_ns);
+	cm_close(b.cm, c, b.now_ns);
+	assert_true(cm_deadline_ns(b.cm) > last_ns);
+	bench_unmake(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cm_sidr_request__whole),
 		cmocka_unit_test(input_sidr_req__answered),
+		cmocka_unit_test(input_sidr_req__is_kept_long_enough),
 	};
 
 	return cmocka_run_group_tests_name("sidr", tests, NULL, NULL);

@@ -6,6 +6,11 @@
 #define SIDR_RESPONSE_TIMEOUT 20
 #define SIDR_REQUESTS	      16
 
+static u64 sidr_interval_ns(const struct cm_path *path, u8 response_timeout)
+{
+	return 2 * cm_time_ns(path->life) + cm_time_ns(response_timeout);
+}
+
 int cm_sidr_request(struct cm *cm, const struct cm_path *path, const struct cm_sidr_req *req,
 		    const struct cm_times *times, const void *data, u32 len, void *context,
 		    u64 now_ns, struct cm_conn **out)
@@ -19,7 +24,7 @@ int cm_sidr_request(struct cm *cm, const struct cm_path *path, const struct cm_s
 	c->context = context;
 	c->service_id = req->service_id;
 	c->max_retries = times->max_retries & 15;
-	c->interval_ns = 2 * cm_time_ns(path->life) + cm_time_ns(times->response_timeout);
+	c->interval_ns = sidr_interval_ns(path, times->response_timeout);
 	m.sidr_req = *req;
 	conn_ask(cm, c, &m, CM_SIDR_SENT, now_ns);
 	*out = c;
@@ -43,7 +48,7 @@ enum cm_drop input_sidr_req(struct cm *cm, const struct cm_path *path, const str
 	if (!c)
 		return CM_DROP_backlog;
 	c->service_id = m->sidr_req.service_id;
-	c->refused_ns = SIDR_REQUESTS * cm_time_ns(SIDR_RESPONSE_TIMEOUT);
+	c->refused_ns = SIDR_REQUESTS * sidr_interval_ns(path, SIDR_RESPONSE_TIMEOUT);
 	conn_set_remote(cm, c, NAME_SIDR, m->local_id);
 	conn_enter(cm, c, CM_SIDR_RCVD);
 	return CM_DROP_none;
