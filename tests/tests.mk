@@ -156,7 +156,8 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
 $(BUILD)/tests/netns/cm_addr: TOOL_LIBS := -lrdmacm
 $(addprefix $(BUILD)/tests/netns/,attacher pin_reader): TOOL_LIBS := $(PKG_LIBS)
 # These build and read packets, by the transport's codec.
-PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_peer rogue tagged segments supers)
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_cable mad_flood mad_peer rogue \
+	tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libengine.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 $(addprefix $(BUILD)/tests/netns/,mads mad_peer): $(BUILD)/libcm.a
