@@ -243,7 +243,7 @@ static void input_req__half_open_of_one_peer(void **state)
 	bench_unmake(&b);
 }
 
-/* Peers that ask and leave at once: of their address, the owner has no more to take than of others. */
+/* Of an address whose peers ask and leave at once, the owner has no more to take than of others. */
 static void input_req__peer_asks_and_leaves(void **state)
 {
 	struct cm_conn *c[3];

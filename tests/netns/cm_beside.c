@@ -112,7 +112,8 @@ int main(int argc, char **argv)
 	uint64_t slowest_ms = 0, ends_ms, most_ms;
 	unsigned long n = 0;
 
-	must(argc == 4 || argc == 6, "usage: cm_beside serve|hold|connect ADDRESS PORT [SECONDS MOST-MS]");
+	must(argc == 4 || argc == 6,
+	     "usage: cm_beside serve|hold|connect ADDRESS PORT [SECONDS MOST-MS]");
 	address = argv[2];
 	port = (uint16_t)atoi(argv[3]);
 	sigaction(SIGTERM, &sa, NULL);

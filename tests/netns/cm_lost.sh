@@ -38,9 +38,10 @@ cable_ends() {
 	need_line cable '^connections [1-9]'
 }
 
+# lost SET SECONDS COUNT [PATIENCE]
 lost() {
 	by_cable
-	trials "$1" "$2" 1 "$3"
+	trials "$1" "$2" "${4:-1}" "$3"
 	cable_ends
 	need_no_line cable '^kept'
 }
@@ -50,16 +51,18 @@ forged() {
 	cable_ends
 	need_line cable ' forged [1-9]'
 }
+# A REP that comes twice has a MRA for an answer: if the RTU behind that is lost the next REP comes
+# after half a minute.
 bad_cable() {
 	cable_with -s "$1" -l 100 -u 200 -r 200
-	trials c 100 4 10
+	trials c 240 12 10
 	cable_did dropped duplicated reordered
 }
 
 run_case once lost c 30 4
 run_case forged forged
 run_long_case often lost l 150 1
-run_long_case storm lost c 60 40
+run_long_case storm lost c 120 20 6
 for seed in 1 2 3; do
 	run_long_case bad_cable_$seed bad_cable $seed
 done

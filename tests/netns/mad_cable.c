@@ -138,7 +138,7 @@ static void seal(uint8_t *frame)
 	icrc_store(icrc_packet(ip, false, FRAME_BYTES - ETH - 4), frame + FRAME_BYTES - 4);
 }
 
-/* An answer to a frame's sender, in the name of the frame's receiver; kind and ids alone are set. */
+/* An answer to a frame's sender, in the name of its receiver; kind and ids alone are set. */
 static void make_answer(uint8_t *to, const uint8_t *frame, enum mad kind)
 {
 	memcpy(to, frame, FRAME_BYTES);
@@ -177,7 +177,8 @@ static void fill(uint8_t *mad)
 }
 
 /* By a stranger with all that the wire shows; and in the peer's name with another transaction. */
-static void forge_one(int fd, const uint8_t *frame, enum mad kind, uint32_t local_id, bool other_tid)
+static void forge_one(int fd, const uint8_t *frame, enum mad kind, uint32_t local_id,
+		      bool other_tid)
 {
 	static uint8_t f[FRAME_BYTES];
 
@@ -279,7 +280,7 @@ int main(int argc, char **argv)
 	while (!stop) {
 		poll(pfd, 2, -1);
 		for (int i = 0; i < 2; i++)
-			for (int n = 0; n < 64 && (len = wire_receive(fd[i], frame, sizeof(frame))); n++)
+			while ((len = wire_receive(fd[i], frame, sizeof(frame))))
 				forward(fd, i, frame, len);
 	}
 	report();

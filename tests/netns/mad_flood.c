@@ -6,7 +6,8 @@
  *	mad_flood IFACE FROM-MAC TO-MAC FIRST-IPV4 ADDRESSES TO-IPV4 PORT KIND COUNT [PER-SECOND]
  *
  * KIND: req, sidr, "leaves" (a REQ and at once the REJ of a peer that gives up), or "others" (each
- * other kind, with ids that are nobody's). Each REQ is for another connection. PER-SECOND: without it, as fast as they go.
+ * other kind, with ids that are nobody's). Each REQ is for another connection. PER-SECOND: without
+ * it, as fast as they go.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
