@@ -416,8 +416,9 @@ static void take_completions(void)
 
 		if (wc.status == IBV_WC_WR_FLUSH_ERR)
 			continue;
-		/* The peer's QP may end before it has acknowledged the reply. */
-		if (wc.status == IBV_WC_RETRY_EXC_ERR && serves && t->row->active != IS_LEFT)
+		/* The peer's QP may end before its acknowledgement has come. */
+		if (wc.status == IBV_WC_RETRY_EXC_ERR &&
+		    (serves ? t->row->active != IS_LEFT : t->row->passive == IS_DESTROYED))
 			continue;
 		must(wc.status == IBV_WC_SUCCESS, "%s: a request ends with %s", t->row->name,
 		     ibv_wc_status_str(wc.status));
