@@ -75,6 +75,39 @@ silent_broker() {
 	stop "$broker"
 }
 
+# A broker that is stopped, and whose queue is full of those that it has not heard yet: all that
+# look at it end when they should.
+full_queue() {
+	local top
+	serve a $IF_A || return
+	start top a "$XROCE" top --json -w 0.1
+	top=$child
+	wait_until 10 grep -q . "$WORK/top.out"
+	kill -STOP "$broker"
+	in_a python3 -c 'import glob, os, socket, sys
+path = "/run/xroce/%d-%s.sock" % (os.stat("/proc/self/ns/net").st_ino, sys.argv[1])
+kept = []
+while True:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.setblocking(False)
+    try:
+        s.connect(path)
+    except BlockingIOError:
+        break
+    kept.append(s)
+print("full after", len(kept))' "$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)" >"$WORK/full.out" 2>&1
+	need_line full '^full after [1-9]'
+	in_a timeout 10 "$XROCE" trace -d 1 >"$WORK/late.out" 2>&1 || fail "trace -d 1 ends with $?"
+	need_line late 'a broker does not answer'
+	# one round that waits, and another that it may be at
+	kill -INT "$top"
+	finish_at_most "$top" 12
+	# a broker that does not answer is a failure
+	need_equal "status of top" $? 1
+	kill -CONT "$broker"
+	stop "$broker"
+}
+
 # add_interface: vx, in A
 add_interface() {
 	ip -n $NS_A link add vx address 02:00:00:77:00:05 type veth peer name vy
@@ -261,6 +294,7 @@ odd_names() {
 }
 
 run_long_case silent_broker silent_broker
+run_long_case full_queue full_queue
 run_case new_interfaces new_interfaces
 run_case stopped_observers stopped_observers
 run_long_case duration duration

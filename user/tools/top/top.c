@@ -172,20 +172,20 @@ static void batch_json(struct top *t)
 	json_end(&j);
 }
 
-/* Returns false if it has been ended. SIGINT and SIGTERM come here alone. */
+/*
+ * Returns false if it has been ended. SIGINT and SIGTERM come here alone, also where rounds take
+ * longer than the interval and nothing is left to wait for.
+ */
 static bool batch_wait(u64 until_ns, const sigset_t *mask)
 {
-	u64 now_ns = clock_now_ns();
-
-	while (!batch_has_ended() && now_ns < until_ns) {
-		const struct timespec time = {
-			.tv_sec = (time_t)((until_ns - now_ns) / NSEC_PER_SEC),
-			.tv_nsec = (long)((until_ns - now_ns) % NSEC_PER_SEC)
-		};
+	do {
+		const u64 now_ns = clock_now_ns();
+		const u64 left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+		const struct timespec time = { .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
+					       .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 
 		ppoll(NULL, 0, &time, mask);
-		now_ns = clock_now_ns();
-	}
+	} while (!batch_has_ended() && clock_now_ns() < until_ns);
 	return !batch_has_ended();
 }
 
