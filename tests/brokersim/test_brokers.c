@@ -329,7 +329,7 @@ static void several_die(void **state)
 		struct run r = { .seed = seed };
 
 		for (u32 i = 0; i < ACTORS; i++)
-			r.dies[i] = (u32)((seed * 2654435761u >> (i * 5)) % 283);
+			r.dies[i] = (u32)((seed * 2654435761u >> (i * 5)) % 331);
 		sim_run(&r);
 		for (u32 i = 0; i < ACTORS; i++)
 			died += outcome.died[i];
