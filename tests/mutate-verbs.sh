@@ -509,7 +509,7 @@ rs_shut_alone     | user/rsocket/rsocket.c    | s/d->shut_read |= how != SHUT_WR
 rs_null_bytes     | user/rsocket/rsocket_transfer.c | s/!iov\[i\].iov_base && iov\[i\].iov_len/0/ | rdmacm-rsocket_arguments
 rs_no_bytes       | user/rsocket/rsocket_transfer.c | s/^	while (!err) {/	while (!err \&\& got < total) {/ | rdmacm-rsocket_arguments
 rs_trunc_copies   | user/rsocket/rsocket_transfer.c | s/if (!(flags & MSG_TRUNC)) {/if (1) {/ | rdmacm-rsocket_arguments
-rs_backlog_below  | user/rsocket/rsocket_listen.c | s/backlog < 0 || backlog > MOST_BACKLOG/backlog > MOST_BACKLOG/ | rdmacm-rsocket_arguments
+rs_backlog_below  | user/rsocket/rsocket_listen.c | s/backlog < 0 || backlog/backlog < 0 ? 1 : backlog/ | rdmacm-rsocket_arguments
 rs_listen_again   | user/rsocket/rsocket_listen.c | s/s->listen_shut = false;/;/ | rdmacm-rsocket_arguments
 rs_option_least   | user/rsocket/rsocket_option.c | s/if (bytes < settable\[i\].least)/if (0)/ | rdmacm-rsocket_arguments
 rs_option_short   | user/rsocket/rsocket_option.c | s/number = \*(const u8 \*)value;/;/ | rdmacm-rsocket_arguments
