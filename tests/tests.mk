@@ -169,6 +169,7 @@ $(BUILD)/tests/netns/rsockets: TOOL_LIBS := -lrdmacm
 $(BUILD)/tests/netns/threads: $(call objs,$(wildcard tests/netns/threads/*.c))
 $(BUILD)/tests/netns/rsockets: $(call objs,$(wildcard tests/netns/rsockets/*.c))
 $(BUILD)/tests/netns/epolls: $(call objs,$(wildcard tests/netns/epolls/*.c))
+$(BUILD)/tests/netns/words: $(call objs,$(wildcard tests/netns/words/*.c))
 
 # This one opens libibverbs by itself.
 $(BUILD)/tests/netns/nccl: $(BUILD)/obj/tests/netns/nccl.o

@@ -4,6 +4,7 @@
  * queue's lock. Each builder takes the next slot; the first error sticks, and wr_complete() then
  * posts nothing.
  */
+#include "../engine/guard_units.h"
 #include "objects.h"
 
 /*
@@ -372,7 +373,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 			return;
 		}
 		if (list[i].length)
-			memcpy(wqe->data + length, list[i].addr, list[i].length);
+			guard_read_units(wqe->data + length, list[i].addr, list[i].length);
 		length += (u32)list[i].length;
 	}
 	wqe->length = length;

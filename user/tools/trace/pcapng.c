@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
