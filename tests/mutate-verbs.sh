@@ -32,6 +32,7 @@ wr_no_window      | user/verbs/wr.c          | s/mw \&\& mw->type == IBV_MW_TYPE
 wr_key_early      | user/verbs/wr.c          | s/wqe->bind.window = mw;/wqe->bind.window = mw, mw->rkey = wqe->bind.new_key;/ | wr_batches
 wr_key_never      | user/verbs/wr.c          | s/vqp->wr_binds = true;/;/ | wr_batches
 wr_uc_has_all     | user/verbs/wr.c          | s/return OPS_SEND | OPS_WRITE | OPS_LOCAL;/return OPS_RC;/ | wr_create
+inline_torn       | user/verbs/post.c        | s/guard_read_units(to, /memcpy(to, / | netns-words
 wr_flush_type     | user/verbs/wr.c          | s/!type || type & ~FLUSH_TYPES/type \& ~FLUSH_TYPES/ | wr_flush
 wr_flush_level    | user/verbs/wr.c          | s/ || level > FLUSH_LEVEL_MAX// | wr_flush
 wr_flush_length   | user/verbs/wr.c          | s/ || len > UINT32_MAX// | wr_flush
