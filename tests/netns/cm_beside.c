@@ -87,8 +87,10 @@ static void serve(void)
 /* The milliseconds until it is established. */
 static uint64_t connect_once(uint64_t most_ms)
 {
-	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1,
-					 .retry_count = 7, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = { .responder_resources = 1,
+					 .initiator_depth = 1,
+					 .retry_count = 7,
+					 .rnr_retry_count = 7 };
 	const uint64_t begun_ms = now_ms();
 	struct rdma_cm_id *id = cm_resolved(ch, address, port, RDMA_PS_TCP);
 	uint64_t resolved_ms, took_ms;

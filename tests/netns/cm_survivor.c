@@ -314,7 +314,8 @@ int main(int argc, char **argv)
 	stream_listener = rsocket(AF_INET, SOCK_STREAM, 0);
 	must(stream_listener >= 0 &&
 		     !rbind(stream_listener, cm_address(own, STREAM_PORT),
-			    sizeof(struct sockaddr_in)) && !rlisten(stream_listener, 4),
+			    sizeof(struct sockaddr_in)) &&
+		     !rlisten(stream_listener, 4),
 	     "rlisten: %s", strerror(errno));
 	begin(wait_for_events, ch);
 	begin(wait_for_async_event, ids[1]->verbs);

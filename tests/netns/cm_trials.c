@@ -23,16 +23,16 @@
 #include "lib/cm.h"
 #include "lib/ctl.h"
 
-#define BYTES	    32
-#define SETTLE_MS   1000 /* further events would be there by then */
-#define REQ_BYTES   56
-#define REP_BYTES   196
-#define REJ_BYTES   148
-#define SIDR_BYTES  136
-#define LEAVE_MS    500
-#define NO_QPN	    0x7f0000 /* of no QP, and another one for each connection */
-#define WR_RECEIVED(row) ((row) * 2)
-#define WR_SENT(row)	 ((row) * 2 + 1)
+#define BYTES		 32
+#define SETTLE_MS	 1000 /* further events would be there by then */
+#define REQ_BYTES	 56
+#define REP_BYTES	 196
+#define REJ_BYTES	 148
+#define SIDR_BYTES	 136
+#define LEAVE_MS	 500
+#define NO_QPN		 0x7f0000 /* of no QP, and another one for each connection */
+#define WR_RECEIVED(row) ((row)*2)
+#define WR_SENT(row)	 ((row)*2 + 1)
 
 struct trial {
 	const struct row *row;
@@ -45,7 +45,7 @@ struct trial {
 	char in[BYTES], out[BYTES];
 };
 
-static struct trial *trials; /* NUM_ROWS of each instance */
+static struct trial *trials;	  /* NUM_ROWS of each instance */
 static uint32_t first, count = 1; /* instances */
 static struct rdma_event_channel *channels[2];
 static struct ibv_cq *cq;
@@ -160,8 +160,10 @@ static void make_qp(struct trial *t)
 		.sq_sig_all = 1,
 	};
 	struct ibv_sge sge = { .addr = (uintptr_t)t->in, .length = BYTES };
-	struct ibv_recv_wr wr = { .wr_id = WR_RECEIVED(index_of(t)), .sg_list = &sge,
-				  .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = { .wr_id = WR_RECEIVED(index_of(t)),
+				  .sg_list = &sge,
+				  .num_sge = 1 },
+			   *bad;
 
 	if (!cq)
 		cq = ibv_create_cq(t->id->verbs, (int)(4 * num_trials()), NULL, NULL, 0);
@@ -178,8 +180,11 @@ static void make_qp(struct trial *t)
 static void post(struct trial *t)
 {
 	struct ibv_sge sge = { (uintptr_t)t->out, BYTES, t->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = WR_SENT(index_of(t)), .sg_list = &sge, .num_sge = 1,
-				  .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_send_wr wr = { .wr_id = WR_SENT(index_of(t)),
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND },
+			   *bad;
 
 	fill(t->out, BYTES, number_of(t) + serves);
 	must(!ibv_post_send(t->id->qp, &wr, &bad), "%s: ibv_post_send", t->row->name);
@@ -202,9 +207,11 @@ static void accept_it(struct trial *t)
 {
 	uint8_t data[REP_BYTES];
 	const bool is_ud = t->row->active == LOOKS_UP;
-	struct rdma_conn_param param = { .private_data = data, .responder_resources = 1,
+	struct rdma_conn_param param = { .private_data = data,
+					 .responder_resources = 1,
 					 .private_data_len = is_ud ? SIDR_BYTES : REP_BYTES,
-					 .initiator_depth = 1, .rnr_retry_count = 7 };
+					 .initiator_depth = 1,
+					 .rnr_retry_count = 7 };
 
 	fill(data, REP_BYTES, number_of(t));
 	make_qp(t);
@@ -240,9 +247,12 @@ static void answer(struct trial *t)
 static void connect_it(struct trial *t)
 {
 	uint8_t data[REQ_BYTES];
-	struct rdma_conn_param param = { .private_data = data, .private_data_len = REQ_BYTES,
-					 .responder_resources = 1, .initiator_depth = 1,
-					 .retry_count = 7, .rnr_retry_count = 7,
+	struct rdma_conn_param param = { .private_data = data,
+					 .private_data_len = REQ_BYTES,
+					 .responder_resources = 1,
+					 .initiator_depth = 1,
+					 .retry_count = 7,
+					 .rnr_retry_count = 7,
 					 .qp_num = NO_QPN + number_of(t) };
 
 	fill(data, REQ_BYTES, number_of(t));

@@ -34,18 +34,18 @@
 #define MAD_BYTES    256u
 #define FRAME_BYTES  (MAD_AT + MAD_BYTES + 4)
 /* offsets within a MAD */
-#define TID	   8
-#define ATTRIBUTE  16
-#define LOCAL_ID   24
-#define REMOTE_ID  28
-#define SERVICE_ID 32
+#define TID	    8
+#define ATTRIBUTE   16
+#define LOCAL_ID    24
+#define REMOTE_ID   28
+#define SERVICE_ID  32
 #define CONNECTIONS 8192
 #define STRANGER    0x0a4d00c8u /* 10.77.0.200 */
 #define FORGED_ID   0x00beef01u
 #define FORGED_QPN  0x00beef02u
 
 struct connection {
-	int side; /* of the cable, that the active end is on */
+	int side;    /* of the cable, that the active end is on */
 	uint32_t id; /* of the active end */
 	uint32_t row, lost;
 };
@@ -167,7 +167,7 @@ static void fill(uint8_t *mad)
 		break;
 	case MAD_SIDR_REP:
 		put32(mad + 28, 0); /* success */
-		/* fallthrough */
+				    /* fallthrough */
 	case MAD_DREQ:
 		put32(mad + 32, FORGED_QPN << 8);
 		break;

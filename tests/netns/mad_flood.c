@@ -128,13 +128,13 @@ static void make_req(uint32_t from, uint32_t n)
 	make_mad(MAD_REQ, n);
 	put32(mad + 28, 0);
 	put32(mad + 36, PS_TCP << 16 | port);
-	put32(mad + 56, (0x010000u + n) << 8 | 1);     /* QPN, responder resources */
-	mad[63] = 1;				       /* initiator depth */
-	mad[67] = 20u << 3;			       /* remote response time-out, RC */
-	mad[71] = 20u << 3 | 7;			       /* local response time-out, retries */
-	put16(mad + 72, 0xffff);		       /* P_Key */
-	mad[74] = 3u << 4 | 7;			       /* MTU, RNR retries */
-	mad[75] = 15u << 4;			       /* CM retries */
+	put32(mad + 56, (0x010000u + n) << 8 | 1); /* QPN, responder resources */
+	mad[63] = 1;				   /* initiator depth */
+	mad[67] = 20u << 3;			   /* remote response time-out, RC */
+	mad[71] = 20u << 3 | 7;			   /* local response time-out, retries */
+	put16(mad + 72, 0xffff);		   /* P_Key */
+	mad[74] = 3u << 4 | 7;			   /* MTU, RNR retries */
+	mad[75] = 15u << 4;			   /* CM retries */
 	put16(mad + 76, 0xffff);
 	put16(mad + 78, 0xffff);
 	put_gid(mad + 80, from, true);
@@ -164,8 +164,8 @@ static void make_rej(uint32_t n)
 
 static void make_other(uint32_t n)
 {
-	static const enum mad kinds[] = { MAD_MRA, MAD_REJ, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP,
-					  MAD_SIDR_REP, MAD_LAP, MAD_APR };
+	static const enum mad kinds[] = { MAD_MRA,  MAD_REJ,	  MAD_REP, MAD_RTU, MAD_DREQ,
+					  MAD_DREP, MAD_SIDR_REP, MAD_LAP, MAD_APR };
 
 	make_mad(kinds[n % 9], n);
 }
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	must(argc == 10 || argc == 11, "usage: mad_flood IFACE FROM-MAC TO-MAC FIRST-IPV4 "
-	     "ADDRESSES TO-IPV4 PORT KIND COUNT [PER-SECOND]");
+				       "ADDRESSES TO-IPV4 PORT KIND COUNT [PER-SECOND]");
 	fd = wire_open(argv[1], false);
 	put_mac(frame + 6, argv[2]);
 	put_mac(frame, argv[3]);

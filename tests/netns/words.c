@@ -34,14 +34,14 @@
 #include "words/job.h"
 #include "words/watch.h"
 
-#define PORT	"18660"
-#define POISON	0xa5
-#define LATE	0x5a
-#define QKEY	0x11111111
-#define PSN	0xfffffa /* wraps soon */
-#define IOVA_AT 0x700000000000ull
-#define DEPTH	32
-#define SETTLE_MS 30 /* after which a packet of UC or UD has come, or is lost */
+#define PORT	     "18660"
+#define POISON	     0xa5
+#define LATE	     0x5a
+#define QKEY	     0x11111111
+#define PSN	     0xfffffa /* wraps soon */
+#define IOVA_AT	     0x700000000000ull
+#define DEPTH	     32
+#define SETTLE_MS    30 /* after which a packet of UC or UD has come, or is lost */
 #define DUPLICATE_MS 5
 #define ALL                                                                                        \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
@@ -85,12 +85,12 @@ static uint32_t jobs = 40, limit = 4096;
 static int only = -1;
 static bool is_loop, steps = true, loses;
 
-#define need(p, condition, ...)                      \
-	do {                                         \
-		if (!(condition)) {                  \
-			job_print((p)->j);           \
-			die(__VA_ARGS__);            \
-		}                                    \
+#define need(p, condition, ...)                                                                    \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			job_print((p)->j);                                                         \
+			die(__VA_ARGS__);                                                          \
+		}                                                                                  \
 	} while (0)
 
 /* ---- objects ---- */
@@ -127,8 +127,8 @@ static void make_region(struct party *p)
 static void make_srq(struct party *p)
 {
 	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = DEPTH, .max_sge = ELEMENTS },
-					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
-						       IBV_SRQ_INIT_ATTR_PD,
+					  .comp_mask =
+						  IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
 					  .srq_type = IBV_SRQT_BASIC,
 					  .pd = p->pd };
 
@@ -138,8 +138,7 @@ static void make_srq(struct party *p)
 		a.xrcd = p->xrcd;
 		a.cq = p->cq;
 	}
-	need(p, (p->srq = ibv_create_srq_ex(p->ctx, &a)), "ibv_create_srq_ex: %s",
-	     strerror(errno));
+	need(p, (p->srq = ibv_create_srq_ex(p->ctx, &a)), "ibv_create_srq_ex: %s", strerror(errno));
 	if (p->j->service == ON_XRC)
 		need(p, !ibv_get_srq_num(p->srq, &p->own.srqn), "ibv_get_srq_num");
 }
@@ -184,8 +183,8 @@ static void connect_qp(struct party *p)
 	struct ibv_qp_attr a = {
 		.port_num = 1,
 		.qkey = QKEY,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = p->j->mtu,
 		.dest_qp_num = p->peer.qpn,
 		.rq_psn = PSN,
@@ -206,18 +205,18 @@ static void connect_qp(struct party *p)
 	modify(p, IBV_QPS_INIT, a,
 	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (is_ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	modify(p, IBV_QPS_RTR, a,
-	       is_ud ? 0
-		     : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			       (p->qp->qp_type == IBV_QPT_RC || p->qp->qp_type == IBV_QPT_XRC_RECV
-					? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
-					: 0));
+	       is_ud ? 0 :
+		       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			       (p->qp->qp_type == IBV_QPT_RC || p->qp->qp_type == IBV_QPT_XRC_RECV ?
+					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER :
+					0));
 	if (p->qp->qp_type == IBV_QPT_XRC_RECV)
 		return;
 	modify(p, IBV_QPS_RTS, a,
-	       IBV_QP_SQ_PSN | (is_reliable && !is_uc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-								IBV_QP_RNR_RETRY |
-								IBV_QP_MAX_QP_RD_ATOMIC
-						      : 0));
+	       IBV_QP_SQ_PSN |
+		       (is_reliable && !is_uc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+							IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC :
+						0));
 	if (is_ud)
 		need(p, (p->ah = ibv_create_ah(p->pd, &a.ah_attr)), "ibv_create_ah: %s",
 		     strerror(errno));
@@ -246,8 +245,7 @@ static void bind_window(struct party *p)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
 	struct ibv_wc wc;
 
-	need(p, (p->mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2)), "ibv_alloc_mw: %s",
-	     strerror(errno));
+	need(p, (p->mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2)), "ibv_alloc_mw: %s", strerror(errno));
 	wr.bind_mw.mw = p->mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(p->mw->rkey);
 	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
@@ -267,8 +265,8 @@ static void bind_window(struct party *p)
 
 static void make(struct party *p)
 {
-	struct ibv_xrcd_init_attr x = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
-						     IBV_XRCD_INIT_ATTR_OFLAGS,
+	struct ibv_xrcd_init_attr x = { .comp_mask =
+						IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 					.fd = -1,
 					.oflags = O_CREAT };
 
@@ -295,7 +293,8 @@ static void make(struct party *p)
 
 static void unmake(struct party *p)
 {
-	need(p, (!p->ah || !ibv_destroy_ah(p->ah)) && (!p->mw || !ibv_dealloc_mw(p->mw)) &&
+	need(p,
+	     (!p->ah || !ibv_destroy_ah(p->ah)) && (!p->mw || !ibv_dealloc_mw(p->mw)) &&
 		     !ibv_destroy_qp(p->qp) && (!p->srq || !ibv_destroy_srq(p->srq)) &&
 		     (!p->xrcd || !ibv_close_xrcd(p->xrcd)) && !ibv_dereg_mr(p->mr) &&
 		     !ibv_destroy_cq(p->cq),
@@ -375,10 +374,9 @@ static void write_slot(struct party *p, uint16_t generation, uint32_t slot)
 {
 	const struct element *e = &p->j->from.e[0];
 	struct ibv_sge sge = { p->base + slot + e->at, e->len, p->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = generation,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .sg_list = &sge,
-				  .num_sge = 1 };
+	struct ibv_send_wr wr = {
+		.wr_id = generation, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1
+	};
 
 	wr.wr.rdma.rkey = p->peer.rkey;
 	wr.wr.rdma.remote_addr = p->peer.base + slot + e->at;
@@ -424,11 +422,16 @@ static enum ibv_wc_opcode opcode_of(const struct job *j)
 {
 	switch (j->op) {
 	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
-	case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
-	case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
-	default: return IBV_WC_SEND;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	default:
+		return IBV_WC_SEND;
 	}
 }
 
@@ -741,16 +744,35 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "d:g:s:n:j:m:Ltl")) != -1) {
 		switch (opt) {
-		case 'd': device = optarg; break;
-		case 'g': gid_index = atoi(optarg); break;
-		case 's': seed = strtoull(optarg, NULL, 0); break;
-		case 'n': jobs = (uint32_t)atoi(optarg); break;
-		case 'j': only = atoi(optarg); break;
-		case 'm': limit = (uint32_t)atoi(optarg); break;
-		case 'L': is_loop = true; break;
-		case 't': steps = false; break;
-		case 'l': loses = true; break;
-		default: return 2;
+		case 'd':
+			device = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			jobs = (uint32_t)atoi(optarg);
+			break;
+		case 'j':
+			only = atoi(optarg);
+			break;
+		case 'm':
+			limit = (uint32_t)atoi(optarg);
+			break;
+		case 'L':
+			is_loop = true;
+			break;
+		case 't':
+			steps = false;
+			break;
+		case 'l':
+			loses = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	host = argv[optind];

@@ -117,8 +117,9 @@ static void capture_file_close__full(void **state)
 {
 	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
 	struct capture_file f = { .path = path, .snaplen = 64 };
-	struct pcapng_packet packet = { .data = data, .captured = sizeof(data),
-					.len = sizeof(data), .comment = "a comment" };
+	struct pcapng_packet packet = {
+		.data = data, .captured = sizeof(data), .len = sizeof(data), .comment = "a comment"
+	};
 	u32 flushed = 0;
 	u64 lost;
 	int err = 0;

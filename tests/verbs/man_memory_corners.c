@@ -40,8 +40,8 @@ static bool bind_view(struct pair *p, struct target *t, void *start)
 		.mr = t->mr,
 		.addr = (uintptr_t)start,
 		.length = 256,
-		.mw_access_flags = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_ZERO_BASED,
+		.mw_access_flags =
+			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED,
 	};
 	MUST_EQ(ibv_post_send(p->qp[1], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[1], &wc));
@@ -84,8 +84,11 @@ static bool target_end(struct target *t)
 static bool refused_atomic(struct pair *p, struct target *t, enum ibv_wr_opcode op, uint64_t offset)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = op,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = op,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_wc wc;
 
 	wr.wr.atomic.remote_addr = t->addr + offset;
@@ -231,9 +234,9 @@ static bool lists_body(struct wr_ends *e, struct ibv_mr *null, struct ibv_mr *ot
 	for (uint32_t i = 1507; i < 2108; i++) {
 		const char is = e->buf[1][9 + i - 1507];
 
-		MUST_EQ(is, i < 1600   ? e->buf[0][3 + i]
-			    : i < 1901 ? 0
-				       : e->buf[0][5000 + i - 1901]);
+		MUST_EQ(is, i < 1600 ? e->buf[0][3 + i] :
+			    i < 1901 ? 0 :
+				       e->buf[0][5000 + i - 1901]);
 	}
 	for (uint32_t i = 0; i < 9; i++)
 		MUST_EQ(e->buf[1][i], FILLER);

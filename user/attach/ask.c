@@ -74,10 +74,8 @@ static int ask_check_server(int fd)
 static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
 {
 	/* connect() waits that long for a broker that accepts nobody */
-	const struct timeval most = {
-		.tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
-		.tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000)
-	};
+	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
+				      .tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000) };
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
 		return -errno;

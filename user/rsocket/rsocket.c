@@ -443,10 +443,12 @@ RSOCKET_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flag
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 
-	return rsocket_send(socket, &(struct msghdr){ .msg_name = (void *)dest_addr,
-						      .msg_namelen = addrlen,
-						      .msg_iov = &iov,
-						      .msg_iovlen = 1 }, flags, false);
+	return rsocket_send(socket,
+			    &(struct msghdr){ .msg_name = (void *)dest_addr,
+					      .msg_namelen = addrlen,
+					      .msg_iov = &iov,
+					      .msg_iovlen = 1 },
+			    flags, false);
 }
 
 RSOCKET_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)

@@ -266,8 +266,8 @@ static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct
 
 /* By UDP, not under the lock: with our QPN, which the peer answers with its own. */
 static ssize_t dgram_send_udp(struct dgram *d, const union dgram_address *to,
-			      const struct wire_udp *udp, const struct iovec *iov, int n,
-			      u32 bytes, int flags)
+			      const struct wire_udp *udp, const struct iovec *iov, int n, u32 bytes,
+			      int flags)
 {
 	u8 packet[WIRE_UDP_MAX_BYTES + WIRE_DGRAM_BYTES];
 	u32 header = wire_put_udp(packet, udp);

@@ -41,7 +41,8 @@ int listen_start(struct stream *s, int backlog)
 	pthread_mutex_lock(&s->rs.lock);
 	/* As listen(2) does, takes a negative backlog for a large one. */
 	s->backlog = backlog < 0 || backlog > MOST_BACKLOG ? MOST_BACKLOG :
-		     backlog ? (u32)backlog : 1;
+		     backlog				   ? (u32)backlog :
+							     1;
 	if (s->state == STREAM_NEW) {
 		/* An id without an address would listen at those of IPv4. */
 		if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))

@@ -278,8 +278,9 @@ RSOCKET_EXPORT int rselect(int nfds, fd_set *reads, fd_set *writes, fd_set *exce
 		return -1;
 	}
 	if (timeout)
-		ms = timeout->tv_sec > most || timeout->tv_usec / 1000000 > most ? INT32_MAX :
-		     (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
+		ms = timeout->tv_sec > most || timeout->tv_usec / 1000000 > most ?
+			     INT32_MAX :
+			     (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
 	fds = calloc((size_t)nfds + 1, sizeof(*fds));
 	if (!fds)
 		return -1;

@@ -114,9 +114,14 @@ static void find_words(struct job *j, const struct list *l, uint32_t grh)
 /* ---- jobs ---- */
 
 static const enum ibv_wr_opcode ops[] = {
-	IBV_WR_SEND,	   IBV_WR_SEND_WITH_IMM,	IBV_WR_RDMA_WRITE,
-	IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,	IBV_WR_RDMA_READ,
-	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP,
+	IBV_WR_SEND,
+	IBV_WR_SEND_WITH_IMM,
+	IBV_WR_RDMA_WRITE,
+	IBV_WR_RDMA_WRITE_WITH_IMM,
+	IBV_WR_RDMA_READ,
+	IBV_WR_RDMA_READ,
+	IBV_WR_ATOMIC_FETCH_AND_ADD,
+	IBV_WR_ATOMIC_CMP_AND_SWP,
 };
 
 /* Every eighth job is the one whose source has most to go wrong: inline, with a list. */
@@ -128,11 +133,16 @@ static bool is_inline_job(uint32_t number)
 static uint32_t draw_len(uint32_t mtu)
 {
 	switch (roll(5)) {
-	case 0: return 8 + roll(120);
-	case 1: return 8 + roll(2000);
-	case 2: return mtu - 40 + roll(80);
-	case 3: return 2 * mtu + roll(3 * mtu > LONGEST / 2 ? LONGEST / 2 : 3 * mtu);
-	default: return 8 * (1 + roll(300));
+	case 0:
+		return 8 + roll(120);
+	case 1:
+		return 8 + roll(2000);
+	case 2:
+		return mtu - 40 + roll(80);
+	case 3:
+		return 2 * mtu + roll(3 * mtu > LONGEST / 2 ? LONGEST / 2 : 3 * mtu);
+	default:
+		return 8 * (1 + roll(300));
 	}
 }
 
@@ -184,8 +194,8 @@ void job_draw(struct job *j, uint64_t seed, uint32_t number, uint32_t limit)
 		j->has_window = j->service == ON_RC || j->service == ON_SRQ;
 		j->has_zero_window = j->has_window && roll(2);
 	}
-	j->is_inline = j->op != IBV_WR_RDMA_READ && j->len <= INLINE &&
-		       (is_inline_job(number) || roll(2));
+	j->is_inline =
+		j->op != IBV_WR_RDMA_READ && j->len <= INLINE && (is_inline_job(number) || roll(2));
 	if (is_inline_job(number))
 		list_many(&j->from, 0, j->len, false);
 	else

@@ -13,16 +13,16 @@
 #include <stdint.h>
 
 #define AREA	 (1u << 16)
-#define LANDING	 0u		 /* the area where messages are placed */
-#define SLOTS	 2u		 /* messages under way; each has an area of its source's memory */
+#define LANDING	 0u /* the area where messages are placed */
+#define SLOTS	 2u /* messages under way; each has an area of its source's memory */
 #define SLOT(n)	 (AREA * (1 + (n) % SLOTS))
 #define MEMORY	 (AREA * (1 + SLOTS))
-#define LONGEST	 20000u		 /* bytes of a message */
+#define LONGEST	 20000u /* bytes of a message */
 #define ELEMENTS 8u
-#define INLINE	 300u		 /* bytes */
+#define INLINE	 300u /* bytes */
 #define GRH	 40u
 #define WORD	 8u
-#define MESSAGES 4u		 /* of a job, at most */
+#define MESSAGES 4u /* of a job, at most */
 
 enum service { ON_RC, ON_SRQ, ON_XRC, ON_UC, ON_UD, SERVICES };
 enum region { PLAIN, ZERO_BASED, IOVA, ON_DEMAND, WHOLE_SPACE, REGIONS };
@@ -46,7 +46,7 @@ struct job {
 	uint32_t number;
 	enum service service;
 	enum ibv_wr_opcode op;
-	bool is_moving;	       /* the source changes all the time, else the landing is watched */
+	bool is_moving; /* the source changes all the time, else the landing is watched */
 	bool is_inline, has_window, has_zero_window;
 	bool is_in_order; /* messages come in order, each once; of words.c */
 	enum ibv_mtu mtu;

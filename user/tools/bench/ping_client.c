@@ -306,10 +306,10 @@ static int ping_open(struct ping *p)
 	p->ah = device_create_ah(&p->dev, &p->peer.gid);
 	if (p->ah)
 		return PING_ANSWERED;
-	err = errno;
+	err = -errno;
 	fprintf(stderr, "xroce ping: no way to %s by %s: %s\n", p->peer.text,
-		output_name(p->dev.name, name), strerror(err));
-	return err == EHOSTUNREACH || err == ETIMEDOUT ? PING_SILENT : PING_ERROR;
+		output_name(p->dev.name, name), strerror(-err));
+	return err == -EHOSTUNREACH || err == -ETIMEDOUT ? PING_SILENT : PING_ERROR;
 }
 
 static void ping_close(struct ping *p)
