@@ -43,7 +43,7 @@ qp_flush_right    | user/verbs/qp_modify.c   | s/((1 << 10) - 1)/((1 << 8) - 1)/
 attached_goes     | user/verbs/qp.c          | s/attached = vqp->qp->groups;/attached = false;/ | ibv_attach_mcast
 max_mcast_grp     | user/verbs/query.c       | s/max_mcast_grp = GROUP_MAX/max_mcast_grp = 2 * GROUP_MAX/ | ibv_attach_mcast
 max_mcast_qp      | user/verbs/query.c       | s/attach = GROUP_MEMBERS_MAX;/attach = GROUP_MEMBERS_MAX + 1;/ | ibv_attach_mcast
-group_loop        | user/run/pump.c        | s/^\tif (ours)$/\tif (0)/ | ibv_attach_mcast
+group_loop        | user/run/pump.c        | s/return takes ? ROUTE_BOTH : ROUTE_WIRE/return ROUTE_WIRE/ | ibv_attach_mcast
 rate_errno        | user/verbs/qp_modify.c   | s/attr->comp_mask ? EINVAL : modify/false ? EINVAL : modify/ | ibv_modify_qp_rate_limit
 rate_queried      | user/verbs/qp.c          | s/attr->rate_limit = a.rate_limit.kbps;/attr->rate_limit = 0;/ | ibv_modify_qp_rate_limit
 rate_burst_passed | user/verbs/qp_modify.c   | s/.burst_bytes = attr->max_burst_sz,/.burst_bytes = 0,/ | ibv_modify_qp_rate_limit

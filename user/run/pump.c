@@ -272,14 +272,43 @@ static bool pump_is_to_own_qp(const struct shard *s, const u8 *frame, u32 len)
 	return qp && qp->qpn != XROCE_CM_QPN;
 }
 
-/*
- * To ourselves: on lo every address is the interface's own. Where other processes share the
- * interface, it may be to one of theirs, and leaves; so does a frame to nobody.
- */
-static bool pump_is_to_ourselves(const struct shard *s, const u8 *frame, u32 len)
+/* Does what is sent to a multicast group come back to us only if we loop it? */
+static bool pump_loops_groups(const struct shard *s)
 {
-	return pump_has_own_address(s, frame) &&
-	       (!s->all->shared || pump_is_to_own_qp(s, frame, len));
+	return unlikely(group_any(s->engine)) && !s->all->shared;
+}
+
+enum route {
+	ROUTE_WIRE,  /* to the interface */
+	ROUTE_LOOP,  /* to a QP of this process: back to the engine */
+	ROUTE_BOTH,  /* to the interface, and a copy back to the engine */
+	ROUTE_LOCAL, /* to QPs of other processes on the interface, by local_tx */
+	ROUTE_NONE,  /* to a multicast group on lo that no QP is attached to */
+};
+
+/*
+ * Where a frame of the engine goes. On lo every unicast address is the interface's own. If other
+ * processes share the interface, a frame to its own address stays here only if the QP is ours, and
+ * the broker's programs make all local copies of a frame to a multicast group.
+ */
+static enum route pump_route(const struct shard *s, const u8 *frame, u32 len)
+{
+	const struct rx_frame rx = { .data = frame, .len = len };
+	const bool is_own = pump_has_own_address(s, frame);
+	bool takes;
+
+	if (is_own && (!s->all->shared || pump_is_to_own_qp(s, frame, len)))
+		return ROUTE_LOOP;
+	if (likely(!is_own && !(frame[0] & 1)))
+		return ROUTE_WIRE;
+	if (s->io->local_tx)
+		return ROUTE_LOCAL;
+	if (is_own)
+		return ROUTE_WIRE;
+	takes = pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
+	if (s->all->loopback && !s->all->shared)
+		return takes ? ROUTE_LOOP : ROUTE_NONE;
+	return takes ? ROUTE_BOTH : ROUTE_WIRE;
 }
 
 /* To QPs of other processes, by the way that only such frames go. */
@@ -314,37 +343,28 @@ static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy ki
 	return 1;
 }
 
-/* Does what is sent to a multicast group come back to us only if we loop it? */
-static bool pump_loops_groups(const struct shard *s)
+/* Returns how many frames more than the one were taken. */
+static u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route)
 {
-	return unlikely(group_any(s->engine)) && !s->all->shared;
-}
-
-/*
- * To a multicast group: to the wire, and a copy to our own members. Where other processes share the
- * interface, the broker's programs make all local copies, ours too. Returns how many frames more
- * than the one were taken.
- */
-static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
-{
-	const struct rx_frame rx = { .data = frame, .len = len };
-	const bool ours = pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
 	u32 more = 0;
 
-	if (s->io->local_tx) {
+	switch (route) {
+	case ROUTE_LOOP:
+		pump_loop(s, frame, len);
+		break;
+	case ROUTE_LOCAL:
 		pump_send_locally(s, frame, len);
-		return 0;
-	}
-	if (s->all->loopback && !s->all->shared) {
-		if (ours)
-			pump_loop(s, frame, len);
-		else
-			tx_give_back(s->io->tx, frame);
-		return 0;
-	}
-	if (ours)
+		break;
+	case ROUTE_NONE:
+		tx_give_back(s->io->tx, frame);
+		break;
+	case ROUTE_BOTH:
 		more = pump_copy(s, frame, len, RAW_COPY_NONE);
-	tx_commit(s->io->tx, frame, len);
+		/* fallthrough */
+	case ROUTE_WIRE:
+		tx_commit(s->io->tx, frame, len);
+		break;
+	}
 	return more;
 }
 
@@ -406,6 +426,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 	for (u32 n = 0; n < room; n++) {
 		u8 *frame = tx_frame(tx);
 		u32 len = engine_output(s->engine, frame, UMEM_TX_SLOT_BYTES, now_ns);
+		enum route route;
 
 		/* 0, or ENGINE_RAW */
 		if (unlikely(len - 1 >= ENGINE_RAW - 1)) {
@@ -419,21 +440,15 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 			break;
 		}
 		++*moved;
+		route = pump_route(s, frame, len);
 		if (unlikely(s->telling))
-			trace_tx_sent(s, frame, len, pump_is_to_ourselves(s, frame, len));
+			trace_tx_sent(s, frame, len, route == ROUTE_LOOP);
 		if (unlikely(copies))
 			n += pump_copy(s, frame, len,
 				       s->all->loopback || pump_has_own_address(s, frame) ?
 					       RAW_COPY_LOOPED :
 					       RAW_COPY_SENT);
-		if (pump_is_to_ourselves(s, frame, len))
-			pump_loop(s, frame, len);
-		else if (unlikely(frame[0] & 1))
-			n += pump_send_to_group(s, frame, len);
-		else if (unlikely(s->io->local_tx) && pump_has_own_address(s, frame))
-			pump_send_locally(s, frame, len);
-		else
-			tx_commit(tx, frame, len);
+		n += pump_send(s, frame, len, route);
 	}
 	/* before the frames, whose answers may come at once */
 	if (unlikely(s->telling))
