@@ -7,8 +7,10 @@
  *	cm_beside hold ADDRESS PORT		is asked and never answers
  *	cm_beside connect ADDRESS PORT SECONDS MOST-MS
  *						connects and disconnects again and again, each time
- *						by an id of its own; fails if one connection takes
- *						longer than MOST-MS, or does not come about
+ *						by an id of its own. Fails if a connection does not
+ *						come about or takes longer than MOST-MS. One of many
+ *						may have lost a MAD, which is repeated after 4.3 s:
+ *						it may take 10 s
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,6 +22,8 @@
 
 #include "lib/cm.h"
 #include "lib/ctl.h"
+
+#define REPEATED_MS 10000
 
 static struct rdma_event_channel *ch;
 static struct ibv_cq *cq;
@@ -84,8 +88,13 @@ static void serve(void)
 	       established, failed);
 }
 
-/* The milliseconds until it is established. */
-static uint64_t connect_once(uint64_t most_ms)
+static bool is_slow(uint64_t took_ms, uint64_t most_ms, unsigned long before, unsigned long slow)
+{
+	return took_ms > (before && !slow ? REPEATED_MS : most_ms);
+}
+
+/* Returns the milliseconds until it is established. */
+static uint64_t connect_once(void)
 {
 	struct rdma_conn_param param = { .responder_resources = 1,
 					 .initiator_depth = 1,
@@ -93,15 +102,12 @@ static uint64_t connect_once(uint64_t most_ms)
 					 .rnr_retry_count = 7 };
 	const uint64_t begun_ms = now_ms();
 	struct rdma_cm_id *id = cm_resolved(ch, address, port, RDMA_PS_TCP);
-	uint64_t resolved_ms, took_ms;
+	uint64_t took_ms;
 
 	must(make_qp(id), "rdma_create_qp: %s", strerror(errno));
-	resolved_ms = now_ms() - begun_ms;
 	must(!rdma_connect(id, &param), "rdma_connect: %s", strerror(errno));
 	cm_pass(ch, RDMA_CM_EVENT_ESTABLISHED);
 	took_ms = now_ms() - begun_ms;
-	must(took_ms <= most_ms, "a connection took %llu ms, %llu of them to its route",
-	     (unsigned long long)took_ms, (unsigned long long)resolved_ms);
 	must(!rdma_disconnect(id), "rdma_disconnect: %s", strerror(errno));
 	cm_pass(ch, RDMA_CM_EVENT_DISCONNECTED);
 	cm_destroy_id(id);
@@ -112,7 +118,7 @@ int main(int argc, char **argv)
 {
 	const struct sigaction sa = { .sa_handler = on_term };
 	uint64_t slowest_ms = 0, ends_ms, most_ms;
-	unsigned long n = 0;
+	unsigned long n = 0, slow = 0;
 
 	must(argc == 4 || argc == 6,
 	     "usage: cm_beside serve|hold|connect ADDRESS PORT [SECONDS MOST-MS]");
@@ -134,14 +140,18 @@ int main(int argc, char **argv)
 	ends_ms = now_ms() + strtoull(argv[4], NULL, 0) * 1000;
 	most_ms = strtoull(argv[5], NULL, 0);
 	do {
-		const uint64_t ms = connect_once(most_ms);
+		const uint64_t ms = connect_once();
 
+		must(!is_slow(ms, most_ms, n, slow), "connection %lu took %llu ms", n,
+		     (unsigned long long)ms);
+		slow += ms > most_ms;
 		slowest_ms = ms > slowest_ms ? ms : slowest_ms;
 		if (!n++) {
 			printf("connected\n");
 			fflush(stdout);
 		}
 	} while (now_ms() < ends_ms && !stop);
-	printf("connections %lu, the slowest took %llu ms\n", n, (unsigned long long)slowest_ms);
+	printf("connections %lu, slow %lu, the slowest took %llu ms\n", n, slow,
+	       (unsigned long long)slowest_ms);
 	return 0;
 }
