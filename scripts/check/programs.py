@@ -46,7 +46,7 @@ NOT_ALONE = ('tests/verbs/man.sh', 'tests/rdmacm/man.sh')
 # Parts whose programs keep a processor busy; the others wait for packets half of the time.
 BUSY = ('tree', 'portsim', 'model', 'unit', 'sim', 'cm', 'san', 'fuzz', 'ship', 'arch')
 
-# What make builds for a part, beside the program itself.
+# Goals of make that a part needs in addition to its programs.
 GOALS = {
     'tree': ['all'],
     'portsim': ['portsim-tests', 'brokersim-tests'],
@@ -77,6 +77,7 @@ STEPS = (
     ('documents', ['scripts/check-docs.sh']),
     ('counters', ['scripts/check-counters.sh']),
     ('width', ['scripts/check-width.sh']),
+    ('prose', ['scripts/check-prose.sh']),
     ('tiers', ['scripts/check.sh', '--list']),
     ('mutations', ['tests/mutate.sh', '-c']),
     ('mutations-verbs', ['tests/mutate-verbs.sh', '-c']),
