@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What flows cost the host's own TCP: iperf3 from B to A over a veth pair, while a process of A has
-# no flow, one, 16 or 256 that take nothing of it, and without such a process, in turn:
-# bench-flows.sh BUILD [ROUNDS]. Prints medians of throughput, and of what the kernel says that a
-# frame takes in XDP (kernel.bpf_stats_enabled, as it is afterwards as it was). As root.
+# Measures the cost of flows for the host's TCP: bench-flows.sh BUILD [ROUNDS], as root. iperf3
+# sends from B to A over a veth pair without an xroce process, and with one that has 0, 1, 16 or 256
+# flows that match none of the frames. Prints the medians of throughput and of the kernel's time in
+# XDP for each frame. Sets kernel.bpf_stats_enabled and restores it.
 ROUNDS=${2:-5}
 set -- "$1"
 . "$(dirname "$0")/../tests/netns/lib/case.sh"

@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Measures frameworks on xroce beside the same over TCP, between the same two namespaces, and prints
-# the table of docs/frameworks.md: minimum, median and maximum of the repetitions.
-# bench-frameworks.sh [-n REPETITIONS] [-q] [BUILD]: -q is a run to see that all work, with one
-# short repetition. Each repetition runs everything once, first by xroce, then by TCP, so that what
-# is compared shares the machine's moods. Both ends have a CPU of their own.
+# Measures frameworks over xroce and over TCP between the same two namespaces, and prints the table
+# of docs/frameworks.md: minimum, median and maximum of the repetitions. bench-frameworks.sh [-n
+# REPETITIONS] [-q] [BUILD]: -q runs one short repetition to see that all work. Each repetition
+# measures both transports, so that both see the same load of the machine. Each end is pinned to its
+# own CPU.
 #
-# As root it installs what is missing (scripts/deps.sh). What a framework does not do in 60 s, or
-# not at all, is left out and named; the exit status is 1 then. Never part of the tests: figures
-# decide nothing.
+# Run as root, it installs missing packages (scripts/deps.sh). A measurement that fails or takes
+# more than 60 s is left out and named, and the exit status is 1. No test depends on these figures.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1

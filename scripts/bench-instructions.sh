@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Instructions that the engine takes for a message, both ends together, by valgrind
-# --tool=callgrind: the same on any machine of one kind and without regard to its load; and how many
-# of them are of what QPs, CQs and SRQs show of themselves, as the engine without that takes so many
-# fewer. bench-instructions.sh BUILD. Making the engines is taken off by measuring two lengths of
-# run.
+# Counts the engine's instructions for one message, both ends together: bench-instructions.sh BUILD.
+# valgrind --tool=callgrind counts, so the load of the machine does not matter. Also prints the cost
+# of the state that QPs, CQs and SRQs show, by comparison with an engine built without it. Two runs
+# of different length are subtracted, which removes the cost of creating the engines.
 set -u
 tools=${1:-build}/tests/bench
 command -v valgrind >/dev/null || { echo "bench-instructions: valgrind is not installed" >&2; exit 0; }

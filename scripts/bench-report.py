@@ -31,7 +31,7 @@ raw_sizes = [int(n[4:]) for n in median if n.startswith("xsk_") and n[4:].isdigi
 if raw_sizes:
     median["xsk_best"] = max(median[f"xsk_{s}"] * s * 8 / 1e9 for s in raw_sizes)
 
-# What is measured, over what (a name or a number), factor of the right side, sign and limit.
+# Text, measured name, compared name or number, factor of the compared side, sign and limit.
 # With XDP in native mode at both ends (names in _n) a message alone is faster, and all else slower: of both modes the figures are shown.
 TARGETS = [
     ("ib_send_bw -s 64, messages/s, to raw AF_XDP packets/s", "send_64", "xsk_64", 1, ">=", 2.0),
@@ -55,7 +55,8 @@ TARGETS = [
     ("connections made and ended by librdmacm a second", "cm_cycles", None, 1, ">=", 2000),
 ]
 
-# Processes that share an interface, to one that has it alone; two of one interface, to two over the wire.
+# Processes that share an interface against a process alone; two processes of one interface against
+# two over the wire.
 TARGETS += [
     (f"{text}: {what}", f"{left}_{name}", f"{right}_{name}", 1, sign, limit)
     for text, left, right, rate, latency in [
@@ -104,7 +105,7 @@ def print_targets():
 if any(left in median for _, left, *_ in TARGETS):
     print_targets()
 
-# How two shards do on two cores; nobody has set a target for that.
+# Two shards on two cores, without a target.
 SCALING = [
     ("SENDs of 64 bytes", "sharded_send"),
     ("WRITEs of 64 KiB", "sharded_write"),

@@ -1,17 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
-# namespaces, and prints the ratios beside their targets:
-# bench.sh [--quick | --scaling | --sharing | --connecting | --observing] [BUILD]. --scaling: only
-# what several threads and shards make of two receive queues. --sharing: only what processes have
-# that share an interface, beside one that has it alone. --connecting: only connections of
-# librdmacm, made, held and ended. --observing: only what looking costs, each way of it beside none.
-# What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes,
-# in generic mode, but for sharded_*, which several queues put in native mode. Every repetition runs
-# everything once, so that what is compared shares the machine's moods. TSV and SVG go to
-# BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a
-# program failed.
+# Measures xroce, raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints
+# the ratios with their targets:
+# bench.sh [--quick | --scaling | --sharing | --connecting | --observing] [BUILD]
+#
+#   --scaling	 several threads and shards on two receive queues
+#   --sharing	 processes that share an interface, compared with a process alone
+#   --connecting connections of librdmacm: connect, hold, disconnect
+#   --observing	 the cost of each observer, compared with none
+#
+# Names that end in _n are measured with XDP in native mode at both ends (XROCE_XDP=native),
+# sharded_* in native mode since they have several queues, all others in generic mode. Every
+# repetition measures everything once, so that compared figures see the same load of the machine.
+# TSV and SVG files are written to BUILD/bench/. No test depends on these figures: the exit status
+# is 1 only if a program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -45,7 +48,7 @@ mkdir -p "$OUT" || exit 1
 raw=$OUT/raw.tsv
 : >"$raw"
 failed=0
-# Each end has a CPU of its own, always the same one.
+# Each end is pinned to its own CPU.
 CPU_A=0 CPU_B=1
 [ "$(nproc)" -ge 2 ] || { echo "bench: two CPUs are needed" >&2; exit 1; }
 
@@ -77,7 +80,7 @@ perftest() {
 	local -n dev=IF_${client^^} rdma=DEV_${client^^}
 	in_ns $client timeout 60 taskset -c $CPU_B "$XROCE" run --dev "$dev" -- "$tool" -d "$rdma" -x 0 -F "$@" $IP4_A >"$WORK/bench.err" 2>&1
 	v=$(awk -v c="$column" '/^ *[0-9]+ +[0-9]+ / { v = $c } END { print v }' "$WORK/bench.err")
-	# UD loses what nobody had a place for, and its server then waits in vain
+	# UD loses packets without a posted receive, and its server then waits for them for ever
 	case " $* " in *" UD "*) stop "$server" ;; *) finish "$server" 10 ;; esac
 	case $unit in
 	msg/s) v=$(awk -v v="$v" 'BEGIN { if (v != "") printf "%.0f", v * 1e6 }') ;;
@@ -130,8 +133,8 @@ idle() {
 }
 
 # threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i
-# of each end is on CPU i; all threads sleep when there is nothing to do, those of the library at
-# once, as each CPU has some of either end.
+# of each end runs on CPU i. All threads sleep when idle, and threads of the library do not spin
+# before, since each CPU has threads of both ends.
 threads() {
 	local name=$1 server v cpus=$CPU_A
 	local -x XROCE_SHARDS=$2 XROCE_SPIN_US=0
@@ -146,8 +149,8 @@ threads() {
 	[ -n "$v" ] && put "$name" "$v" msg/s || lost "$name"
 }
 
-# queues N: in use, of those that the pair was made with.
-# The sockets of a process that has ended may be a moment in going.
+# queues N: sets the number of queues in use, up to the number that the pair was created with.
+# Retries, since the kernel may still be closing the sockets of an exited process.
 set_queues() { in_ns "$1" ethtool -L "$2" rx "$3" tx "$3" >/dev/null 2>&1; }
 queues() {
 	wait_until 5 set_queues a $IF_A "$1" && wait_until 5 set_queues b $IF_B "$1" || netns_die "cannot set the number of queues"
@@ -179,8 +182,8 @@ one_process() {
 	perftest "$1_send_lat_e" us 5 ib_send_lat -s 64 -e -n 5000
 }
 
-# together NAME COUNT OPTION...: so many pairs of ib_send_bw or ib_write_bw at once; what the
-# clients say, added up.
+# together NAME COUNT OPTION...: runs COUNT pairs of ib_send_bw or ib_write_bw at once and records
+# the sum of the clients' figures.
 together() {
 	local name=$1 count=$2 tool=$3 i servers=() clients=() v
 	shift 3
@@ -274,7 +277,7 @@ connection_server() {
 	connection_ends=$child
 	wait_until 10 listens_by_cm "$connection_ends"
 }
-# connection_client SECONDS COMMAND...: the server is given so long to end by itself.
+# connection_client SECONDS COMMAND...: stops the server if it does not exit within SECONDS.
 listens_by_cm() { in_a "$XROCE" list $IF_A | grep -q "^  listens   pid $1 " || is_gone_or_zombie "$1"; }
 connection_client() {
 	local wait=$1
@@ -342,7 +345,7 @@ once() {
 	first engine_send msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
 	first qp_bytes bytes 2 "$TOOLS/engine" -m
 	first engine_send_10k msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64:10000
-	# the slower end's: what it would be with a core for each
+	# the slower end's figure: the throughput if each end had a core
 	first engine_write Gbit/s 7 taskset -c $CPU_B "$TOOLS/engine" -t $half write:4096
 	first engine_send_two msg/s 6 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
 }
@@ -393,7 +396,7 @@ quantiles_of_perftest() {
 }
 
 seconds=1 half=0.5 sizes="64 1102 2126 3400 4174" native=_n
-# three minutes are for what is had without asking
+# --quick takes three minutes: generic mode only, the default on this pair
 [ $quick = 1 ] && sizes="64 1102 3400" native=
 netns_pair 4500 2
 queues 1

@@ -23,8 +23,8 @@ refuse() {
 }
 
 shopt -s nullglob
-# The preload library's table of descriptors is in one order for all threads, as it would be in the
-# kernel, and is on nobody's fast path.
+# The preload library's table of descriptors needs one order for all threads, as the kernel's table
+# has, and is not on a fast path.
 files=($(find user -name "*.[ch]" | grep -v '^user/rspreload/'))
 refuse "a builtin: use atomic_*_explicit, on shared_word() if the object is plain" \
 	'\b__(atomic|sync)_' "${files[@]}"

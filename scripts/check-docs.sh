@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Do the documents still say what is there? Every row of docs/life-of-a-packet.md names functions
-# and a file: the file has them. Every file and folder of the source that a document names in
-# `code`, with its folder or by its bare name, and every link between documents, exists. A paragraph
-# has at most 5 lines.
+# Compares documents with the source. The functions in each row of docs/life-of-a-packet.md must be
+# in the file of the row. Every file and folder of the source that a document names in `code`, with
+# or without its folder, and every link between documents must exist. A paragraph has at most 5
+# lines.
 #
 # check-docs.sh [ROOT]
 set -u
@@ -29,7 +29,7 @@ done < <(grep -E '^\| `[a-z_]+\(\)' docs/life-of-a-packet.md)
 [ $seen -gt 0 ] || complain "docs/life-of-a-packet.md: no function found"
 
 for doc in "${docs[@]}"; do
-	# ---- files: those that begin with a folder of the source ----
+	# ---- files, with a folder of the source ----
 	while read -r path; do
 		seen=$((seen + 1))
 		compgen -G "$path" >/dev/null || complain "$doc: no $path"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Who may include whom. The transport makes no system call, the BPF program knows only what it
-# shares with user space, the verbs headers are seen by the verbs layer alone, and nothing includes
-# upward: a rule a directory, checked for every #include in it.
+# Checks every #include against the rule of its directory. The engine makes no system call, the BPF
+# programs include only headers that they share with user space, only the verbs layer includes the
+# verbs headers, and no room includes a header of a room above.
 #
 # check-includes.sh [ROOT]
 set -u
@@ -54,11 +54,11 @@ for room in "${!rooms[@]}"; do
 	[ -n "$tool" ] && may[user/$room]+="|\"\\.\\./(($tool)/)?[a-z0-9_]+\\.h\""
 	[ -n "${skeletons[$room]:-}" ] && may[user/$room]+="|\"${skeletons[$room]}\\.skel\\.h\""
 done
-# What it may not, although the above would allow it.
+# Includes that are refused although a rule above allows them.
 declare -A never=(
 	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>'
 )
-# Of the verbs only what is for it, and of the network interfaces only what changes nothing.
+# One header of the verbs each, and headers of network interfaces that change nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'
 may[user/rsocket]+='|"\.\./verbs/xroce_cm\.h"'

@@ -5,7 +5,7 @@
 # else: no system call, no function of libbpf's, no header that has them. (AF_XDP sockets are made
 # by libxdp's functions; threads and locks are POSIX's.) The clock is read where a thread comes in,
 # gets a lock or has slept or sent, and the time is passed down from there: by the functions below
-# and no others. Prints what does otherwise.
+# and no others. Prints each violation.
 #
 # check-kernel.sh [ROOT]
 set -u
@@ -17,7 +17,7 @@ calls+='|clock_gettime|clock_nanosleep|gettimeofday|time|sched_yield|read|write|
 calls+='|sendto|send|sendmsg|sendmmsg|recvfrom|recv|recvmsg|[gs]etsockopt|socket|getrandom|gettid'
 calls+='|memfd_create|ftruncate|mmap|munmap|bpf_[a-z_]+|ring_buffer__[a-z_]+|libbpf_[a-z_]+'
 headers='bpf/|sys/|time\.h|poll\.h|sched\.h|fcntl\.h'
-# What of them is plain C and no call: members of structures of our own.
+# Members of the project's structures have some of these names; they are preceded by . or ->.
 bad=$(grep -nE "(^|[^a-zA-Z0-9_>.])($calls)\(|#[[:space:]]*include <($headers)" $files |
 	grep -vE '^[^:]*:[0-9]+:[[:space:]]*(/?\*|//)')
 n=$(echo "$files" | wc -l)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Every source file says its licence in its first three lines, and both licence texts are there. At
-# the top of the repository there is nothing but what is named here.
+# Every source file has its licence in its first three lines, and both licence texts exist. The top
+# of the repository has only the files and folders that are named here.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

@@ -3,7 +3,7 @@
 #
 # Lines of C, of comments and of documents end by column 100, so that two files fit side by side (a
 # tab goes on to the next multiple of 8). Rows of tables cannot be broken and may be longer, as may
-# a line that is one word, such as an address, and a command of a shell script.
+# a line that is one word (an address), and a command of a shell script.
 #
 # check-width.sh [ROOT]
 set -u

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Shows it working: two network namespaces joined by a veth pair stand for two hosts, and unmodified
-# programs of Debian's ibverbs-utils talk RDMA between them. demo.sh [BUILD]. Exit status 1 if
-# anything did not work. Leaves nothing behind.
+# Runs unmodified programs of Debian's ibverbs-utils between two network namespaces that a veth pair
+# joins: demo.sh [BUILD]. Removes everything that it made. Exit status 1 if anything did not work.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -20,7 +19,7 @@ bad() {
 	echo "demo: $*" >&2
 	failed=1
 }
-# as HOST COMMAND...: say what is run, then run it there.
+# as HOST COMMAND...: prints the command, then runs it on that host.
 as() {
 	local host=$1
 	shift
@@ -114,7 +113,7 @@ else
 fi
 
 title "Several processes of one interface, by a user without any privilege"
-# where nobody can read them
+# a folder that the unprivileged user can read
 mkdir -p "$WORK/open/bin" "$WORK/open/lib" && cp "$XROCE" "$WORK/open/bin" &&
 	cp "$BUILD"/lib/libibverbs.so.1 "$WORK/open/lib" && chmod a+x "$WORK" || bad "cannot copy the build"
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything
-# is there it does nothing and touches no network. It never removes or upgrades a package.
-# `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers, QEMU's user
-# mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
+# is there it does nothing and touches no network. It never removes or upgrades a package. `deps.sh
+# bench`: also the programs that xroce is compared with. `deps.sh arch`: cross compilers, QEMU's
+# user mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
 # tests/netns/cm_servers.sh, which are skipped without these packages, so a missing one is no error.
 # `deps.sh print` prints all names but the optional ones, and installs nothing.
 set -u
@@ -38,7 +38,7 @@ if [ "${1:-}" = bench ]; then
 	packages+=(iperf3 sockperf python3)
 fi
 
-# a virtual machine with Soft-RoCE, and what looks at the packets between it and us; a chroot
+# a virtual machine with Soft-RoCE, tools that capture its packets, and a chroot
 vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools
 	mmdebstrap)
 # servers with event loops, and their clients
@@ -62,7 +62,7 @@ find_missing() {
 	[ ${#missing[@]} -gt 0 ]
 }
 
-# The fuzzers' runtime is a package of its own, named after the version of clang that Debian has.
+# The fuzzers' runtime is a separate package, named after Debian's version of clang.
 runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
 
 if [ "${1:-}" = print ]; then
@@ -70,8 +70,8 @@ if [ "${1:-}" = print ]; then
 	exit 0
 fi
 
-# Of what is installed here no service is to start, now or when the machine starts next: where
-# nothing says so already, the packages are told while they are installed.
+# Keeps the installed packages from starting services, now and at the next boot. Does nothing if the
+# machine already has a policy for that.
 policy=/usr/sbin/policy-rc.d
 start_nothing() {
 	[ -e $policy ] && return
@@ -88,7 +88,7 @@ start_as_ever() {
 		esac
 		systemctl disable --quiet "$p.service" 2>/dev/null
 	done
-	# ours, and nobody else's
+	# only the policy of this script
 	[ -z "$(trap -p EXIT)" ] || rm -f $policy
 	trap - EXIT
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # fuzz.sh BUILD NAME [SECONDS]: runs the fuzzer tests/fuzz/fuzz_NAME.c on the inputs that it writes
-# first (golden captures, or messages of its own) for SECONDS, by default XROCE_FUZZ_SECONDS or 20.
+# first (golden captures or generated messages) for SECONDS, by default XROCE_FUZZ_SECONDS or 20.
 # An input that fails is kept in BUILD/fuzz/NAME, and replays the fault:
 # BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if none failed.
 set -eu

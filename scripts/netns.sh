@@ -12,7 +12,7 @@
 #
 # QUEUES: receive and transmit queues of each interface; XROCE_TEST_QUEUES, or 1.
 #
-# Commands enter with nsenter --net: `ip netns exec` would hide /sys/fs/bpf behind a fresh sysfs.
+# Commands enter with nsenter --net: `ip netns exec` would mount a new sysfs over /sys/fs/bpf.
 
 set -u
 
@@ -26,7 +26,7 @@ MAC_A=02:00:00:77:00:01 MAC_B=02:00:00:77:00:02
 netns_made=()
 netns_children=()
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/xroce.XXXXXX") || exit 1
-# Nobody writes there: to read it for a time is a sleep that starts no process.
+# No process writes there: reading it with a time-out sleeps without starting a process.
 mkfifo "$WORK/quiet" || exit 1
 
 in_a() { nsenter --net=/run/netns/$NS_A "$@"; }
@@ -81,8 +81,8 @@ wait_at_most() {
 	return 0
 }
 
-# start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of
-# what it execs, is in $child. nsenter and `xroce run` exec, so the pid is the program's own.
+# start NAME NS COMMAND...: runs COMMAND in the background with its output in $WORK/NAME.out, and
+# sets $child to its pid. nsenter and `xroce run` exec, so this is the pid of the program itself.
 start() {
 	local name=$1 ns
 	case $2 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
@@ -186,12 +186,12 @@ netns_die() {
 	exit 1
 }
 
-# What processes that were killed there have left: the kernel gives a namespace's number to a later
-# one, in which a test would take such a socket for a broker's.
+# Removes sockets of killed processes of a namespace. The kernel may give the number of the
+# namespace to a later one, in which a test would take the socket for a broker's.
 netns_forget_sockets() { rm -f "/run/xroce/$(stat -L -c %i "/run/netns/$1")"-*.sock; }
 
-# Made from within one that says so, it has a table of TCP connections of its own (Linux 6.1), of
-# few buckets: whoever reads /proc/net/tcp, as listens_by() does, passes over all of them.
+# A namespace that is created from within a namespace with this setting gets its own small table of
+# TCP connections (Linux 6.1). Reading /proc/net/tcp, as listens_by() does, visits every bucket.
 netns_small_tables='echo 256 >/proc/sys/net/ipv4/tcp_child_ehash_entries; exec "$@"'
 netns_add() {
 	unshare --net sh -c "$netns_small_tables" sh ip netns add "$1" 2>/dev/null ||
