@@ -450,7 +450,7 @@ shown() {
 # ---- clients ----
 
 malformed() {
-	local name pid v
+	local name number pid v
 	v=$(printf %02x "$(sed -n 's/^#define ASK_VERSION \([0-9]*\)u$/\1/p' "$here/user/os/ask.h")")
 	serve
 	keep good hello claims 100 10
@@ -476,9 +476,13 @@ malformed() {
 	need_line bad '^raw EPERM$'
 	ask bad hello raw 48 ${v}00000009000000
 	need_line bad '^raw EPERM$'
-	# To look at a client, for nothing that there is; to end what has not begun.
-	ask bad hello raw 48 ${v}000000110000000000000000000000
+	# To look at a client, for no kind of record; at a client that does not exist; to end what has
+	# not begun.
+	number=$(sed -n 's/^hello 0 client \([0-9]*\) .*/\1/p' "$WORK/good.out")
+	ask bad hello raw 48 "${v}00000011000000$(printf %02x "$number")00000000000000"
 	need_line bad '^raw EINVAL$'
+	ask bad hello raw 48 ${v}00000011000000ff00000000000000
+	need_line bad '^raw ENOENT$'
 	ask bad hello raw 48 ${v}000000120000000100000000000000
 	need_line bad '^raw ENOENT$'
 	ask bad raw 16 02000000010000000000000000000000

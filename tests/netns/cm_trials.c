@@ -416,7 +416,18 @@ static void take_sent(struct trial *t)
 		finish(t);
 }
 
-/* A request is flushed where the connection ends before it is complete. */
+/*
+ * The peer's QP may be in the error state before its acknowledgement, which a bad cable loses, has
+ * arrived here: then the retries of the request run out.
+ */
+static bool may_run_out(const struct row *row)
+{
+	if (serves)
+		return row->active != IS_LEFT;
+	return row->passive == DISCONNECTS || row->passive == IS_DESTROYED;
+}
+
+/* A request is flushed if the connection ends before it is complete. */
 static void take_completions(void)
 {
 	struct ibv_wc wc;
@@ -426,9 +437,7 @@ static void take_completions(void)
 
 		if (wc.status == IBV_WC_WR_FLUSH_ERR)
 			continue;
-		/* The peer's QP may end before its acknowledgement has come. */
-		if (wc.status == IBV_WC_RETRY_EXC_ERR &&
-		    (serves ? t->row->active != IS_LEFT : t->row->passive == IS_DESTROYED))
+		if (wc.status == IBV_WC_RETRY_EXC_ERR && may_run_out(t->row))
 			continue;
 		must(wc.status == IBV_WC_SUCCESS, "%s: a request ends with %s", t->row->name,
 		     ibv_wc_status_str(wc.status));
