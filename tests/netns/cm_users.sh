@@ -53,6 +53,7 @@ loop() {
 
 all_at_once() {
 	local ends=$((SECONDS + SECONDS_EACH)) pids=() pid port=7300 uid ns
+	rm -f "$WORK"/*-6553?.out
 	# udaddy has one port, and waits for datagrams that a bad cable loses
 	[ "$1" = bad ] || loop udaddy-65532 65532 b 7174 udaddy -c 5 -- udaddy -s $IP4_A -c 5 >"$WORK/udaddy-65532.out" 2>&1 &
 	[ "$1" = bad ] || pids+=($!)
