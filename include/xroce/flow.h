@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a flow is compared with: the fields of a frame that ibv_create_flow(3) knows, in one struct
- * that XDP and the library fill in by the same code. They agree on each frame, as XDP asks whether
- * any flow takes it and the library which ones.
+ * The key of a flow: the fields of a frame that ibv_create_flow(3) can match, in one struct. XDP
+ * and the library fill it in with the same code, so they agree on each frame: XDP checks if any
+ * flow takes it, the library finds all that do.
  *
- * Whoever includes this has defined before
+ * Define before including this file:
  *
  *	FLOW_FRAME				a pointer to a frame, of any type
  *	bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
- *						from offset at; false: it has not that many
- *	FLOW_INLINE				static inline, in that world
+ *						from offset at; false: the frame is too short
+ *	FLOW_INLINE				static inline, as BPF or user space needs
  */
 #ifndef XROCE_FLOW_H
 #define XROCE_FLOW_H
@@ -38,12 +38,12 @@
 #define FLOW_PROTO_GRE	    47
 #define FLOW_PROTO_ESP	    50
 #define FLOW_PORT_VXLAN	    FLOW_BE16(4789)
-#define FLOW_VXLAN_VNI	    FLOW_BE32(0x08000000u) /* the flag: there is one */
-#define FLOW_TYPE_BRIDGED   FLOW_BE16(0x6558)	     /* GRE: an Ethernet frame */
+#define FLOW_VXLAN_VNI	    FLOW_BE32(0x08000000u) /* flag: the VNI is valid */
+#define FLOW_TYPE_BRIDGED   FLOW_BE16(0x6558)	     /* GRE: carries an Ethernet frame */
 #define FLOW_GRE_CHECKSUM   FLOW_BE16(0x8000)
 #define FLOW_GRE_KEY	    FLOW_BE16(0x2000)
 #define FLOW_GRE_SEQUENCE   FLOW_BE16(0x1000)
-#define FLOW_GRE_OTHER	    FLOW_BE16(0x4007) /* routing, version: another layout */
+#define FLOW_GRE_OTHER	    FLOW_BE16(0x4007) /* routing, version: different layout */
 #define FLOW_LABEL_MASK	    FLOW_BE32(0xfffffu)
 
 struct flow_tag {
@@ -63,7 +63,7 @@ struct flow_ipv4 {
 
 struct flow_vxlan {
 	__be32 flags;
-	__be32 vni; /* and 8 bits behind it */
+	__be32 vni; /* and 8 reserved bits */
 };
 
 struct flow_ipv6 {
@@ -74,7 +74,7 @@ struct flow_ipv6 {
 	__u32 src[4], dst[4];
 };
 
-/* The ports behind an IP header, of the two protocols that have them at their start; or ESP's. */
+/* Parses the ports of UDP and TCP, or the SPI and sequence number of ESP. */
 FLOW_INLINE void flow_parse_ports(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	_Static_assert(offsetof(struct xroce_flow_key, dport) ==
@@ -97,8 +97,8 @@ FLOW_INLINE void flow_parse_ports(FLOW_FRAME frame, __u32 at, struct xroce_flow_
 }
 
 /*
- * Of a fragment but the first there are no ports to be seen, and nothing behind. Returns where the
- * header ends, or 0, as flow_parse_ipv6().
+ * Returns the offset after the header, like flow_parse_ipv6(); 0 if this is not IPv4, or a fragment
+ * other than the first, which has no ports or further headers.
  */
 FLOW_INLINE __u32 flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
@@ -121,7 +121,7 @@ FLOW_INLINE __u32 flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_
 	return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;
 }
 
-/* Extension headers are not gone through: the next header is the first one's number. */
+/* Skips no extension headers: the key's protocol is the first header's next-header number. */
 FLOW_INLINE __u32 flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	struct flow_ipv6 ip;
@@ -141,14 +141,16 @@ FLOW_INLINE __u32 flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_
 	return at + (__u32)sizeof(ip);
 }
 
-/* The first entry of the label stack; what lies behind the last one nothing says. */
+/* Loads the first entry of the label stack only: MPLS does not give the payload's type. */
 FLOW_INLINE void flow_parse_mpls(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	if (flow_load(frame, at, &key->flow_label, sizeof(key->flow_label)))
 		key->kinds |= XROCE_FLOW_MPLS;
 }
 
-/* By the EtherType. Returns where the header behind IP begins, or 0: there is none to be seen. */
+/*
+ * Parses by EtherType. Returns the offset after the IP header, or 0: no further header is visible.
+ */
 FLOW_INLINE __u32 flow_parse_ip(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	if (key->ether_type == FLOW_TYPE_MPLS || key->ether_type == FLOW_TYPE_MPLS_MC) {
@@ -165,8 +167,8 @@ FLOW_INLINE __u32 flow_parse_ip(FLOW_FRAME frame, __u32 at, struct xroce_flow_ke
 }
 
 /*
- * The tag is the first one's, the EtherType what follows the last (ibv_create_flow(3)). Returns
- * where the header behind them begins; 0: it is no Ethernet frame.
+ * Takes the tag of the first VLAN header and the EtherType after the last (ibv_create_flow(3)).
+ * Returns the offset after these headers; 0: not an Ethernet frame.
  */
 FLOW_INLINE __u32 flow_parse_ethernet(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
@@ -195,7 +197,7 @@ FLOW_INLINE __u32 flow_parse_ethernet(FLOW_FRAME frame, __u32 at, struct xroce_f
 	return at;
 }
 
-/* Returns where the inner frame begins, an Ethernet one; 0: it is no such header. */
+/* Returns the offset of the inner Ethernet frame; 0: not a VXLAN header with a VNI. */
 FLOW_INLINE __u32 flow_parse_vxlan(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
 				   struct xroce_flow_tunnel *tunnel)
 {
@@ -209,7 +211,7 @@ FLOW_INLINE __u32 flow_parse_vxlan(FLOW_FRAME frame, __u32 at, struct xroce_flow
 	return at + (__u32)sizeof(vxlan);
 }
 
-/* Returns where what is within begins; 0: nothing of it can be seen. */
+/* Returns the offset of the inner packet; 0: not visible. */
 FLOW_INLINE __u32 flow_parse_gre(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
 				 struct xroce_flow_tunnel *tunnel)
 {
@@ -231,7 +233,7 @@ FLOW_INLINE __u32 flow_parse_gre(FLOW_FRAME frame, __u32 at, struct xroce_flow_k
 	return at + (tunnel->gre_flags & FLOW_GRE_SEQUENCE ? 4 : 0);
 }
 
-/* What a tunnel's header and the headers within say; at: behind the outer IP header. */
+/* Parses a tunnel's header and its inner headers; at: offset after the outer IP header. */
 FLOW_INLINE void flow_parse_tunnel(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
 				   struct xroce_flow_tunnel *tunnel)
 {
@@ -254,7 +256,7 @@ FLOW_INLINE void flow_parse_tunnel(FLOW_FRAME frame, __u32 at, struct xroce_flow
 		flow_parse_ip(frame, at, inner);
 }
 
-/* False: it is no Ethernet frame. */
+/* Returns false if the frame is not an Ethernet frame. */
 FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key,
 			     struct xroce_flow_tunnel *tunnel)
 {
@@ -273,7 +275,7 @@ FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key,
 
 typedef __u64 __attribute__((may_alias)) flow_word;
 
-/* All bits of mask have the value's; the value has no others. */
+/* True if key equals value in all bits of mask; value has no bits outside mask. */
 FLOW_INLINE _Bool flow_words_match(const void *key, const void *value, const void *mask,
 				   __u32 bytes)
 {
@@ -291,7 +293,7 @@ FLOW_INLINE _Bool flow_matches(const struct xroce_flow_key *key, const struct xr
 	return flow_words_match(key, value, mask, sizeof(*key));
 }
 
-/* Asked where the mask is of kind XROCE_FLOW_TUNNEL. */
+/* Used if the mask is of kind XROCE_FLOW_TUNNEL. */
 FLOW_INLINE _Bool flow_tunnel_matches(const struct xroce_flow_tunnel *tunnel,
 				      const struct xroce_flow_tunnel *value,
 				      const struct xroce_flow_tunnel *mask)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2 on the wire: the InfiniBand transport headers and the one opcode table, for BPF and user
- * space alike.
+ * The RoCEv2 wire format: the InfiniBand transport headers and the one opcode table, for BPF and
+ * user space.
  *
- * Every multi-byte field is big-endian. 24-bit fields share a __be32 with the byte before them and
- * are taken apart by the accessors below, nowhere else. Nothing here depends on the kernel's RDMA
- * headers.
+ * Every multi-byte field is big-endian. 24-bit fields share a __be32 with the byte before them;
+ * only the accessors below split them. Nothing here depends on the kernel's RDMA headers.
  */
 #ifndef XROCE_WIRE_H
 #define XROCE_WIRE_H
@@ -20,7 +19,7 @@
 #define ROCE_PSN_MASK	      0xffffffu
 #define ROCE_MULTICAST_QPN    0xffffffu
 #define ROCE_DEFAULT_PKEY     0xffff
-#define ROCE_PKEY_BASE	      0x7fff /* the partition; the bit above is full membership */
+#define ROCE_PKEY_BASE	      0x7fff /* the partition; the bit above it is full membership */
 #define ROCE_GRH_BYTES	      40
 #define ROCE_MESSAGE_MAX      (1u << 31)
 
@@ -70,9 +69,9 @@ struct xrc_eth {
 	__be32 srqn;	    /* 8 reserved bits, XRC SRQ number 24 */
 } __attribute__((packed));
 
-/* Flow control between two of this library: see user/engine/flow.c. Behind a DETH. */
+/* Flow control between two peers with this library: see user/engine/flow.c. Follows a DETH. */
 struct flow_eth {
-	__be32 cookie;	    /* the sender's; an answer has its probe's */
+	__be32 cookie;	    /* chosen by the sender; an answer repeats its probe's */
 	__be32 allowance;   /* in an answer: packets 16, receive WQEs 16; else reserved */
 } __attribute__((packed));
 
@@ -80,9 +79,7 @@ struct feth {
 	__be32 flush;	    /* placement type bits 3..0, selectivity bits 5..4 */
 } __attribute__((packed));
 
-/*
- * Tag matching: in the payload of an RC SEND, TMH at its start and RVH behind that in a rendezvous.
- */
+/* Tag matching: headers in the payload of an RC SEND, TMH first, then RVH in a rendezvous. */
 struct tmh {
 	__u8 opcode;	    /* enum tmh_opcode */
 	__u8 reserved[3];
@@ -121,9 +118,7 @@ _Static_assert(sizeof(struct rvh) == 16, "RVH");
 #define BTH_BECN      0x40000000u
 #define BTH_ACKREQ    0x80000000u
 
-/*
- * AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, an RNR timer code or a NAK code.
- */
+/* AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, RNR timer code or NAK code. */
 #define AETH_CLASS_MASK	  0x60
 #define AETH_VALUE_MASK	  0x1f
 #define AETH_ACK	  0x00
@@ -142,17 +137,17 @@ enum xroce_transport {
 	XROCE_UD = 3,
 	XROCE_CNP = 4,
 	XROCE_XRC = 5,
-	XROCE_RAW = 8, /* whole Ethernet frames, which have no opcode */
+	XROCE_RAW = 8, /* whole Ethernet frames without opcode */
 };
 
 #define OPCODE_TRANSPORT(opcode) ((opcode) >> 5)
 
 /*
- * What an opcode is and which extension headers it carries. Code asks for a flag and never lists
+ * Class of an opcode and the extension headers that it carries. Code tests a flag and never lists
  * opcodes.
  */
 enum {
-	OP_VALID = 1 << 0,	 /* in the table at all */
+	OP_VALID = 1 << 0,	 /* present in the table */
 	OP_REQUEST = 1 << 1,
 	OP_RESPONSE = 1 << 2,
 	OP_START = 1 << 3,	 /* first or only packet of a message */
@@ -176,15 +171,15 @@ enum {
 	OP_ATOMIC_WRITE = 1 << 21,
 	OP_CNP = 1 << 22,
 	OP_FLOW = 1 << 23,	 /* flow control of UC and UD */
-	/* bits 24 to 31: bytes of the extension headers */
+	/* bits 24 to 31: length of the extension headers in bytes */
 	OP_EXT_BYTES_SHIFT = 24,
 };
 
 #define OP_ONLY (OP_START | OP_END)
 
 /*
- * X(name, low five bits, flags) for every request and response that RC and XRC share; UC and UD are
- * subsets of it. Sources: rdma_rxe's opcode table and ib_pack.h, checked against the captures in
+ * X(name, low five bits, flags) for every request and response that RC and XRC share; UC and UD
+ * have subsets. Sources: rdma_rxe's opcode table and ib_pack.h, checked against the captures in
  * tests/golden.
  */
 #define ROCE_SENDS_AND_WRITES(X)                                                                   \
@@ -233,15 +228,12 @@ enum {
 
 #define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
 #define OPCODE_CNP 0x81
-/*
- * Of those that the standard leaves to manufacturers (top bits 110 and 111); peers that do not know
- * them drop them.
- */
+/* Manufacturer-specific opcodes (top bits 110 and 111); peers without them drop these packets. */
 #define OPCODE_FLOW_PROBE  0xc0
 #define OPCODE_FLOW_ANSWER 0xc1
-#define ROCE_CNP_BYTES 16 /* reserved, where other opcodes have extension headers */
+#define ROCE_CNP_BYTES 16 /* reserved bytes in place of extension headers */
 
-/* Bytes of extension headers that flags call for. */
+/* Bytes of extension headers for these flags. */
 #define ROCE_EXT(flags, bit, header) ((flags) & (bit) ? (__u32)sizeof(struct header) : 0)
 #define ROCE_EXT_BYTES(flags)                                                                      \
 	(ROCE_EXT(flags, OP_DETH, deth) + ROCE_EXT(flags, OP_XRC_ETH, xrc_eth) +                   \
@@ -283,7 +275,7 @@ static inline __u32 roce_ext_bytes(__u32 flags)
 }
 
 /*
- * P_Keys match when their low 15 bits agree and at least one side is a full member (bit 15): IBTA
+ * True if the low 15 bits of the P_Keys agree and at least one side is a full member (bit 15): IBTA
  * 10.9.3, protocol sheet.
  */
 static inline int roce_pkey_matches(__u16 a, __u16 b)
