@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address handles and the resolution of address vectors. On RoCE an address vector is a GID of ours
- * and one of the peer: the kernel's routes and neighbours say the rest, once, when the handle is
- * made or the QP is moved to RTR.
+ * Address handles and the resolution of address vectors. On RoCE an address vector is a local GID
+ * and a peer's GID. The kernel's routes and neighbours supply the rest once, when the handle is
+ * created or the QP moves to RTR.
  *
- * Programs make a handle for each of a great many QPs, and connect as many, with few destinations
- * among them. What the kernel said of a destination therefore holds for others too, for a tenth of
- * a second and while no change of the interface was reported.
+ * Programs create a handle for each of very many QPs, and connect as many, with few distinct
+ * destinations. Results for a destination are therefore cached for a tenth of a second, or until a
+ * change of the interface is reported.
  */
 #include <time.h>
 
@@ -18,9 +18,9 @@
 #define DEFAULT_HOP_LIMIT 64
 
 /*
- * A hop limit of 0 or 1 is what programs of InfiniBand's subnets give, where nothing counts it: it
- * would end at the first router. The kernel's RoCE takes the route's limit there. To a multicast
- * group, 1 keeps the packets in the subnet, as IP has it.
+ * Programs for InfiniBand subnets pass a hop limit of 0 or 1, which has no effect there. On RoCE
+ * such a packet would stop at the first router: the kernel uses the route's limit instead. For a
+ * multicast group, 1 keeps the packets in the subnet, as in IP.
  */
 static u8 hop_limit(const struct ibv_global_route *grh, const struct gid *peer)
 {
@@ -29,7 +29,7 @@ static u8 hop_limit(const struct ibv_global_route *grh, const struct gid *peer)
 	return group_is_address(peer) ? 1 : DEFAULT_HOP_LIMIT;
 }
 
-/* Once a process: a frequent first mistake, which EINVAL alone does not explain. */
+/* Printed once per process: a frequent first mistake, which EINVAL alone does not explain. */
 static void say_gid_is_missing(void)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -42,7 +42,7 @@ static void say_gid_is_missing(void)
 			"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
 }
 
-/* What an address vector says beside where packets go. */
+/* Sets the fields of an address vector other than the destination. */
 static void ah_set_header(struct path *path, const struct ibv_global_route *grh)
 {
 	struct gid peer;
@@ -53,7 +53,7 @@ static void ah_set_header(struct path *path, const struct ibv_global_route *grh)
 	path->flow_label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
 }
 
-/* ---- MACs that librdmacm has heard of: xroce_cm_heard() ---- */
+/* ---- MACs learned by librdmacm: xroce_cm_heard() ---- */
 
 #define HEARD_NS NSEC_PER_SEC
 
@@ -65,7 +65,7 @@ static u64 ah_now_ns(void)
 	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
 }
 
-/* The last one, in the thread that resolves the address vector next. */
+/* The last one; the same thread resolves the address vector next. */
 static _Thread_local struct {
 	struct gid peer;
 	u8 mac[6];
@@ -79,7 +79,7 @@ EXPORT void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6])
 	ah_heard.until_ns = ah_now_ns() + HEARD_NS;
 }
 
-/* Returns the MAC that this thread has heard of, or NULL. */
+/* Returns the peer's MAC that this thread learned, or NULL. */
 static const u8 *ah_heard_mac(const struct gid *peer)
 {
 	return ah_heard.until_ns && ah_now_ns() < ah_heard.until_ns &&
@@ -99,7 +99,7 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout
 
 	if (attr->port_num != VERBS_PORT || attr->sl > 15)
 		return EINVAL;
-	/* RoCE always has a GRH (annex A17): without GIDs there is nowhere to send to. */
+	/* RoCE always has a GRH (annex A17): without GIDs there is no destination. */
 	if (!attr->is_global) {
 		say_gid_is_missing();
 		return EINVAL;
@@ -122,7 +122,7 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout
 
 #define AH_CACHE_NS (NSEC_PER_SEC / 10)
 
-/* The same destination, whatever the headers: each connection has a flow label of its own. */
+/* Compares destinations only: each connection has its own flow label in the headers. */
 static bool ah_goes_to(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 {
 	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) &&
@@ -130,7 +130,7 @@ static bool ah_goes_to(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 	       a->is_global == b->is_global && a->port_num == b->port_num;
 }
 
-/* Each destination has one place, by its GID's last bytes. */
+/* Each destination has one slot, by its GID's last bytes. */
 static struct ah_cached *ah_cache_place(struct vcontext *ctx, const struct ibv_ah_attr *attr)
 {
 	const u8 *raw = attr->grh.dgid.raw;
@@ -227,7 +227,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 	return 0;
 }
 
-/* The ones' complement sum over a header with a right checksum is ffff. */
+/* The ones' complement sum over a header with a correct checksum is ffff. */
 static bool ipv4_checksum_ok(const u8 *h)
 {
 	u32 sum = 0;
@@ -247,8 +247,8 @@ static void ah_gid_from_ipv4(union ibv_gid *gid, const u8 *addr)
 }
 
 /*
- * The 40 bytes before a UD message hold the sender's IPv6 header, or its IPv4 header in bytes 20 to
- * 39. Fills both addresses and the traffic class; false if it is neither.
+ * Parses the 40 bytes before a UD message: the sender's IPv6 header, or its IPv4 header in bytes 20
+ * to 39. Fills in both addresses and the traffic class; returns false if it is neither.
  */
 static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_gid *dgid,
 		      u8 *tclass, u32 *flow_label)
@@ -302,7 +302,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 			attr->grh.sgid_index = (u8)i;
 			return 0;
 		}
-	/* Sent to an address that the interface no longer has. */
+	/* The packet's destination is no longer an address of the interface. */
 	return verb_fail_int(ENOENT);
 }
 
@@ -328,7 +328,7 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	return ah;
 }
 
-/* vid is 0xffff where there is no VLAN. */
+/* vid is 0xffff without a VLAN. */
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
@@ -344,8 +344,7 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 }
 
 /*
- * Multicast groups: ibv_attach_mcast(3). The LID is of no meaning on RoCE (annex A17), and is not
- * looked at.
+ * Multicast groups: ibv_attach_mcast(3). The LID has no meaning on RoCE (annex A17) and is ignored.
  */
 
 static int mcast_check(const struct vqp *vqp)
@@ -363,7 +362,7 @@ static struct gid mcast_address(const union ibv_gid *gid)
 	return address;
 }
 
-/* As rdma-core has them: what the library or its limits lack is lack of memory. */
+/* As in rdma-core: exceeded limits of the library are reported as ENOMEM. */
 static int mcast_errno(int err)
 {
 	switch (err) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty.
- * The engine's events come in here and are spread to channels and contexts; a shard's lock is held
- * then. Those of the interface come in from context.c.
+ * Asynchronous events: a queue per context and an eventfd that is readable while the queue is not
+ * empty. The engine's events arrive here, with a shard's lock held, and are distributed to channels
+ * and contexts. The interface's events arrive from context.c.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -53,11 +53,13 @@ void async_abandon(struct vcontext *ctx)
 		sigio_abandon(ctx->async_sigio);
 	async_drop_all(ctx);
 	async_init(ctx);
-	/* a wait on it ends: no event comes, and ibv_get_async_event() says so */
+	/* wakes a waiting ibv_get_async_event(), which fails: no event follows */
 	kernel_event_replace(ctx->v.context.async_fd);
 }
 
-/* Under async_lock. Does the program want signals, by fcntl(2) at whatever time? */
+/*
+ * True if the program wants signals; it may ask by fcntl(2) at any time. Caller holds async_lock.
+ */
 static bool async_signals(struct vcontext *ctx)
 {
 	const int fd = ctx->v.context.async_fd;
@@ -78,9 +80,9 @@ static bool async_signals(struct vcontext *ctx)
 }
 
 /*
- * Under async_lock: the descriptor is readable from the first event in the queue until the last is
- * taken, and for good once the device has gone. Each event makes an edge for a poller that waits
- * for edges, and a signal. Not cancellation points.
+ * Caller holds async_lock. The descriptor is readable while the queue is not empty, and permanently
+ * once the device is gone. Each event produces an edge for edge-triggered pollers, and a signal.
+ * Not cancellation points.
  */
 static void async_raise(struct vcontext *ctx)
 {
@@ -93,14 +95,14 @@ static void async_lower(struct vcontext *ctx)
 {
 	struct pollfd p = { .fd = ctx->async_event_fd, .events = POLLIN };
 
-	/* the program may have read it, and the eventfd blocks */
+	/* the program may have read the eventfd, and a read would block then */
 	if (kernel_await(&p, 1, 0) == 1)
 		kernel_event_clear(p.fd);
 	if (ctx->async_sigio)
 		sigio_clear(ctx->async_sigio);
 }
 
-/* Under async_lock; async_raise() follows if it is in the queue. */
+/* Caller holds async_lock and calls async_raise() if this returns true. */
 static bool async_append(struct vcontext *ctx, const struct ibv_async_event *event)
 {
 	struct async_node *n = calloc(1, sizeof(*n));
@@ -124,7 +126,7 @@ void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
-/* Under async_lock. */
+/* Caller holds async_lock. */
 static bool async_has(const struct vcontext *ctx, enum ibv_event_type type)
 {
 	for (const struct async_node *n = ctx->async_head; n; n = n->next)
@@ -139,8 +141,8 @@ void async_queue_port(struct vcontext *ctx, enum ibv_event_type type)
 
 	pthread_mutex_lock(&ctx->async_lock);
 	/*
-	 * "The table has changed": said once to who has not looked since, so that nothing piles up
-	 * where nobody ever does.
+	 * "The table has changed" is queued at most once, so that events do not pile up in programs
+	 * that never read them.
 	 */
 	if ((type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) && async_append(ctx, &event))
 		async_raise(ctx);
@@ -153,7 +155,7 @@ void async_device_fatal(struct vcontext *ctx)
 
 	pthread_mutex_lock(&ctx->async_lock);
 	async_append(ctx, &event);
-	/* release: pairs with the acquire in context_gone(): who sees it finds the event */
+	/* release: pairs with the acquire in context_gone(): a reader then finds the event */
 	atomic_store_explicit(&ctx->gone, true, memory_order_release);
 	async_raise(ctx);
 	for (struct vchannel *ch = ctx->channels; ch; ch = ch->next)
@@ -161,7 +163,7 @@ void async_device_fatal(struct vcontext *ctx)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
-/* Of an XRC_RECV QP every handle is told. */
+/* Queues the event for every handle of an XRC_RECV QP. */
 static void queue_qp_event(struct vqp *vqp, enum ibv_event_type type)
 {
 	struct vqp *handle = vqp;
@@ -207,8 +209,8 @@ void async_engine_event(const struct engine_event *event)
 }
 
 /*
- * Under async_lock: the count of delivered events of the object that this one is about, or NULL for
- * port and device events.
+ * Returns the count of delivered events of the event's object, or NULL for port and device events.
+ * Caller holds async_lock.
  */
 static u32 *async_delivered(const struct ibv_async_event *event)
 {
@@ -265,7 +267,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	pthread_testcancel();
 	for (;;) {
 		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
-		const bool gone = context_gone(context); /* no event comes after this look */
+		const bool gone = context_gone(context); /* no event comes after this check */
 		int flags = fcntl(context->async_fd, F_GETFL);
 
 		if (async_next(ctx, event))
@@ -276,7 +278,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 			return -1;
 		if (flags & O_NONBLOCK)
 			return verb_fail_int(EAGAIN);
-		/* a thread may be cancelled here, with no event in hand and no lock held */
+		/* a thread may be cancelled here, without an event taken or a lock held */
 		if (poll(&p, 1, -1) < 0 && !(errno == EINTR && signals_restart()))
 			return -1;
 	}
@@ -323,7 +325,7 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		async_ack(&wq->mutex, &wq->cond, &wq->events_completed);
 		break;
 	}
-	default: /* of the port or the device: nobody waits for them */
+	default: /* port and device events: no object waits for their acknowledgement */
 		break;
 	}
 }
@@ -333,10 +335,10 @@ void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthre
 {
 	int cancel;
 
-	/* half of the object is gone: a cancelled thread would leave the rest to nobody */
+	/* the object is half destroyed: a cancelled thread would leak the rest */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(mutex);
-	/* a forked child has none in hand */
+	/* a forked child has no events to acknowledge */
 	while (*completed != delivered && !ctx->inherited)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion channels: a queue of CQs with an event, and the descriptor that is readable while
- * there is one. The engine's events come in under a shard's lock; ibv_get_cq_event() takes them
- * out and, where there is none, sleeps in the port, whose wake-ups are hints only.
+ * Completion channels: a queue of CQs with events, and a descriptor that is readable while the
+ * queue is not empty. The engine's events arrive under a shard's lock. ibv_get_cq_event() takes
+ * events out. If there is none, it sleeps in the port, whose wake-ups are only hints.
  */
 #include <fcntl.h>
 
@@ -67,7 +67,7 @@ static void channel_delist(struct vcontext *ctx, struct vchannel *ch)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
-/* Under ch->lock. Does the program want signals, by fcntl(2) at whatever time? */
+/* True if the program wants signals; it may ask by fcntl(2) at any time. Caller holds ch->lock. */
 static bool channel_signals(struct vchannel *ch)
 {
 	if (ch->sigio)
@@ -84,8 +84,8 @@ static bool channel_signals(struct vchannel *ch)
 }
 
 /*
- * Under ch->lock. Each event anew: who waits for edges (EPOLLET) gets one for each, as from an
- * adapter and from XDP's records; and a signal.
+ * Caller holds ch->lock. Each event produces an edge (EPOLLET), as from an adapter and from XDP's
+ * records, and a signal.
  */
 static void channel_raise(struct vchannel *ch)
 {
@@ -103,8 +103,8 @@ void channel_wake(struct vchannel *ch)
 }
 
 /*
- * Under ch->lock, the queue empty: not readable, but that nobody sleeps where no event comes any
- * more.
+ * Caller holds ch->lock; the queue is empty. Makes the descriptor unreadable, unless the device is
+ * gone: no thread may then sleep for an event.
  */
 static void channel_clear(struct vchannel *ch)
 {
@@ -157,7 +157,7 @@ void channel_event(struct vcq *vcq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Under ch->lock: take the oldest CQ off the queue. */
+/* Removes the oldest CQ from the queue. Caller holds ch->lock. */
 static struct vcq *channel_pop(struct vchannel *ch)
 {
 	struct vcq *vcq = ch->head;
@@ -167,7 +167,7 @@ static struct vcq *channel_pop(struct vchannel *ch)
 	ch->head = vcq->event_next;
 	if (!ch->head)
 		ch->tail = &ch->head;
-	/* One of several events: the CQ goes to the end of the queue, so that none is starved. */
+	/* A CQ with more events moves to the end of the queue, so that no CQ starves. */
 	if (--vcq->events_pending) {
 		vcq->event_next = NULL;
 		*ch->tail = vcq;
@@ -200,7 +200,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 
 	pthread_testcancel();
 	for (;;) {
-		/* no event comes after this look */
+		/* no event comes after this check */
 		const bool gone = context_gone(channel->context);
 		int flags, err;
 		bool block;

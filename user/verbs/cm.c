@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What our librdmacm asks for beside the public verbs: xroce_cm.h. */
+/* Private calls for our librdmacm: xroce_cm.h. */
 #include "objects.h"
 #include "xroce_cm.h"
 
@@ -20,7 +20,7 @@ EXPORT int xroce_cm_place(struct ibv_context *context, uint32_t *first_id, uint3
 	return err;
 }
 
-/* Returns 0 or EINVAL. An address has one family. */
+/* Returns 0 or EINVAL. A specific address implies its family. */
 static int cm_service_convert(const struct xroce_cm_service *in, struct ask_service *out)
 {
 	static const u8 any[16], mapped[12] = { [10] = 0xff, 0xff };
@@ -34,7 +34,7 @@ static int cm_service_convert(const struct xroce_cm_service *in, struct ask_serv
 	return !in->families || in->families == own ? 0 : EINVAL;
 }
 
-/* What both have in common. Returns 0 or a positive errno. */
+/* Common part of the four service calls. Returns 0 or a positive errno. */
 static int cm_call(struct ibv_context *context, const struct xroce_cm_service *service,
 		   int call(struct port *port, const struct ask_service *service))
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs call that has to do with the kernel's RDMA subsystem: sysfs, the conversions of its
- * structs for the connection manager's library, and fork(), which needs no preparation where
- * nothing is pinned.
+ * Calls that concern the kernel's RDMA subsystem: sysfs, conversions of its structs for the
+ * connection manager's library, and fork(), which needs no preparation as nothing is pinned.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 #include "objects.h"
 
-/* Declared in rdma-core's headers that no distribution installs. */
+/* Declared in headers of rdma-core that no distribution installs. */
 EXPORT const char *ibv_get_sysfs_path(void);
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
@@ -39,7 +38,7 @@ static void sysfs_path_find(void)
 		snprintf(sysfs_path, sizeof(sysfs_path), "%.*s", (int)len, path);
 }
 
-/* Where sysfs is, or where SYSFS_PATH says, which a set-user-ID program does not look at. */
+/* Returns the path of sysfs, or of SYSFS_PATH, which set-user-ID programs ignore. */
 EXPORT const char *ibv_get_sysfs_path(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -49,10 +48,9 @@ EXPORT const char *ibv_get_sysfs_path(void)
 }
 
 /*
- * Programs that `xroce run` has started find files of our devices
- * (user/tools/run/sysfs_private.h).
- * Returns the bytes of text, without a newline at its end and with a zero after them. Returns -1
- * if `buf` has no room for the zero, or if the file cannot be read, with errno.
+ * Programs started by `xroce run` find files of our devices (user/tools/run/sysfs_private.h).
+ * Returns the length of the text, without its final newline and followed by a zero byte. Returns -1
+ * if `buf` has no room for the zero, or with errno if the file cannot be read.
  */
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
@@ -91,7 +89,7 @@ EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* Exported under names that no header declares; programs of another age call them. */
+/* Exported without a declaration in any header; older programs call them. */
 EXPORT int ibv_dontfork_range(void *base, size_t size);
 EXPORT int ibv_dofork_range(void *base, size_t size);
 
@@ -153,7 +151,7 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs
 	dst->alt_timeout = src->alt_timeout;
 }
 
-/* The fields that both structs have, under the same names. */
+/* Fields of the same name in both structs. */
 #define PATH_REC_SCALARS(X)                                                                        \
 	X(dlid)                                                                                    \
 	X(slid) X(raw_traffic) X(flow_label) X(reversible) X(mtu) X(pkey) X(hop_limit)             \
@@ -179,15 +177,15 @@ EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_s
 }
 
 /*
- * IBVERBS_PRIVATE_34: what rdma-core's own providers and tools import. Programs are linked so that
- * a missing symbol ends them at their start; the calls themselves go to the kernel's RDMA drivers,
- * which this library does not have. So each answers ENOSYS in the convention of its return type,
- * and no provider finds a device. (ibv_query_gid_type, the one that programs use, is in query.c.)
+ * IBVERBS_PRIVATE_34: imports of rdma-core's providers and tools. Programs are linked so that a
+ * missing symbol ends them at their start. The calls themselves go to the kernel's RDMA drivers,
+ * which this library does not have. So each fails with ENOSYS, in the convention of its return
+ * type, and no provider finds a device. (ibv_query_gid_type, which programs do use, is in query.c.)
  */
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Return an errno. Their arguments are never looked at. */
+/* These return an errno and ignore their arguments. */
 #define RETURN_ERRNO(X) \
 	X(execute_ioctl) \
 	X(ibv_cmd_advise_mr) \
@@ -255,16 +253,13 @@ EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_s
 RETURN_ERRNO(X)
 #undef X
 
-/* Return a pointer, NULL with errno set. */
+/* These return NULL with errno set. */
 #define X(name) EXPORT void *name(void); void *name(void) { errno = ENOSYS; return NULL; }
 X(_verbs_init_and_alloc_context)
 X(verbs_open_device)
 #undef X
 
-/*
- * Return nothing. A provider registers itself when it is loaded: there is nothing that it could be
- * asked for.
- */
+/* These return nothing. A provider registers itself when it is loaded, without an effect here. */
 #define X(name) EXPORT void name(void); void name(void) { }
 X(__verbs_log)
 X(verbs_init_cq)

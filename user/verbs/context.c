@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Contexts: opening and closing a device, and the tables through which the header's inline
- * functions call this library. A context attaches nothing to the interface until context_port() is
- * first asked, by the first memory region or queue pair.
+ * functions call this library. A context attaches nothing to the interface until the first call of
+ * context_port(), for the first memory region or queue pair.
  *
- * Objects hold their context: one that is closed before they are destroyed, which
- * ibv_close_device(3) allows as a leak, stays as memory.
+ * Objects hold a reference on their context. ibv_close_device(3) allows closing a context before
+ * its objects are destroyed, as a leak: its memory then stays.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/eventfd.h>
@@ -29,7 +29,7 @@ void context_get(struct vcontext *ctx)
 
 void context_put(struct vcontext *ctx)
 {
-	/* acq_rel, with itself: all that others did with it was before its end */
+	/* acq_rel, with itself: all users' accesses come before the destruction */
 	if (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	fork_remove(&ctx->forks);
@@ -47,7 +47,10 @@ void context_put(struct vcontext *ctx)
 	free(ctx);
 }
 
-/* The end of the port is the end of the device for this context. Returns 0 or a positive errno. */
+/*
+ * Gets a port. The end of the port is the end of the device for this context. Returns 0 or a
+ * positive errno.
+ */
 static int context_get_port(struct vcontext *ctx, struct port **out)
 {
 	int err = port_get(&ctx->dev->nd, out);
@@ -81,7 +84,7 @@ int context_port(struct vcontext *ctx, struct port **out)
 	return err;
 }
 
-/* The event that says that the interface has gone is on its way. */
+/* Converts -ENODEV to EIO: the event for the interface's removal is on its way. */
 static int context_errno(int err)
 {
 	return err == -ENODEV ? EIO : -err;
@@ -114,8 +117,8 @@ static bool gids_equal(const struct netdev *a, const struct netdev *b)
 }
 
 /*
- * What changed on the interface, as events of ibv_get_async_event(3). It is gone for this context
- * also when the broker is by which its port was made.
+ * Reports changes of the interface as events of ibv_get_async_event(3). For this context, the exit
+ * of the broker that made its port also counts as removal of the interface.
  */
 static void context_follow(void *arg, const struct netdev *before, const struct netdev *now)
 {
@@ -199,7 +202,7 @@ static void context_set_ops(struct verbs_context *v)
 	v->reg_dm_mr = reg_dm_mr_op;
 }
 
-/* cmd_fd becomes the context's, but not on failure. NULL with errno set. */
+/* Returns NULL with errno set on failure. The context owns cmd_fd, except on failure. */
 static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 {
 	struct vcontext *ctx = calloc(1, sizeof(*ctx));
@@ -215,7 +218,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 		goto fail;
 	c->device = &dev->ibv;
 	c->cmd_fd = cmd_fd;
-	/* a vector is a receive queue; of more, only so many have sockets */
+	/* a vector is a receive queue; only XROCE_MAX_QUEUE of these have sockets */
 	c->num_comp_vectors =
 		(int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
 	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -247,8 +250,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	int fd = memfd_create(device->name, MFD_CLOEXEC), err;
 
 	/*
-	 * The file says which device it stands for: ibv_import_device() has nothing but a
-	 * descriptor of it.
+	 * The file holds the device's ifindex: ibv_import_device() gets nothing but a descriptor.
 	 */
 	if (fd < 0)
 		return NULL;
@@ -271,8 +273,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 }
 
 /*
- * A descriptor that no context has is EINVAL, also a closed one. The descriptor is the context's to
- * close only if there is one.
+ * Fails with EINVAL for a descriptor that no context has, also a closed one. The context owns the
+ * descriptor, except on failure.
  */
 EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_create_counters(3), ibv_attach_counters_point_flow(3), ibv_read_counters(3). An object counts
- * packets and bytes of all flows that were made with it, in XDP and in the engine; its points say
- * at which index each of the two is read. Points are attached before the flows are made: to a flow
- * that is there already is ENOTSUP.
+ * ibv_create_counters(3), ibv_attach_counters_point_flow(3), ibv_read_counters(3). A counters
+ * object counts packets and bytes of all its flows, in XDP and in the engine. Its points map the
+ * two counts to indices for reading. Points are attached before the flows are created; attaching to
+ * an existing flow is ENOTSUP.
  */
 #include <stdlib.h>
 
 #include "objects.h"
 
-/* What is read at an index: what has been counted since the point was attached. */
+/* A count read at an index, starting when the point was attached. */
 struct counters_point {
 	u32 index;
 	enum ibv_counter_description what;
@@ -19,12 +19,12 @@ struct counters_point {
 struct vcounters {
 	struct ibv_counters ibv;
 	struct fork_entry forks;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	struct counters_point *points;
 	u32 num_points;
-	u32 flows;		 /* that count with it */
-	struct raw_counter *raw; /* from the first flow on */
-	struct port *port;	 /* raw's */
+	u32 flows;		 /* flows that count here */
+	struct raw_counter *raw; /* set by the first flow */
+	struct port *port;	 /* the port of raw */
 };
 
 static struct vcounters *to_vcounters(struct ibv_counters *counters)
@@ -76,7 +76,7 @@ int destroy_counters_op(struct ibv_counters *counters)
 	return 0;
 }
 
-/* With the lock. Nothing has been counted before there is a flow. Returns 0 or a positive errno. */
+/* Caller holds the lock. Counts are 0 before the first flow. Returns 0 or a positive errno. */
 static int counters_sum(const struct vcounters *c, struct xroce_flow_count *sum)
 {
 	*sum = (struct xroce_flow_count){ 0 };
@@ -88,7 +88,7 @@ static u64 count_of(const struct xroce_flow_count *sum, enum ibv_counter_descrip
 	return what == IBV_COUNTER_PACKETS ? sum->packets : sum->bytes;
 }
 
-/* With the lock. Returns 0 or a positive errno. */
+/* Caller holds the lock. Returns 0 or a positive errno. */
 static int counters_add_point(struct vcounters *c, u32 index, enum ibv_counter_description what)
 {
 	struct xroce_flow_count sum;
@@ -121,7 +121,7 @@ int attach_counters_point_flow_op(struct ibv_counters *counters,
 	return verb_report(err);
 }
 
-/* An index without a point reads as 0, one with several as their sum. */
+/* An index without a point reads as 0, one with several points as their sum. */
 static void counters_fill(const struct vcounters *c, const struct xroce_flow_count *sum,
 			  uint64_t *values, u32 num)
 {
@@ -134,7 +134,7 @@ static void counters_fill(const struct vcounters *c, const struct xroce_flow_cou
 	}
 }
 
-/* There is no cache: to prefer one changes nothing. */
+/* Nothing is cached: PREFER_CACHED has no effect. */
 int read_counters_op(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags)
 {
 	struct vcounters *c = to_vcounters(counters);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Completion queues: creation, polling, arming, resizing. The application is the consumer of the
- * transport's ring; who finds it empty runs the engine once and looks again. A CQ joins its port's
- * arm-word map with its first QP.
+ * transport's ring. A poll of an empty ring runs the engine once and checks again. A CQ joins its
+ * port's arm-word map with its first QP.
  */
 #include "../os/kernel.h"
 #include "../os/options.h"
 #include "objects.h"
 
 /*
- * Two entries at least: a send queue of one WQE has its slot free again when the WQE completes, so
- * a second one may complete before the application polls (perftest's ib_send_lat -e does so when an
- * ACK is late). No adapter has a CQ of one entry.
+ * At least two entries: the slot of a send queue with one WQE is free again when the WQE completes,
+ * so a second one may complete before the application polls (perftest's ib_send_lat -e does this
+ * when an ACK is late). No adapter has a CQ of one entry.
  */
 #define CQE_MIN 2
 
@@ -38,8 +38,8 @@ static void cq_in_child(struct fork_entry *entry)
 }
 
 /*
- * One with a channel, where there is a port already: the first CQ of a channel may wait for the
- * kernel to publish the channel's ring, here and not with the first QP.
+ * Joins a CQ with a channel early, if there is a port: the first CQ of a channel may wait for the
+ * kernel to publish the channel's ring, which should not delay the first QP.
  */
 static int cq_join_early(struct vcq *vcq)
 {
@@ -125,14 +125,14 @@ int cq_join(struct vcq *vcq, struct port *port)
 	u32 armed;
 	int err = 0;
 
-	/* What would complete there is lost. */
+	/* Its completions are lost. */
 	if (cq_has_overrun(&vcq->cq))
 		return EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	if (!vcq->joined) {
 		err = limit_errno(port_cq_add(port, &vcq->cq,
 					      vcq->channel ? vcq->channel->pc : NULL, vcq->vector));
-		/* It may have been armed before there was an arm word. */
+		/* The CQ may have been armed before it had an arm word. */
 		armed = atomic_load_explicit(&vcq->cq.armed, memory_order_relaxed); /* the lock's */
 		if (!err && armed != CQ_DISARMED)
 			port_cq_arm(port, &vcq->cq, armed == CQ_ARMED_SOLICITED);
@@ -176,9 +176,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 }
 
 /*
- * The consumer, held by one that changes what is in the ring. Between start_poll and end_poll the
- * lock is the caller's own: it is so only where there is none. Then the current entry is kept
- * outside of the ring.
+ * Takes the consumer's lock, for a caller that changes the ring. Between start_poll and end_poll
+ * this is possible only for the same thread, with the lock off. The current entry then moves out of
+ * the ring.
  */
 static void cq_lock(struct vcq *vcq)
 {
@@ -260,7 +260,7 @@ void cq_unlock_two(struct vcq *a, struct vcq *b)
 }
 
 /*
- * The port is read without a lock: it is set once, before the CQ's first QP, so a thread that does
+ * Reads the port without a lock: it is set once, before the CQ's first QP, so a thread that does
  * not see it yet has no completions to wait for. The acquire pairs with the release in
  * context_port().
  */
@@ -274,9 +274,9 @@ static void cq_run(struct vcq *vcq)
 }
 
 /*
- * Of the thread that polls: calls in a row that found nothing. What it waits for may wait for its
- * processor, where more threads spin than there are; so, if that is asked for, it is let go before
- * the engine runs, and what has come meanwhile is found.
+ * Consecutive empty polls of this thread. If more threads spin than there are CPUs, the work that a
+ * thread waits for may need its CPU. With XROCE_YIELD, the thread therefore yields the CPU before
+ * it runs the engine, which then finds work that arrived since.
  */
 static __thread u32 vain_polls __attribute__((tls_model("initial-exec")));
 
@@ -310,7 +310,7 @@ const struct cqe *cq_peek_or_run(struct vcq *vcq)
 }
 
 /*
- * The lock stays: an iteration goes on. A thread that runs an engine never waits for a CQ's
+ * Keeps the lock, as an iteration continues. A thread that runs an engine never waits for a CQ's
  * consumer.
  */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq)
@@ -341,14 +341,14 @@ static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
 }
 
 /*
- * What a CQ holds is given out, also after an overrun (it cannot be used then, ibv_poll_cq(3)) or
- * when the device has gone; then polling fails.
+ * A CQ's completions can be polled even after an overrun (which makes the CQ unusable,
+ * ibv_poll_cq(3)) or after the device is gone; then polling fails.
  */
 int cq_exhausted(struct vcq *vcq)
 {
 	if (cq_has_overrun(&vcq->cq))
 		return EIO;
-	/* in this order: what the device's end flushed was pushed before */
+	/* in this order: completions flushed at the device's end were pushed before */
 	return context_gone(vcq->ibv.context) && cq_empty(&vcq->cq) ? EIO : 0;
 }
 
@@ -375,14 +375,14 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	struct vcontext *ctx = to_vcontext(cq->context);
 
 	/*
-	 * A program that arms, then polls, is to find what the device's end flushed between its
-	 * last look and this call.
+	 * A program that arms and then polls must find the completions that the device's end
+	 * flushed since its last poll.
 	 */
 	if (context_gone(cq->context))
 		return cq_exhausted(vcq);
 	/*
-	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is
-	 * armed. acquire: pairs with the release in cq_join().
+	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that the
+	 * CQ is armed. acquire: pairs with the release in cq_join().
 	 */
 	if (!atomic_load_explicit(shared_word(&vcq->joined), memory_order_acquire)) {
 		pthread_mutex_lock(&ctx->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Extended CQs (ibv_create_cq_ex(3)): iteration with start_poll, next_poll and end_poll, and one
- * reader per field. The consumer's lock is held from a start_poll that succeeds to end_poll; the
- * current entry stays in the ring meanwhile.
+ * reader per field. The consumer's lock is held from a successful start_poll to end_poll; the
+ * current entry stays in the ring until then.
  */
 #include <time.h>
 
@@ -55,8 +55,8 @@ static int cq_ex_next(struct ibv_cq_ex *cq)
 		cq_pop(&vcq->cq);
 	vcq->current = NULL;
 	/*
-	 * A completion that comes after the arming raises an event. To take it here all the same
-	 * would make that event an extra one, which `ibv_rc_pingpong -e -t` does not expect.
+	 * A completion after the arming raises an event. Taking it here as well would make that
+	 * event an extra one, which `ibv_rc_pingpong -e -t` does not expect.
 	 */
 	e = cq_is_armed(&vcq->cq) ? cq_peek(&vcq->cq) : cq_peek_or_run_held(vcq);
 	if (!e)
@@ -140,9 +140,9 @@ static u64 wall_now_ns(void)
 }
 
 /*
- * The completion's time is monotonic; the wall clock is a constant ahead of that until somebody
- * sets it. Two clocks cannot be read at once: the constant is kept as long as it may still be the
- * right one.
+ * Returns the offset from the monotonic time of completions to the wall clock, which is constant
+ * until the wall clock is set. The two clocks cannot be read at the same instant, so the offset is
+ * kept while it is still within the bounds of the readings.
  */
 static s64 wall_ahead_ns(struct vcq *vcq)
 {
@@ -155,8 +155,8 @@ static s64 wall_ahead_ns(struct vcq *vcq)
 }
 
 /*
- * What the clock was set back by is seen, what its reading was wrong by is not: from one completion
- * to the next it stands still then.
+ * A wall clock set back further than this is followed. A smaller step back is a reading error: the
+ * time then stays the same from one completion to the next.
  */
 #define WALL_STEP_NS (100 * NSEC_PER_MSEC)
 
@@ -225,7 +225,7 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 	if (attr->comp_mask & ~(u32)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    flags & ~(u32)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return verb_fail(EINVAL);
-	/* A PD that is no parent domain says nothing about threads. */
+	/* A PD that is not a parent domain has no thread domain. */
 	if (domain && (!domain->parent || domain->ibv.context != context))
 		return verb_fail(EINVAL);
 	if (attr->wc_flags & ~(u64)WC_FLAGS_SUPPORTED)

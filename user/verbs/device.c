@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The device list: one device per network interface, named xroce_<interface>. Listing and opening
- * read the kernel's tables and touch nothing on the interface. A device keeps its address for as
- * long as somebody holds it, so a second list has the same pointers.
+ * read the kernel's tables and change nothing on the interface. A device keeps its address while it
+ * is referenced, so a second list has the same pointers.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 static struct vdevice *devices;
 
 /*
- * Some programs look for the files of a device, which `xroce run` shows them: once a process, it is
- * said that they are not there.
+ * Some programs need the files of a device, which `xroce run` provides. Prints once per process
+ * that they are missing.
  */
 static void device_note_missing_files(const struct ibv_device *device)
 {
@@ -33,7 +33,7 @@ static void device_note_missing_files(const struct ibv_device *device)
 			device->ibdev_path, node);
 }
 
-/* Under lists_lock. */
+/* Caller holds lists_lock. */
 static struct vdevice *device_find(const struct netdev *nd)
 {
 	for (struct vdevice *d = devices; d; d = d->next)
@@ -43,7 +43,7 @@ static struct vdevice *device_find(const struct netdev *nd)
 	return NULL;
 }
 
-/* Under lists_lock. */
+/* Caller holds lists_lock. */
 static struct vdevice *device_new(const struct netdev *nd)
 {
 	struct vdevice *d = calloc(1, sizeof(*d));
@@ -64,7 +64,7 @@ static struct vdevice *device_new(const struct netdev *nd)
 	return d;
 }
 
-/* Under lists_lock. */
+/* Caller holds lists_lock. */
 static void device_put_locked(struct vdevice *dev)
 {
 	struct vdevice **at = &devices;

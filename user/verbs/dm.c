@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Device memory (ibv_alloc_dm(3)): pages of this process that programs reach by copies and by the
- * keys of regions, never by a pointer. The engine reads and writes them as any region.
+ * Device memory (ibv_alloc_dm(3)): pages of this process that programs access by copies and by the
+ * keys of regions, never through a pointer. The engine reads and writes them like any region.
  *
- * A piece of device memory is whole pages, one behind the other: what mmap(2) gives of a BPF array
- * with BPF_F_MMAPABLE. So it can become such a map without a program's notice; docs/memory.md says
- * how, and why it is none today.
+ * Device memory consists of whole, contiguous pages, like the mmap(2) of a BPF array with
+ * BPF_F_MMAPABLE. It could therefore become such a map, transparently to programs; docs/memory.md
+ * says how, and why it is not one today.
  *
- * The memory lives as long as a handle or a region of it does. Handles are the one that
- * ibv_alloc_dm() returned and those of ibv_import_dm(); ibv_free_dm() by any of them ends the
- * object, whose other handles are good for ibv_unimport_dm() alone.
+ * The memory exists as long as one of its handles or regions. Handles come from ibv_alloc_dm() and
+ * ibv_import_dm(). ibv_free_dm() on any handle ends the object; its other handles are then valid
+ * only for ibv_unimport_dm().
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "objects.h"
 
-/* ibv_reg_dm_mr(3) does not say which; these are mlx5's, which has no windows there. */
+/* ibv_reg_dm_mr(3) lists no flags; these are mlx5's, which allows no windows there. */
 #define DM_ACCESS_KNOWN                                                                            \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE)
 
-/* mlx5's unit of ibv_memcpy_to_dm() and ibv_memcpy_from_dm(): offsets and lengths are of it. */
+/*
+ * mlx5's unit of ibv_memcpy_to_dm() and ibv_memcpy_from_dm(): offsets and lengths are multiples of
+ * it.
+ */
 #define DM_UNIT 4u
 
-/* What handles and regions share. */
+/* Shared by handles and regions. */
 struct dm {
 	u8 *bytes;
-	u64 length; /* as asked for */
+	u64 length; /* in bytes, as requested */
 	u64 pages;
-	u64 counted; /* of them as the device's, under lists_lock */
+	u64 counted; /* pages counted for the device, under lists_lock */
 	struct fork_entry forks;
-	u64 file_id; /* of the contexts in which its handle is known */
+	u64 file_id; /* file of the contexts that may import the handle */
 	u32 handle;
 	struct vdevice *dev;
 	/* under lists_lock */
@@ -53,7 +56,7 @@ static u64 dm_page(void)
 
 /* ---- the memory ---- */
 
-/* Count these pages as the device's. Returns 0 or ENOMEM: that is more than the process gets. */
+/* Counts pages for the device. Returns 0, or ENOMEM beyond the process's limit. */
 static int dm_take(struct vdevice *dev, u64 pages)
 {
 	int err = ENOMEM;
@@ -74,7 +77,7 @@ static void dm_give(struct vdevice *dev, u64 pages)
 	pthread_mutex_unlock(&lists_lock);
 }
 
-/* What a forked child has is a copy, which its own device is not charged for. */
+/* A forked child's pages are a copy, which does not count for its device. */
 static void dm_in_child(struct fork_entry *entry)
 {
 	struct dm *dm = container_of(entry, struct dm, forks);
@@ -101,7 +104,7 @@ static int dm_new(struct ibv_context *context, u64 length, struct dm **out)
 			   .file_id = to_vcontext(context)->file_id,
 			   .handle = new_handle(),
 			   .dev = dev };
-	/* Filled now: an engine that has a lock meets no page fault then. */
+	/* Populated now, so that an engine under a lock takes no page fault. */
 	dm->bytes = mmap(NULL, pages * dm_page(), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (dm->bytes == MAP_FAILED) {
@@ -124,7 +127,7 @@ static void dm_destroy(struct dm *dm)
 	free(dm);
 }
 
-/* One of the counts goes down; the last one ends the memory. */
+/* Decrements one of the counts; frees the memory with the last one. */
 static void dm_drop(struct dm *dm, u32 *count)
 {
 	bool last;
@@ -137,7 +140,7 @@ static void dm_drop(struct dm *dm, u32 *count)
 		dm_destroy(dm);
 }
 
-/* Under lists_lock, as the caller's own region or handle keeps it. */
+/* Caller holds lists_lock, and a region or handle that keeps dm. */
 void dm_use(struct dm *dm)
 {
 	dm->regions++;
@@ -150,7 +153,7 @@ void dm_unuse(struct dm *dm)
 
 /* ---- copies ---- */
 
-/* Returns 0, EFAULT beyond its end, or EINVAL: not a multiple of mlx5's unit. */
+/* Returns 0, EFAULT beyond the end, or EINVAL: not a multiple of mlx5's unit. */
 static int dm_check_range(const struct dm *dm, u64 offset, u64 length)
 {
 	if (offset > dm->length || length > dm->length - offset)
@@ -159,9 +162,9 @@ static int dm_check_range(const struct dm *dm, u64 offset, u64 length)
 }
 
 /*
- * Words of 8 bytes at multiples of 8 are copied whole, the 4 bytes before and behind them as well:
- * a counter that peers add to is read as it was at some moment. Programs order copies of the same
- * bytes themselves. The program's own buffer may lie anywhere.
+ * Copies aligned 8-byte words as a whole, and 4 bytes before and after them: a counter that peers
+ * add to is never read torn. Programs order copies of the same bytes themselves. The program's
+ * buffer may have any alignment.
  */
 static u32 dm_step(u64 offset, u64 length)
 {
@@ -216,7 +219,7 @@ static int dm_copy_from(void *host, struct ibv_dm *ibdm, uint64_t offset, size_t
 
 /* ---- handles ---- */
 
-/* Make the handle, which the caller has added to dm->handles. */
+/* Initializes the handle, which the caller has added to dm->handles. */
 static struct ibv_dm *vdm_ready(struct vdm *vdm, struct ibv_context *context, struct dm *dm)
 {
 	vdm->dm = dm;
@@ -241,14 +244,14 @@ static void vdm_free(struct vdm *vdm)
 	context_put(ctx);
 }
 
-/* What can be known before anything is taken. Returns 0 or a positive errno. */
+/* Checks that need no resources. Returns 0 or a positive errno. */
 static int dm_check_attr(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr)
 {
-	/* Each begins at a page: what is aligned to more than that cannot be had. */
+	/* Device memory begins at a page: larger alignments are not possible. */
 	if (attr->comp_mask || !attr->length ||
 	    attr->log_align_req > (u32)__builtin_ctzll(dm_page()))
 		return EINVAL;
-	/* In a forked child this is memory of its own. */
+	/* Works in a forked child, which gets its own memory. */
 	return context_interface_gone(context) ? EIO : 0;
 }
 
@@ -316,7 +319,7 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_han
 	return verb_fail(ENOENT);
 }
 
-/* The memory lives on while another handle or a region of it does. */
+/* The memory remains while it has another handle or a region. */
 EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
 {
 	vdm_free(to_vdm(dm));
@@ -324,7 +327,7 @@ EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
 
 /* ---- regions ---- */
 
-/* Returns 0 or a positive errno; the region counts then. */
+/* Returns 0, with the region counted, or a positive errno. */
 static int dm_check_region(struct vdm *vdm, struct ibv_pd *pd, u64 offset, u64 length,
 			   unsigned int access)
 {

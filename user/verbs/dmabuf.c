@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_reg_dmabuf_mr(3): regions of buffers that other drivers share by a descriptor. The engine
- * copies with the processor, so a buffer is mapped, and one that cannot be (memory of a device that
- * no processor reaches) has no region. The mapping is the region's: it keeps the buffer, whatever
- * becomes of the descriptor, and ends with ibv_dereg_mr(). A page that goes away under it is a
- * fault, which run/fault.c makes an error of access.
+ * copies with the CPU, so the buffer is mapped. A buffer that cannot be mapped (device memory that
+ * the CPU cannot reach) cannot be registered. The region owns the mapping, which keeps the buffer
+ * after the descriptor is closed, until ibv_dereg_mr(). A page removed under the mapping causes a
+ * fault, which run/fault.c turns into an access error.
  */
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -14,12 +14,15 @@
 
 #define DMA_BUF_MAGIC 0x444d4142 /* <linux/magic.h>, Linux 5.10 */
 
-/* The page names these and no others. */
+/* The flags that the man page lists. */
 #define DMABUF_ACCESS                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)
 
-/* [offset, offset + length) of the buffer. Returns 0 or a positive errno, as the kernel does. */
+/*
+ * Checks [offset, offset + length) of the buffer. Returns 0 or a positive errno, as the kernel
+ * does.
+ */
 static int dmabuf_check(int fd, u64 offset, size_t length)
 {
 	struct statfs fs;
@@ -36,7 +39,7 @@ static int dmabuf_check(int fd, u64 offset, size_t length)
 	return 0;
 }
 
-/* Returns 0 or a positive errno: EOPNOTSUPP if the processor cannot reach it. */
+/* Returns 0 or a positive errno: EOPNOTSUPP if the CPU cannot reach the buffer. */
 static int dmabuf_map(int fd, u64 offset, size_t length, unsigned int access,
 		      struct mr_mapping *mapping)
 {
@@ -73,7 +76,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 		mr_unmap(&mapping);
 		return verb_fail(err);
 	}
-	mr->addr = (void *)(uintptr_t)offset; /* as rdma-core has it */
+	mr->addr = (void *)(uintptr_t)offset; /* as in rdma-core */
 	return mr;
 }
 

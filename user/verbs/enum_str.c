@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The names of enum values, for messages: the texts that programs and their scripts know from the
- * stock library. A value that verbs.h does not have is "unknown".
+ * Names of enum values, for messages: the texts that programs and scripts expect from the stock
+ * library. A value that is not in verbs.h is "unknown".
  */
 #include "objects.h"
 
@@ -97,7 +97,7 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME(names, status);
 }
 
-/* A private symbol of rdma-core 53 and later, declared by its verbs.h alone. */
+/* A private symbol of rdma-core 53 and later, declared only in its verbs.h. */
 EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
@@ -114,7 +114,7 @@ EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 		[IBV_WR_TSO] = "tso",
 		[IBV_WR_DRIVER1] = "driver1",
-		[14] = "flush", /* IBV_WR_FLUSH, which rdma-core 44 does not have */
+		[14] = "flush", /* IBV_WR_FLUSH, not in rdma-core 44 */
 		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 	};
 
@@ -122,14 +122,14 @@ EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 }
 
 /*
- * enum ibv_rate against multiples of 2.5 Gbit/s and against Mbit/s, ibv_rate_to_mbps(3) and its
- * sisters. What is not in the table is IBV_RATE_MAX one way and -1 the other.
+ * Conversions of enum ibv_rate to multiples of 2.5 Gbit/s and to Mbit/s, ibv_rate_to_mbps(3) and
+ * related calls. Unknown values become IBV_RATE_MAX in one direction and -1 in the other.
  */
 
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* of 2.5 Gbit/s, rounded as InfiniBand names its lanes' rates */
-	int mbps; /* as signalled */
+	int mult; /* of 2.5 Gbit/s, rounded as in InfiniBand's lane rates */
+	int mbps; /* signalling rate */
 } rates[] = {
 	{ IBV_RATE_2_5_GBPS, 1, 2500 },	      { IBV_RATE_5_GBPS, 2, 5000 },
 	{ IBV_RATE_10_GBPS, 4, 10000 },	      { IBV_RATE_20_GBPS, 8, 20000 },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_create_flow(3): specifications of headers become one masked comparison each, which XDP and
- * the transport make of every frame that is no RoCEv2 packet for this device; actions say what they
- * do with what matches. What they cannot compare or do (MPLS behind IP, tunnels in tunnels, what is
- * sent) is EOPNOTSUPP.
+ * ibv_create_flow(3): the header specifications of a rule become one masked comparison. XDP and the
+ * transport apply it to every frame that is not a RoCEv2 packet for this device; actions define the
+ * treatment of matching frames. Matches and actions that they do not support (MPLS after IP, nested
+ * tunnels, egress) are EOPNOTSUPP.
  */
 #include <stdlib.h>
 
@@ -11,12 +11,12 @@
 
 #include "objects.h"
 
-/* Sniffers come before all other rules, those with a type of the default ones behind them. */
+/* Order of rules: sniffers first, then normal rules by priority, then default rules. */
 #define ORDER_SNIFFER	0u
 #define ORDER_NORMAL(n) (1u + (n))
 #define ORDER_DEFAULT	ORDER_NORMAL(1u << 16)
 
-/* What a spec of that type is as long as; 0: there is none such. */
+/* Returns the size of a spec of that type; 0: no such type. */
 static size_t spec_size(u32 type)
 {
 	switch (type) {
@@ -76,14 +76,14 @@ static bool spec_is_known(u32 type)
 	}
 }
 
-/* A rule as it is read. */
+/* A rule while its specs are read. */
 struct rule {
 	struct raw_rule raw;
 	bool has_match, has_eth, has_inner_eth, has_tag, has_counters;
 	struct ibv_counters *counters;
 };
 
-/* Headers, outer or inner ones, as a rule wants them. */
+/* Required headers of a rule, outer or inner. */
 struct wanted {
 	struct xroce_flow_key *value, *mask;
 };
@@ -98,7 +98,10 @@ static void wanted_add_kind(const struct wanted *w, u32 kind)
 #define KINDS_L4     (XROCE_FLOW_UDP | XROCE_FLOW_TCP | XROCE_FLOW_ESP)
 #define KINDS_BEHIND (KINDS_L3 | KINDS_L4)
 
-/* The frame must be of that kind: twice the same, or two that exclude each other, is no rule. */
+/*
+ * Requires frames of that kind. Returns false if the rule has the same kind twice, or kinds that
+ * exclude each other.
+ */
 static bool wanted_is_of(const struct wanted *w, u32 kind, u32 excluded)
 {
 	if (w->mask->kinds & (kind | excluded))
@@ -107,7 +110,7 @@ static bool wanted_is_of(const struct wanted *w, u32 kind, u32 excluded)
 	return true;
 }
 
-/* All fields are as on the wire. A filter that names a tag is for tagged frames. */
+/* All fields are in wire order. A filter with a VLAN tag matches only tagged frames. */
 static void wanted_add_eth(const struct wanted *w, const struct ibv_flow_spec_eth *spec)
 {
 	_Static_assert(offsetof(struct xroce_flow_key, vlan_tci) ==
@@ -152,8 +155,8 @@ static void key_set_esp(struct xroce_flow_key *key, const struct ibv_flow_esp_fi
 }
 
 /*
- * A frame is compared by one entry, the first, and by nothing behind it: several entries, headers
- * within, and MPLS in IP or UDP (the page has the position say so) are no rule of this device's.
+ * Only the first label entry is compared, and nothing after it. Several entries, inner headers, and
+ * MPLS in IP or UDP (which the man page expresses by position) are not supported.
  */
 static int wanted_add_mpls(const struct wanted *w, const struct ibv_flow_mpls_filter *val,
 			   const struct ibv_flow_mpls_filter *mask)
@@ -165,14 +168,14 @@ static int wanted_add_mpls(const struct wanted *w, const struct ibv_flow_mpls_fi
 	return 0;
 }
 
-/* Returns 0 or a positive errno, as those below. spec is as long as its type is. */
+/* Returns 0 or a positive errno, like the functions below. spec is as long as its type requires. */
 static int wanted_add(const struct wanted *w, const struct ibv_flow_spec *spec)
 {
 	const u32 ip = KINDS_L3, l4 = KINDS_L4;
 	const u32 type = (u32)spec->hdr.type & ~(u32)IBV_FLOW_SPEC_INNER;
 	struct ibv_flow_ipv4_ext_filter val, mask;
 
-	/* within MPLS */
+	/* inside MPLS */
 	if (w->mask->kinds & XROCE_FLOW_MPLS && type != IBV_FLOW_SPEC_ETH)
 		return EOPNOTSUPP;
 	switch (type) {
@@ -219,7 +222,7 @@ static int wanted_add(const struct wanted *w, const struct ibv_flow_spec *spec)
 	}
 }
 
-/* One tunnel: VXLAN, or GRE. A VNI has 24 bits. */
+/* Adds one tunnel: VXLAN or GRE. A VNI has 24 bits. */
 static int rule_add_tunnel(struct rule *rule, const struct ibv_flow_spec *spec)
 {
 	const struct wanted outer = { &rule->raw.value, &rule->raw.mask };
@@ -266,7 +269,7 @@ static int rule_add_match(struct rule *rule, const struct ibv_flow_spec *spec)
 	return wanted_add(is_inner ? &inner : &outer, spec);
 }
 
-/* One of each. A rule that drops may have a tag, which nobody sees. */
+/* Accepts one action of each kind. A rule that drops may have a tag, which has no effect. */
 static int rule_add(struct rule *rule, const struct ibv_flow_spec *spec)
 {
 	switch ((u32)spec->hdr.type) {
@@ -293,8 +296,8 @@ static int rule_add(struct rule *rule, const struct ibv_flow_spec *spec)
 }
 
 /*
- * The specs behind the attributes, each of its own size. attr->size is not looked at, as by
- * rdma-core, and programs leave it wrong (pyverbs). Returns 0 or a positive errno.
+ * Reads the specs after the attributes, each with its own size. Ignores attr->size, as rdma-core
+ * does: programs leave it wrong (pyverbs). Returns 0 or a positive errno.
  */
 static int rule_read_specs(struct rule *rule, const struct ibv_flow_attr *attr, const u8 *at)
 {
@@ -331,7 +334,7 @@ static void rule_mask_value(struct raw_rule *rule)
 	mask_bytes(&rule->tunnel_value, &rule->tunnel_mask, sizeof(rule->tunnel_value));
 }
 
-/* What does not depend on the specs. Returns 0 or a positive errno. */
+/* Checks everything but the specs. Returns 0 or a positive errno. */
 static int attr_check(const struct ibv_flow_attr *attr)
 {
 	const u32 known = IBV_FLOW_ATTR_FLAGS_DONT_TRAP | IBV_FLOW_ATTR_FLAGS_EGRESS;
@@ -339,7 +342,7 @@ static int attr_check(const struct ibv_flow_attr *attr)
 	if (attr->comp_mask || attr->port != VERBS_PORT || attr->flags & ~known ||
 	    (u32)attr->type > IBV_FLOW_ATTR_SNIFFER)
 		return EINVAL;
-	/* only normal rules may leave a frame to others: ibv_create_flow(3) */
+	/* only normal rules may pass a frame on to others: ibv_create_flow(3) */
 	if (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP && attr->type != IBV_FLOW_ATTR_NORMAL)
 		return EINVAL;
 	return attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS ? EOPNOTSUPP : 0;
@@ -359,7 +362,7 @@ static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr, const 
 		err = rule_read_specs(rule, attr, specs);
 	if (err)
 		return err;
-	/* what it drops would not go on */
+	/* a dropped frame could not continue */
 	if (rule->raw.copies && rule->raw.drops)
 		return EINVAL;
 	rule_mask_value(&rule->raw);
@@ -370,7 +373,7 @@ static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr, const 
 		rule->raw.order = ORDER_SNIFFER;
 	if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT)
 		rule->raw.value.kinds = rule->raw.mask.kinds = XROCE_FLOW_MULTICAST;
-	/* they have actions alone: they are for all, or for all multicast */
+	/* default and sniffer rules have actions only: they match all frames, or all multicast */
 	return rule->has_match ? EINVAL : 0;
 }
 
@@ -406,7 +409,7 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *user_at
 
 	if (!object_is_known(vqp))
 		return verb_fail(ENOENT);
-	/* the page's example is packed: it may begin at any address */
+	/* the man page's example is packed: it may start at any address */
 	memcpy(&attr, (const void *)user_attr, sizeof(attr));
 	err = qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, &attr, specs) : EINVAL;
 	if (!err && context_gone(qp->context))

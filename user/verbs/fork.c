@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * fork(): what a process has made stays its own. In the child every context and object is a copy
- * that does nothing: the device is gone for it (EIO), at once, whatever the parent's threads were
- * at. Nothing that the child does reaches the parent: descriptors that both would have are
- * replaced. The port is let go of in port/port.c.
+ * fork(): a process keeps the objects that it made. In the child, every context and object is an
+ * inert copy: the device is gone for it (EIO), at once, whatever the parent's threads were doing.
+ * The child cannot affect the parent: descriptors that both would share are replaced. port/port.c
+ * releases the port.
  *
- * Only the thread that forked goes on in the child, so locks are made anew: what they guard is
- * whole where a thread of the parent may have been at it, since such locks are held across the
- * fork (lists_lock here, the engines' in port/), or it is thrown away.
+ * Only the forking thread continues in the child, so locks are initialized again. Their data is
+ * consistent because the locks are held across the fork (lists_lock here, the engines' in port/),
+ * or it is discarded.
  */
 #include "objects.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The one place that calls the application's allocators. Each memory_take() that gave memory has
- * one memory_give_back(): the transport only borrows it (cq_init_in(), rq_init_in(), qp_init), and
- * says on a resize what was lent before.
+ * The only caller of the application's allocators. Each memory_take() that returned memory has one
+ * memory_give_back(). The transport only borrows the memory (cq_init_in(), rq_init_in(), qp_init);
+ * a resize returns the old memory to its caller.
  */
 #include <rdma/ib_user_ioctl_verbs.h>
 
 #include "objects.h"
 
-/* Of drivers that the kernel numbers this device has none. */
+/* The kernel has no driver number for this device. */
 static u64 resource_type(enum memory_kind kind)
 {
 	return (u64)RDMA_DRIVER_UNKNOWN << 32 | kind;
@@ -56,7 +56,7 @@ void memory_give_back(struct vpd *pd, enum memory_kind kind, void *memory)
 		pd->memory.free(&pd->ibv, pd->memory.pd_context, memory, resource_type(kind));
 }
 
-/* XRC_RECV QPs have none, and no queues either. */
+/* XRC_RECV QPs have no PD and no queues. */
 static struct vpd *domain_of(const struct vqp *vqp)
 {
 	return vqp->ibv.pd ? to_vpd(vqp->ibv.pd) : NULL;

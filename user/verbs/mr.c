@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions. The engine's table holds them by key, so the first region makes the port. L_Key
+ * Memory regions. The engine's table holds them by key, so the first region creates the port. L_Key
  * and R_Key are equal, random, and final when ibv_reg_mr() returns.
  */
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* <infiniband/verbs.h> has them from rdma-core 45 on */
+/* in <infiniband/verbs.h> since rdma-core 45 */
 #define ACCESS_FLUSH_GLOBAL	(1 << 8)
 #define ACCESS_FLUSH_PERSISTENT (1 << 9)
 
@@ -31,9 +31,9 @@ _Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
 static struct vlist mrs;
 
 /*
- * The optional range may be ignored (ibv_reg_mr(3)), and so may be the program's promise that its
- * pages are huge; anything else that is not known is an error. That memory outlives a loss of power
- * is nothing that the device could promise: EOPNOTSUPP, as the kernel has it.
+ * The flags of the optional range may be ignored (ibv_reg_mr(3)), and the hint of huge pages too.
+ * Any other unknown flag is an error. The device cannot guarantee persistence after power loss:
+ * EOPNOTSUPP, as in the kernel.
  */
 static int access_check(unsigned int access)
 {
@@ -44,8 +44,8 @@ static int access_check(unsigned int access)
 }
 
 /*
- * Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is
- * ambiguous: see range_check().
+ * Faults pages in for reading or writing. Returns 0 or a positive errno. EINVAL is ambiguous: see
+ * mr_fault_in().
  */
 static int mr_populate(u64 start, u64 end, int advice)
 {
@@ -56,8 +56,8 @@ static int mr_populate(u64 start, u64 end, int advice)
 }
 
 /*
- * All of [start, end) is mapped for reading, and for writing if that is asked for. True if it
- * cannot be told.
+ * Returns true if all of [start, end) is mapped for reading, and for writing if requested; also if
+ * this cannot be determined.
  */
 static bool range_is_mapped(u64 start, u64 end, bool for_writing)
 {
@@ -80,10 +80,10 @@ static bool range_is_mapped(u64 start, u64 end, bool for_writing)
 }
 
 /*
- * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or
- * that may not be read, or written where it must be. The kernel refuses with EINVAL what may not be
- * accessed so, and also what it cannot populate (device memory, and anything before 5.14): of that
- * the mappings are looked at.
+ * Faults the pages in, as an adapter that pins them would. Returns EFAULT for a range that is not
+ * mapped with the required access. The kernel returns EINVAL for pages without that access, and for
+ * mappings that it cannot populate (device memory, any mapping before 5.14): /proc/self/maps
+ * decides then.
  */
 int mr_fault_in(void *addr, size_t length, unsigned int access)
 {
@@ -96,9 +96,7 @@ int mr_fault_in(void *addr, size_t length, unsigned int access)
 	if (__builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
 		return EINVAL;
 	end = (end + page - 1) & ~(page - 1);
-	/*
-	 * A region of no bytes lies in a page or has none: what the kernel refuses is the latter.
-	 */
+	/* An empty region lies in a page or has no page; the kernel rejects the latter. */
 	if (start == end)
 		return EINVAL;
 	err = mr_populate(start, end, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
@@ -107,7 +105,7 @@ int mr_fault_in(void *addr, size_t length, unsigned int access)
 	return err == ENOMEM || err == EFAULT ? EFAULT : 0;
 }
 
-/* What can be known of a region before the engine's table is asked. */
+/* Checks a region before it is entered into the engine's table. */
 static int mr_check(void *addr, size_t length, u64 iova, unsigned int access)
 {
 	int err = access_check(access);
@@ -119,7 +117,7 @@ static int mr_check(void *addr, size_t length, u64 iova, unsigned int access)
 }
 
 /*
- * Put a region into the engine's table, which sees to zero-based ones. Returns 0 or a positive
+ * Adds a region to the engine's table, which handles zero-based regions. Returns 0 or a positive
  * errno.
  */
 static int mr_enter(struct vpd *pd, enum mr_kind kind, void *addr, size_t length, u64 iova,
@@ -140,7 +138,7 @@ static int mr_enter(struct vpd *pd, enum mr_kind kind, void *addr, size_t length
 	return err;
 }
 
-/* Returns 0 or EBUSY: a window is bound to the region (ibv_alloc_mw(3)). */
+/* Returns 0, or EBUSY if a window is bound to the region (ibv_alloc_mw(3)). */
 static int mr_leave(struct vcontext *ctx, struct mr *mr)
 {
 	bool busy;
@@ -153,7 +151,10 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 	return busy ? EBUSY : 0;
 }
 
-/* Of memory of the program's, which is checked; of device memory; of none, MR_NULL. */
+/*
+ * Creates a region of the program's memory, which is checked; of device memory; or of none,
+ * MR_NULL.
+ */
 static struct ibv_mr *mr_new(struct ibv_pd *ibpd, enum mr_kind kind, void *addr, size_t length,
 			     u64 iova, unsigned int access, struct dm *dm)
 {
@@ -176,7 +177,7 @@ static struct ibv_mr *mr_new(struct ibv_pd *ibpd, enum mr_kind kind, void *addr,
 	vmr->dm = dm;
 	vmr->ibv = (struct ibv_mr){ .context = ibpd->context,
 				    .pd = ibpd,
-				    .addr = dm ? NULL : addr, /* not the program's to touch */
+				    .addr = dm ? NULL : addr, /* not accessible to the program */
 				    .length = length,
 				    .handle = new_handle(),
 				    .lkey = mr_key(vmr->mr),
@@ -259,8 +260,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 /*
- * Change a region in place, all at once for the engine; not under a window. The new one is added
- * for a moment under another key: the table checks it as it checks any.
+ * Changes a region in place, atomically for the engine; not under a window. The new region is added
+ * for a moment under another key, so that the table checks it.
  */
 static int mr_change(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length,
 		      u64 iova, unsigned int access)
@@ -282,8 +283,8 @@ static int mr_change(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, si
 }
 
 /*
- * A region of memory of the program's, for which there is something to be changed: device memory,
- * dma-bufs and null regions stay what they are. What has no flag is not given (rdma-core's rules).
+ * Only a region of the program's memory can be changed: device memory, dma-bufs and null regions
+ * cannot. Arguments without their flag must be absent (rdma-core's rules).
  */
 static int rereg_check(const struct vmr *vmr, int flags, struct ibv_pd *new_pd,
 		       const void *addr, size_t length, int access)
@@ -304,8 +305,8 @@ static int rereg_check(const struct vmr *vmr, int flags, struct ibv_pd *new_pd,
 }
 
 /*
- * The region keeps its keys: peers that hold the R_Key go on with what it is now. A failure leaves
- * the old region as it was, which IBV_REREG_MR_ERR_INPUT says of all there are.
+ * The region keeps its keys: peers with the R_Key now access the new memory. A failure leaves the
+ * old region unchanged: the meaning of IBV_REREG_MR_ERR_INPUT.
  */
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 			int access)
@@ -317,7 +318,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 		flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : vmr->access;
 	void *new_addr = move ? addr : mr->addr;
 	size_t new_length = move ? length : mr->length;
-	/* A region that is zero-based no more starts where its memory does. */
+	/* A region that is no longer zero-based starts at its memory's address. */
 	u64 iova =
 		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
 	int err = rereg_check(vmr, flags, new_pd, addr, length, access);
@@ -352,7 +353,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	if (!vmr)
 		return verb_fail(ENOMEM);
 	/*
-	 * The imported region may daemonize the context that registered it, and must keep its port.
+	 * The imported region may outlive the context that registered it, and must keep its port.
 	 */
 	err = context_port(to_vcontext(pd->context), &port);
 	if (err) {
@@ -391,7 +392,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	return &vmr->ibv;
 }
 
-/* The region itself lives on, with whoever deregisters it. */
+/* The region itself remains until it is deregistered. */
 EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 {
 	mr_free(to_vmr(mr));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory windows: making them, and the request that binds one. Binding and invalidating are the
- * engine's work, in the order of the send queue; here is what can be known before.
+ * Memory windows: creation, and the request that binds one. The engine binds and invalidates in the
+ * order of the send queue; this file checks in advance.
  *
- * Of the R_Key that a type 2 window is bound with, the low 8 bits are the application's and the
- * others the window's, whatever the request says. The key that results is written to the window,
- * as irdma does: an application that gave other upper bits learns it there.
+ * In the R_Key of a bound type 2 window, the low 8 bits are the application's choice and the others
+ * are fixed by the window, whatever the request contains. The resulting key is written to the
+ * window, as in irdma: an application that passed other upper bits finds it there.
  */
 #include "objects.h"
 
@@ -67,7 +67,7 @@ int dealloc_mw_op(struct ibv_mw *mw)
 	return 0;
 }
 
-/* The window's own bits do not change, so the engine may be at work on it. */
+/* The window's own bits do not change, so the engine may use it concurrently. */
 static u32 mw_next_key(const struct vmw *vmw, u32 rkey)
 {
 	u32 key = mr_key(vmw->mw);
@@ -80,8 +80,8 @@ int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
 {
 	u32 key = mw_next_key(container_of(mw, const struct vmw, ibv), rkey);
 	/*
-	 * A window has remote rights only. Programs pass those of its region, local writing among
-	 * them.
+	 * A window has remote rights only. Programs pass the region's rights, including local
+	 * write.
 	 */
 	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
 
@@ -95,7 +95,7 @@ int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
 	return 0;
 }
 
-/* Type 1 only: the header's inline function has seen to that, and to the PD of the region. */
+/* Type 1 only: the header's inline function has checked the type and the region's PD. */
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr wr = {

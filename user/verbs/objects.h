@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The verbs objects: what stands behind each pointer that <infiniband/verbs.h> hands to the
- * application, and the few functions by which the files of this directory reach one another.
+ * The verbs objects: the private structs of the pointers that <infiniband/verbs.h> hands to the
+ * application, and the functions shared between the files of this directory.
  *
- * Each object begins with the public struct, so that the pointers convert. Where a newer header may
- * read past the end of the struct that this library was compiled with (ibv_device, ibv_cq_ex,
- * ibv_qp_ex), zeroed slack follows it.
+ * Each object begins with the public struct, so that pointers convert. Some structs (ibv_device,
+ * ibv_cq_ex, ibv_qp_ex) may be longer in newer headers: zeroed slack follows them.
  *
  * Locks, in the order in which they are taken:
  *   vcontext.lock    making the port, CQs joining it                    (mutex)
@@ -32,29 +31,29 @@
 #include "../engine/engine.h"
 #include "memory.h"
 
-/* The functions behind the header's macros are defined here under their own names. */
+/* Functions that the header replaces by macros are defined here under their own names. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* bytes of zeros behind a struct that newer headers may have extended */
+/* bytes of zeros after a struct that newer headers may have extended */
 #define VERBS_SLACK   256
 #define VERBS_MAX_CQE (1 << 22)	     /* cq_init()'s limit */
 #define VERBS_MAX_SRQ_WR QP_MAX_WR
 #define VERBS_MAX_MESSAGE ROCE_MESSAGE_MAX
 #define VERBS_PORT    1		     /* a device has one port, numbered from 1 */
-/* The longest that a verb waits for a neighbour. Three requests of ARP, one a second. */
+/* The longest time that a verb waits for a neighbour: three ARP requests, one per second. */
 #define RESOLVE_TIMEOUT_MS 3000
 /*
- * The same for the sender of a datagram, which may be forged. After one that did not answer none is
- * waited for within SENDER_REST_MS.
+ * The same for the sender of a datagram, whose address may be forged. After a sender without an
+ * answer, no sender is waited for within SENDER_REST_MS.
  */
 #define SENDER_TIMEOUT_MS 100
 #define SENDER_REST_MS	  3000
 
-/* A spin lock that can be switched off for objects that one thread uses. */
+/* A spin lock that can be switched off for objects used by one thread. */
 struct vlock {
 	_Atomic u32 taken;
 	bool off;
@@ -70,7 +69,7 @@ static inline void vlock_take(struct vlock *l)
 			sched_yield();
 }
 
-/* In a forked child: a thread of the parent may have had it. */
+/* For a forked child: a thread of the parent may have held the lock. */
 static inline void vlock_reset(struct vlock *l)
 {
 	atomic_store_explicit(&l->taken, 0, memory_order_relaxed);
@@ -82,16 +81,16 @@ static inline void vlock_drop(struct vlock *l)
 		atomic_store_explicit(&l->taken, 0, memory_order_release);
 }
 
-/* All objects of a kind in this process, newest first, for who imports one by its handle. */
+/* All objects of a kind in this process, newest first, for imports by handle. */
 struct vlink {
-	struct vlink *next, **at; /* what points here */
+	struct vlink *next, **at; /* the pointer to this link */
 };
 
 struct vlist {
 	struct vlink *first;
 };
 
-/* Of all lists of this process; whole in the child of a fork(). */
+/* Guards all lists of this process; held across fork(), so the child's lists are intact. */
 extern pthread_mutex_t lists_lock;
 
 static inline void vlist_add(struct vlist *l, struct vlink *n)
@@ -115,8 +114,7 @@ static inline void vlist_remove(struct vlist *l, struct vlink *n)
 }
 
 /*
- * What has locks, events or descriptors of its own, and what becomes of it in a forked child:
- * fork.c.
+ * An object with its own locks, events or descriptors, and its handler for a forked child: fork.c.
  */
 struct fork_entry;
 typedef void fork_fn(struct fork_entry *entry);
@@ -128,8 +126,8 @@ void fork_add(struct fork_entry *entry, fork_fn *in_child);
 void fork_remove(struct fork_entry *entry);
 
 /*
- * What ibv_query_device(3) says that there may be of each kind: on one device, by all contexts of
- * this process. QPs are counted by the engine.
+ * Limits of ibv_query_device(3) on each kind of object: per device, over all contexts of this
+ * process. The engine counts QPs.
  */
 enum vlimit {
 	LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_TABLE, LIMITS
@@ -143,8 +141,8 @@ enum vlimit {
 #define VERBS_MAX_TABLE (1 << 12)
 #define VERBS_MAX_DM  (1u << 24) /* bytes of device memory, in whole pages */
 /*
- * The errno of what the port said, 0 or -errno: more than it or its broker gives is as more than
- * the device has, of which the man pages say ENOMEM.
+ * Converts the result of a port call, 0 or -errno, to an errno. -ENOSPC, a limit of the port or its
+ * broker, becomes ENOMEM, as the man pages say for a limit of the device.
  */
 static inline int limit_errno(int err)
 {
@@ -157,56 +155,56 @@ struct vdevice {
 	struct ibv_device ibv;
 	/* providers' libraries look for an ops pointer here and must find NULL */
 	u8 slack[VERBS_SLACK];
-	struct netdev nd;      /* as it was when the device was listed; read anew before use */
+	struct netdev nd;      /* as it was when the device was listed; refreshed before use */
 	_Atomic u32 made[LIMITS];
-	u64 dm_pages;	       /* of device memory, under lists_lock */
-	u32 refs;	       /* by lists and contexts, under device.c's lock */
+	u64 dm_pages;	       /* pages of device memory, under lists_lock */
+	u32 refs;	       /* held by lists and contexts, under lists_lock */
 	struct vdevice *next;
 };
 
 struct async_node;
 
-/* Address vectors that were resolved lately: see ah.c. */
+/* Address vectors that were resolved recently: see ah.c. */
 struct ah_cached {
 	struct ibv_ah_attr attr;
 	struct path path;
 	u64 until_ns;
-	u32 changes; /* of the cache, as it was resolved */
+	u32 changes; /* the cache's changes when this was resolved */
 };
 struct ah_cache {
 	pthread_mutex_t lock;
-	u32 changes; /* of the interface that were reported */
-	u64 silent_until_ns; /* no sender of a datagram is waited for; under lock */
+	u32 changes; /* count of reported changes of the interface */
+	u64 silent_until_ns; /* until then no sender of a datagram is waited for; under lock */
 	struct ah_cached at[64];
 };
 
 struct vcontext {
 	struct vdevice *dev;
-	_Atomic u32 refs;	/* one for the open context, one for each object made on it */
-	/* which file cmd_fd is: contexts of the same file share handles (ibv_import_device(3)) */
+	_Atomic u32 refs;	/* one for the open context, one for each object created on it */
+	/* inode of cmd_fd: contexts of the same file share handles (ibv_import_device(3)) */
 	u64 file_id;
 	pthread_mutex_t lock;
 	/* NULL until the first packet resource; set under lock, then constant */
 	struct port *port;
-	_Atomic bool gone;	/* the interface is: set once, when DEVICE_FATAL has been queued */
-	bool inherited;		/* a copy of the parent's, in a forked child: gone as well */
+	/* the interface is gone: set once, after DEVICE_FATAL has been queued */
+	_Atomic bool gone;
+	bool inherited;		/* copy in a forked child; gone is set as well */
 	struct fork_entry forks;
 	struct link_watch *watch;
 	struct link_cache *kept;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
-	int async_event_fd;	/* the eventfd: async_fd itself until its signals are asked for */
+	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
 	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
 	struct vchannel *channels; /* under async_lock */
 	struct ah_cache ah_cache;
-	/* last: the public context is its last member, and it has grown at the front only */
+	/* last: the public context is its last member and has grown only at its front */
 	struct verbs_context v;
 };
 
 /*
- * What an object was given when it was made. The public fields are the application's to spoil: an
- * object whose handle or context is another now is not found, ENOENT, as the kernel does not find
- * it.
+ * Context and handle that an object got at its creation. The application can overwrite the public
+ * fields. An object whose handle or context has changed is not found (ENOENT), as in the kernel.
  */
 struct vid {
 	struct ibv_context *context;
@@ -224,13 +222,13 @@ struct vtd {
 struct vpd {
 	struct ibv_pd ibv;
 	struct vid id;
-	/* what MRs and QPs are compared by; a parent domain and an import have their PD's */
+	/* MRs and QPs are compared by it; parent domains and imports have their PD's */
 	u32 number;
 	_Atomic u32 users;
-	struct vpd *parent; /* of a parent domain: the PD below */
+	struct vpd *parent; /* of a parent domain: the underlying PD */
 	struct vtd *td;	    /* of a parent domain, or NULL */
-	struct memory_callbacks memory; /* of a parent domain, or none */
-	struct vlink listed; /* but no parent domain */
+	struct memory_callbacks memory; /* a parent domain's allocators, or none */
+	struct vlink listed; /* except for parent domains */
 };
 
 struct dm;
@@ -243,7 +241,7 @@ struct vdm {
 	struct vlink listed;
 };
 
-/* Memory that the library has mapped for a region; at is NULL if it has not. */
+/* Memory that the library has mapped for a region; otherwise `at` is NULL. */
 struct mr_mapping {
 	void *at;
 	size_t length;
@@ -254,8 +252,8 @@ struct vmr {
 	struct vid id;
 	struct mr *mr;
 	u32 access;
-	struct dm *dm; /* device memory that it is a region of, or NULL */
-	/* of a dma-buf; ends with the region, whichever handle ends that */
+	struct dm *dm; /* device memory of the region, or NULL */
+	/* of a dma-buf; unmapped with the region, by whichever handle */
 	struct mr_mapping mapping;
 	struct vlink listed;
 };
@@ -278,14 +276,14 @@ struct vxrcd {
 struct vchannel {
 	struct ibv_comp_channel ibv;
 	struct port_channel *pc;
-	pthread_mutex_t lock; /* what is below */
+	pthread_mutex_t lock; /* guards the fields below */
 	struct vcq *head, **tail;
-	bool raised;	      /* the descriptor is readable because of the queue */
-	bool left_fd;	      /* ibv.fd is not pc's any more: port_channel_leave_fd() */
+	bool raised;	      /* the descriptor is readable because the queue is not empty */
+	bool left_fd;	      /* ibv.fd is no longer pc's: port_channel_leave_fd() */
 	int kept;	      /* then: pc's descriptor */
-	struct sigio *sigio;  /* of ibv.fd, once its signals are asked for; else NULL */
+	struct sigio *sigio;  /* of ibv.fd, once signals are requested on it; else NULL */
 	struct fork_entry forks;
-	struct vchannel *next; /* of the context's */
+	struct vchannel *next; /* next channel of the context */
 };
 
 struct vcq {
@@ -297,14 +295,14 @@ struct vcq {
 	struct vid id;
 	struct cq cq;
 	struct vlock lock;
-	u32 yield_polls;	   /* XROCE_YIELD */
+	u32 yield_polls;	   /* option XROCE_YIELD */
 	struct vchannel *channel;
 	u32 vector;		   /* completion vector: < num_comp_vectors */
 	const struct cqe *current; /* between start_poll and end_poll */
-	s64 wall_ahead_ns;	   /* the wall clock, of the completions' clock */
-	u64 wall_ns;		   /* what was last read by it */
-	_Atomic u32 users;	   /* QPs, and SRQs that complete in it */
-	bool joined;		   /* the port's arm-word map; under vcontext.lock */
+	s64 wall_ahead_ns;	   /* wall clock minus the completions' clock */
+	u64 wall_ns;		   /* last wall-clock time read */
+	_Atomic u32 users;	   /* QPs, and SRQs with completions here */
+	bool joined;		   /* to the port's arm-word map; under vcontext.lock */
 	struct fork_entry forks;
 	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
 	/* under channel->lock */
@@ -339,22 +337,23 @@ struct vqp {
 	struct qp *qp;
 	struct port *port;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
-	struct vtable *table;	   /* of work queues that it hands its frames to, or NULL */
+	struct vtable *table;	   /* work queues that receive its frames, or NULL */
 	/*
-	 * the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock
+	 * the next handle of the same XRC_RECV QP (ibv_open_qp(3)), in a ring; under the port's
+	 * lock
 	 */
 	struct vqp *sibling;
 	struct vlock sq_lock, rq_lock;
-	void *sq_memory, *rq_memory; /* of its domain's allocator, or NULL */
-	bool is_ex;		   /* made with send_ops_flags: ibv_qp_to_qp_ex() answers */
-	u32 qkey;		   /* for sends whose own Q_Key has its top bit set */
-	struct ibv_ah_attr ah_attr; /* as last given to ibv_modify_qp() */
+	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
+	bool is_ex;		   /* created with send_ops_flags: ibv_qp_to_qp_ex() succeeds */
+	u32 qkey;		   /* for sends with a Q_Key whose top bit is set */
+	struct ibv_ah_attr ah_attr; /* the last one given to ibv_modify_qp() */
 	struct ibv_qp_init_attr init;
 	/* ibv_wr_*(): between wr_start and wr_complete, under sq_lock */
 	struct send_wqe *wr_current;
 	u32 wr_count;
 	int wr_error;
-	bool wr_binds;		   /* windows: their keys change when the list is posted */
+	bool wr_binds;		   /* binds windows: their keys change when the list is posted */
 	u32 async_delivered;	   /* under vcontext.async_lock */
 	struct fork_entry forks;
 };
@@ -367,13 +366,13 @@ struct vwq {
 	struct qp *qp;
 	struct port *port;
 	struct vlock lock;
-	void *memory;		   /* of its domain's allocator, or NULL */
-	_Atomic u32 users;	   /* places in tables */
+	void *memory;		   /* from its domain's allocator, or NULL */
+	_Atomic u32 users;	   /* entries in tables */
 	u32 async_delivered;	   /* under vcontext.async_lock */
 	struct fork_entry forks;
 };
 
-/* An indirection table; constant, as are its work queues while it is there. */
+/* An indirection table; constant, as are its work queues while the table exists. */
 struct vtable {
 	struct ibv_rwq_ind_table ibv;
 	struct vid id;
@@ -388,14 +387,14 @@ struct vflow {
 	struct vid id;
 	struct vqp *vqp;
 	struct port_flow *flow;
-	struct vcounters *counters; /* that it counts with, or NULL */
+	struct vcounters *counters; /* its counters, or NULL */
 };
 
 struct vah {
 	struct ibv_ah ibv;
 	struct vid id;
 	struct path path;
-	u32 flow_label; /* as given: the UDP source port is made of it */
+	u32 flow_label; /* as given: determines the UDP source port */
 };
 
 static inline struct vdevice *to_vdevice(struct ibv_device *d)
@@ -459,7 +458,7 @@ static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
 	return container_of(srq, struct vsrq, ibv);
 }
 
-/* Where the QP's receives complete, or NULL: on a tag-matching SRQ that one's CQ. */
+/* Returns the CQ of the QP's receives, or NULL; with a tag-matching SRQ, the SRQ's CQ. */
 static inline struct vcq *vqp_recv_cq(const struct vqp *vqp)
 {
 	return vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags ? to_vsrq(vqp->ibv.srq)->cq :
@@ -481,7 +480,7 @@ static inline struct vchannel *to_vchannel(struct ibv_comp_channel *ch)
 	return container_of(ch, struct vchannel, ibv);
 }
 
-/* Zeroed memory for an object whose rings start on cache lines; free() it. */
+/* Returns zeroed memory for an object whose rings start on cache lines; free() it. */
 static inline void *new_object(size_t bytes)
 {
 	size_t rounded = (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
@@ -490,21 +489,21 @@ static inline void *new_object(size_t bytes)
 	return p ? memset(p, 0, rounded) : NULL;
 }
 
-/* NULL with errno set: how the verbs that make an object fail. */
+/* Returns NULL with errno set, as verbs that create an object fail. */
 static inline void *verb_fail(int err)
 {
 	errno = err;
 	return NULL;
 }
 
-/* -1 with errno set. */
+/* Returns -1 with errno set. */
 static inline int verb_fail_int(int err)
 {
 	errno = err;
 	return -1;
 }
 
-/* How the verbs that return an errno value fail: errno has it as well, as with rdma-core. */
+/* Returns err, and sets errno to it as rdma-core does, for verbs that return an errno value. */
 static inline int verb_report(int err)
 {
 	if (err)
@@ -513,12 +512,10 @@ static inline int verb_report(int err)
 }
 
 /* device.c */
-/*
- * Count one more of its kind, or one less. Returns 0 or ENOMEM: there are as many as there may be.
- */
+/* Adds or subtracts one object of its kind. device_take() returns 0, or ENOMEM at the limit. */
 int device_take(struct ibv_context *context, enum vlimit kind);
 void device_give(struct ibv_context *context, enum vlimit kind);
-/* Is it one that a list of ours had, or a context has? */
+/* True if the device is in a list or held by a context of this process. */
 bool device_is_known(const struct ibv_device *device);
 void device_get(struct vdevice *dev);
 void device_put(struct vdevice *dev);
@@ -528,34 +525,36 @@ u32 new_handle(void); /* unique in the process, never 0 */
 void context_get(struct vcontext *ctx);
 void context_put(struct vcontext *ctx);
 /*
- * The interface has gone, or this is a forked child's copy: every verb that would need it fails
- * with EIO. The acquire pairs with the release in async.c: DEVICE_FATAL is queued.
+ * True if the interface is gone, or this is a forked child's copy: every verb that needs the
+ * interface fails with EIO. The acquire pairs with the release in async.c: DEVICE_FATAL is queued.
  */
 static inline bool context_gone(struct ibv_context *context)
 {
 	return atomic_load_explicit(&to_vcontext(context)->gone, memory_order_acquire);
 }
-/* The same, but for a child's copy: it still answers what takes nothing of the parent's. */
+/*
+ * The same, except for a child's copy, which still serves calls that use nothing of the parent's.
+ */
 static inline bool context_interface_gone(struct ibv_context *context)
 {
 	return context_gone(context) && !to_vcontext(context)->inherited;
 }
 /*
- * The interface as it is now, its addresses above all (os/link_cache.h). Returns 0 or
- * a positive errno; EIO if it has gone.
+ * Fills in the interface's current state, most of all its addresses (os/link_cache.h). Returns 0 or
+ * a positive errno; EIO if the interface is gone.
  */
 int context_netdev(struct ibv_context *context, struct netdev *nd);
-/* With its carrier, speed and queues, for which the kernel is asked each time. */
+/* The same with carrier, speed and queues, which are read from the kernel each time. */
 int context_netdev_link(struct ibv_context *context, struct netdev *nd);
-/* The context's port, or NULL: none was made yet. */
+/* Returns the context's port, or NULL if it has none yet. */
 static inline struct port *context_made_port(struct vcontext *ctx)
 {
 	/* acquire: pairs with the release in context_port() */
 	return atomic_load_explicit(shared_word(&ctx->port), memory_order_acquire);
 }
 /*
- * The port of the context's device, made at the first call. Returns 0 or a positive errno; the port
- * said why on standard error.
+ * Returns the port of the context's device, created at the first call. Returns 0 or a positive
+ * errno; the port printed the reason on standard error.
  */
 int context_port(struct vcontext *ctx, struct port **out);
 
@@ -566,7 +565,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 		       struct ibv_device_attr_ex *attr, size_t size);
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values);
 int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
-/* The largest path MTU in bytes that the device can have now. */
+/* The largest path MTU, in bytes, currently possible on the device. */
 u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd);
 enum ibv_mtu mtu_to_enum(u32 bytes);
 
@@ -576,8 +575,8 @@ int dealloc_td_op(struct ibv_td *td);
 struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr);
 /*
- * How many objects were made of one, which keeps it from being destroyed. release: pairs with the
- * acquire in users_left(): what the last one did with it was before its end.
+ * The number of users of an object, which cannot be destroyed while it has any. release: pairs with
+ * the acquire in users_left(): the last user's accesses come before the object's destruction.
  */
 static inline void users_count(_Atomic u32 *users, int by)
 {
@@ -599,56 +598,56 @@ static inline void pd_unuse(struct vpd *pd)
 }
 
 /* cq.c, cq_ex.c */
-/* domain: the parent domain that it is made on, or NULL. */
+/* domain: the parent domain of the CQ, or NULL. */
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		   struct ibv_comp_channel *channel, u32 vector, struct vpd *domain);
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
-/* Join the port, before the CQ's first QP. Returns 0 or a positive errno. */
+/* Joins the port, before the CQ's first QP. Returns 0 or a positive errno. */
 int cq_join(struct vcq *vcq, struct port *port);
 /*
- * The oldest completion, running the engine once if there is none. The consumer's lock must be
- * held; it is released meanwhile.
+ * Returns the oldest completion; runs the engine once if there is none. The caller holds the
+ * consumer's lock, which is released while the engine runs.
  */
 const struct cqe *cq_peek_or_run(struct vcq *vcq);
-/* The same, and the lock is not released. */
+/* The same without releasing the lock. */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq);
-/* The CQ was found empty: why polling fails, a positive errno, or 0. */
+/* For a CQ that was found empty: returns why polling fails, a positive errno, or 0. */
 int cq_exhausted(struct vcq *vcq);
-/* Both consumers' sides of a QP, in a fixed order. Either may be NULL. */
+/* Lock the consumers' sides of a QP's CQs, in a fixed order. Either may be NULL. */
 void cq_lock_two(struct vcq *a, struct vcq *b);
 void cq_unlock_two(struct vcq *a, struct vcq *b);
 
 /* channel.c */
-/* An armed CQ has got a completion: queue the event. A shard's lock may be held. */
+/* Queues an event: an armed CQ has a new completion. The caller may hold a shard's lock. */
 void channel_event(struct vcq *vcq);
-/* The device has gone, which async_lock's holder has said: who sleeps on the channel wakes. */
+/* Wakes the threads on the channel: the device is gone. The caller holds async_lock. */
 void channel_wake(struct vchannel *ch);
-/* Take what is queued for the CQ away and wait until all that was delivered is acknowledged. */
+/* Removes the CQ's queued events and waits until all delivered ones are acknowledged. */
 void channel_forget(struct vcq *vcq);
 
 /* async.c */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
-/* In a forked child: no events but the parent's, of which there are none here. */
+/* For a forked child: drops the parent's events; no others follow. */
 void async_abandon(struct vcontext *ctx);
 /* The port's event handler. */
 void async_engine_event(const struct engine_event *event);
 void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object);
-/* An event of the port. */
+/* Queues an event of the port. */
 void async_queue_port(struct vcontext *ctx, enum ibv_event_type type);
-/* The interface has gone: DEVICE_FATAL, and nobody waits for anything on this context any more. */
+/* Queues DEVICE_FATAL, as the interface is gone; no call on this context waits from then on. */
 void async_device_fatal(struct vcontext *ctx);
 /*
- * Take away what is queued for an object and wait until all that was delivered is acknowledged:
- * delivered counts those, completed is the public count under the public mutex.
+ * Removes an object's queued events and waits until all delivered ones are acknowledged. delivered:
+ * their number; completed: the public count, under the public mutex.
  */
 void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
 		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed);
 /*
- * Waits until the public count of acknowledgements, under its public mutex, is delivered. Not a
+ * Waits until the public count of acknowledgements, under its public mutex, equals delivered. Not a
  * cancellation point.
  */
 void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthread_cond_t *cond,
@@ -656,7 +655,7 @@ void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthre
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-/* As xroce_create_qp1() (xroce_cm.h). */
+/* Like xroce_create_qp1() (xroce_cm.h). */
 struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
@@ -668,8 +667,8 @@ struct ibv_rwq_ind_table *create_rwq_ind_table_op(struct ibv_context *context,
 						  struct ibv_rwq_ind_table_init_attr *attr);
 int destroy_rwq_ind_table_op(struct ibv_rwq_ind_table *table);
 /*
- * What a QP with these attributes, a table or a hash among them, spreads its frames by. Returns 0
- * or a positive errno.
+ * Creates the spreading rule of a QP with these attributes, which include a table or a hash.
+ * Returns 0 or a positive errno.
  */
 int table_make_rss(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
 		   struct rss **rss);
@@ -687,45 +686,45 @@ int attach_counters_point_flow_op(struct ibv_counters *counters,
 				  struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
 int read_counters_op(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
 /*
- * A flow of a QP of that context and port is to count with them: in *raw. Returns 0 or a positive
- * errno: EINVAL if they are no such, or have no points.
+ * Adds a flow of the QP to the counters, which get *raw. Returns 0 or a positive errno: EINVAL if
+ * the counters belong to another context, or have no points.
  */
 int counters_bind(struct ibv_counters *counters, struct vqp *vqp, struct vcounters **out,
 		  struct raw_counter **raw);
-/* The flow is no more, or was not made. */
+/* Removes a flow that was destroyed or could not be created. */
 void counters_unbind(struct vcounters *c);
 
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/* The same, where IBV_WR_BIND_MW takes windows of the type bindable. */
+/* The same; IBV_WR_BIND_MW takes windows of type bindable. */
 int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		   enum ibv_mw_type bindable);
 int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /*
- * What posting a send to the QP gives, whose state is not RTS or which sends nothing: 0, EINVAL, or
- * EIO if the device has gone.
+ * Checks whether the QP takes sends. Returns 0; EINVAL if its state is before RTS or it never
+ * sends; EIO if the device is gone.
  */
 int qp_refuses_sends(struct vqp *vqp);
-/* Fill the UD part of a WQE. */
+/* Fills in the UD part of a WQE. */
 void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn,
 		u32 remote_qkey);
-/* send_ops_flags that a QP of this transport can have. */
+/* send_ops_flags possible for QPs of this transport. */
 u64 wr_supported_ops(enum xroce_transport transport);
 void wr_set_ops(struct vqp *vqp, u64 ops);
 
 /* ah.c */
 /*
- * Checks an address vector and resolves it. timeout_ms as of netdev_resolve(). Returns 0 or a
+ * Checks and resolves an address vector. timeout_ms: as for netdev_resolve(). Returns 0 or a
  * positive errno. Holds no lock while it waits for a neighbour.
  */
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
 	       struct path *path);
-/* The same, or what it said of the same attributes just now. */
+/* The same, or a recent result for the same destination. */
 int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
 		     struct path *path);
-/* The interface has changed: what was resolved before holds no more. */
+/* Invalidates cached results after a change of the interface. */
 void ah_cache_forget(struct vcontext *ctx);
 
 /* srq.c */
@@ -736,7 +735,7 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 /* xrcd.c */
 struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int close_xrcd_op(struct ibv_xrcd *xrcd);
-/* What the engine compares; never 0. */
+/* The number that the engine compares; never 0. */
 u32 xrcd_number(const struct vxrcd *vxrcd);
 
 /* dm.c */
@@ -744,32 +743,32 @@ struct ibv_dm *alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_attr
 int free_dm_op(struct ibv_dm *dm);
 struct ibv_mr *reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
 			    unsigned int access);
-/* One more region of it, under lists_lock; one less, after which it may be gone. */
+/* Add a region, under lists_lock; remove one, which may free dm. */
 void dm_use(struct dm *dm);
 void dm_unuse(struct dm *dm);
 
 /* mr.c */
 struct ibv_mr *alloc_null_mr_op(struct ibv_pd *pd);
 /*
- * A region of device memory, whose use the caller has counted: the region's from now on, unless
- * this fails. NULL with errno set.
+ * Registers device memory. The caller has counted the use of dm, which passes to the region unless
+ * this fails. Returns NULL with errno set on failure.
  */
 struct ibv_mr *mr_reg_dm(struct ibv_pd *pd, struct dm *dm, void *bytes, size_t length,
 			 unsigned int access);
-/* Of memory that is mapped for it. The mapping is the region's, but not on failure. */
+/* Registers mapped memory. The region owns the mapping, except on failure. */
 struct ibv_mr *mr_reg_mapping(struct ibv_pd *pd, const struct mr_mapping *mapping, void *addr,
 			      size_t length, u64 iova, unsigned int access);
 void mr_unmap(struct mr_mapping *mapping);
 /*
- * Fault the pages in, to be read or, with IBV_ACCESS_LOCAL_WRITE, written. Returns 0, EFAULT if any
- * of them is not mapped so, or EINVAL if there are none.
+ * Faults the pages in for reading or, with IBV_ACCESS_LOCAL_WRITE, writing. Returns 0, EFAULT if a
+ * page is not mapped with that access, or EINVAL if the range has no pages.
  */
 int mr_fault_in(void *addr, size_t length, unsigned int access);
 
 /* odp.c */
-/* May such a region page on demand? Returns 0 or a positive errno; no page is looked at. */
+/* Checks if this region may page on demand. Returns 0 or a positive errno; touches no page. */
 int odp_check(const void *addr, size_t length, u64 iova, unsigned int access);
-/* The bytes of a region of this length: of SIZE_MAX, those that a process can have. */
+/* Bytes of a region of this length; for SIZE_MAX, a process's whole address space. */
 u64 odp_bytes(size_t length);
 void odp_query_caps(struct ibv_device_attr_ex *attr);
 int advise_mr_op(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -779,7 +778,10 @@ int advise_mr_op(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw_op(struct ibv_mw *mw);
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-/* Fill the bind part of a WQE. Returns 0 or EINVAL. The caller gives the window bind.new_key. */
+/*
+ * Fills in the bind part of a WQE. Returns 0 or EINVAL. The caller sets the window's key to
+ * bind.new_key.
+ */
 int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
 		 const struct ibv_mw_bind_info *info);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * On-demand paging: regions whose pages need not be there when they are registered (ibv_reg_mr(3),
+ * On-demand paging: regions whose pages need not be present at registration (ibv_reg_mr(3),
  * IBV_ACCESS_ON_DEMAND), up to the whole address space, and the advice to fault them in
- * (ibv_advise_mr(3)). The engine reads and writes the process's own mappings, so a page that is not
- * present is faulted in by the access itself, and one that is not mapped ends it (docs/memory.md):
- * what is here are the checks of an adapter that pages.
+ * (ibv_advise_mr(3)). The engine accesses the process's own mappings: an access faults a missing
+ * page in, and fails on an unmapped one (docs/memory.md). This file has the checks that a paging
+ * adapter makes.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,10 +12,10 @@
 #include "objects.h"
 
 /*
- * No user page lies above, on any architecture: of 57 bits of virtual address one is the kernel's.
- * A peer may ask an implicit region for any address. Of some the processor ignores the first byte
- * (ARM64's tags), and a fault there does not tell which address was used: they are none of the
- * region's.
+ * The end of user addresses on any architecture: of 57 bits of virtual address the kernel has one.
+ * Peers may access an implicit region at any address. The CPU may ignore an address's top byte
+ * (ARM64's tags), and a fault then does not show which address was used: such addresses are outside
+ * the region.
  */
 #define ODP_SPACE (1ull << 56)
 
@@ -42,7 +42,7 @@ int odp_check(const void *addr, size_t length, u64 iova, unsigned int access)
 	return end > ODP_SPACE ? EFAULT : 0;
 }
 
-/* UC has no READ and no atomics, UD SENDs alone; XRC receives from SRQs alone. */
+/* UC has no READ and no atomics, UD only SENDs; XRC receives only from SRQs. */
 void odp_query_caps(struct ibv_device_attr_ex *attr)
 {
 	const u32 datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -58,8 +58,8 @@ void odp_query_caps(struct ibv_device_attr_ex *attr)
 /* ---- advice ---- */
 
 /*
- * The bytes that an element names. The errno values are those of ibv_advise_mr(3), which has two
- * for keys: EFAULT if it is nobody's, ENOENT if only its upper 24 bits are a region's.
+ * Translates an element to its bytes. The errno values are from ibv_advise_mr(3), which has two for
+ * keys: EFAULT if no region has it, ENOENT if only its upper 24 bits match a region.
  */
 static int advise_translate(const struct mr_table *t, u32 pd, const struct ibv_sge *sge,
 			    bool for_writing, u8 **at)
@@ -82,7 +82,7 @@ static int advise_translate(const struct mr_table *t, u32 pd, const struct ibv_s
 	return *at ? 0 : EFAULT;
 }
 
-/* The bytes of the last element. Returns 0 or a positive errno, also for any before it. */
+/* Finds the bytes of the last element. Returns 0, or a positive errno of any element. */
 static int advise_find(struct port *port, u32 pd, const struct ibv_sge *sge, u32 num_sge,
 		       bool for_writing, u8 **at)
 {
@@ -96,7 +96,7 @@ static int advise_find(struct port *port, u32 pd, const struct ibv_sge *sge, u32
 	return err;
 }
 
-/* Are all pages of it the process's? Touches none. Returns 0 or EFAULT. */
+/* Checks that all pages are mapped, without touching them. Returns 0 or EFAULT. */
 static int pages_exist(const u8 *at, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -134,8 +134,8 @@ static int advise_check(struct vpd *pd, enum ibv_advise_mr_advice advice, u32 fl
 }
 
 /*
- * Nothing is fetched unless all elements are good. The pages are there when it returns, with the
- * flag and without it.
+ * Fetches nothing unless all elements are valid. The pages are present on return, with or without
+ * the flag.
  */
 int advise_mr_op(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protection domains, parent domains and thread domains, and what imports of PDs and MRs need: the
- * list of this process's PDs. A PD is a number that the engine compares; it is busy while anything
- * is made on it.
+ * Protection domains, parent domains and thread domains, and the list of this process's PDs for
+ * imports of PDs and MRs. A PD is a number that the engine compares; it is busy while any object
+ * uses it.
  */
 #include "objects.h"
 
@@ -89,7 +89,7 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	return pd;
 }
 
-/* The PD itself lives on, with whoever deallocates it. */
+/* The PD itself remains until it is deallocated. */
 EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
 {
 	pd_free(to_vpd(pd));
@@ -126,9 +126,9 @@ int dealloc_td_op(struct ibv_td *ibtd)
 }
 
 /*
- * Objects on a parent domain whose thread domain is set are used by one thread at a time: they take
- * no locks of their own. Their queues' memory is what its allocators give. Of a parent domain that
- * is made on another one it has the PD alone.
+ * Objects on a parent domain with a thread domain are used by one thread at a time and take no
+ * locks. Their queues use memory of the domain's allocators. A parent domain created on another one
+ * inherits only its PD.
  */
 struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr)
@@ -149,7 +149,7 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 		return verb_fail(EINVAL);
 	if (context_gone(context))
 		return verb_fail(EIO);
-	/* "completely interchangeable": by its handle too, ibv_import_pd() finds the PD below */
+	/* "completely interchangeable": ibv_import_pd() with its handle finds the underlying PD */
 	ibpd = pd_new(context, attr->pd->handle, to_vpd(attr->pd)->number);
 	if (!ibpd)
 		return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Posting work requests. WQEs are written into their slots and checked there; nothing of a list is
- * published before its first bad request is known. What was good before it is posted, as
- * ibv_post_send(3) says. Then the engine runs in this thread.
+ * Posting work requests. WQEs are written into their slots and checked there. The requests of a
+ * list are published together, up to the first bad one, as ibv_post_send(3) specifies. Then the
+ * engine runs in this thread.
  */
 #include "../engine/guard_units.h"
 #include "objects.h"
@@ -28,17 +28,17 @@ void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32
 		u32 remote_qkey)
 {
 	wqe->ud.path = ah->path;
-	/* 24 bits of it are a QPN, as adapters take it */
+	/* 24 bits of it are a QPN, as in adapters */
 	remote_qpn &= ROCE_QPN_MASK;
 	wqe->ud.path.udp_sport = path_udp_sport(ah->flow_label, vqp->qp->qpn, remote_qpn);
 	wqe->ud.remote_qpn = remote_qpn;
-	/* A Q_Key with its top bit set stands for the QP's own (IBTA 10.2.5, protocol sheet). */
+	/* A Q_Key with its top bit set selects the QP's own (IBTA 10.2.5, protocol sheet). */
 	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ? vqp->qkey : remote_qkey;
 }
 
 /*
- * Inline: the bytes that the elements name. Aligned words are loaded as a whole, as everywhere; a
- * bad address is the program's own fault.
+ * Copies inline data. Aligned words are loaded as a whole, as everywhere; a bad address faults in
+ * the program.
  */
 static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 {
@@ -51,8 +51,8 @@ static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 }
 
 /*
- * ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL; where an L_Key
- * fails the request is refused in its turn.
+ * ATOMIC WRITE carries its word in the WQE, which is read now. Returns 0 or EINVAL; a request with
+ * a bad L_Key fails in its turn.
  */
 static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge,
 			const struct ibv_send_wr *wr)
@@ -76,7 +76,7 @@ static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge 
 	return 0;
 }
 
-/* The elements or, inline, the bytes they name. Returns 0 or a positive errno. */
+/* Stores the elements or, inline, their bytes. Returns 0 or a positive errno. */
 static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	const struct qp *qp = vqp->qp;
@@ -86,7 +86,7 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 	if (wr->num_sge < 0 || (u32)wr->num_sge > qp_posting(qp)->max_sge)
 		return EINVAL;
 	length = sge_length(sge, (u32)wr->num_sge);
-	/* longer than any message as well: send_wqe_check() sees to those */
+	/* send_wqe_check() rejects lengths beyond any message */
 	wqe->length = (u32)min_u64(length, UINT32_MAX);
 	if (wqe->opcode == WR_ATOMIC_WRITE)
 		return wqe_set_word(vqp, wqe, sge, wr);
@@ -102,13 +102,13 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 	return 0;
 }
 
-/* Where the request goes, by the service and the operation. Returns 0 or EINVAL. */
+/* Sets the destination, by service and operation. Returns 0 or EINVAL. */
 static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
 			  enum ibv_mw_type bindable)
 {
 	switch (vqp->qp->transport) {
 	case XROCE_UD:
-		/* another opcode has no address to look at, and is refused in its turn */
+		/* other opcodes have no address to check, and fail in their turn */
 		if (wqe->opcode != WR_SEND && wqe->opcode != WR_SEND_WITH_IMM)
 			return 0;
 		if (!wr->wr.ud.ah)
@@ -144,7 +144,7 @@ static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ib
 	}
 }
 
-/* Write wr into its slot. Returns 0 or a positive errno. */
+/* Writes wr into its slot. Returns 0 or a positive errno. */
 static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
 		    enum ibv_mw_type bindable)
 {
@@ -152,7 +152,7 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 
 	if ((u32)wr->opcode >= WR_REFUSED || wr->send_flags > UINT8_MAX)
 		return EINVAL;
-	/* <infiniband/verbs.h> has no way to say what a FLUSH is to place. */
+	/* <infiniband/verbs.h> cannot express a FLUSH's placement type. */
 	if (wr->opcode == (enum ibv_wr_opcode)WR_FLUSH)
 		return EINVAL;
 	wqe->wr_id = wr->wr_id;
@@ -181,8 +181,8 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 }
 
 /*
- * Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An
- * XRC_RECV QP sends nothing, nor does one with a table.
+ * Sends are accepted from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An
+ * XRC_RECV QP sends nothing, nor does a QP with a table.
  */
 int qp_refuses_sends(struct vqp *vqp)
 {
@@ -226,8 +226,8 @@ int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 }
 
 /*
- * Post a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of those that
- * were posted before it.
+ * Posts a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of receives
+ * posted before it.
  */
 static int rq_post(struct rq *rq, struct vlock *lock, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr, u32 *posted)
@@ -263,14 +263,14 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	u32 posted;
 	int err;
 
-	/* the device's end put all QPs into ERR */
+	/* the device's end moved all QPs to ERR */
 	if (qp_state(qp) == QPS_ERR && context_gone(ibqp->context)) {
 		*bad_wr = wr;
 		return verb_report(EIO);
 	}
 	/*
-	 * From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither,
-	 * nor one with a table.
+	 * From INIT on. QPs on an SRQ have no receive queue (ibv_post_recv(3)), nor do XRC QPs and
+	 * QPs with a table.
 	 */
 	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC || vqp->table) {
 		*bad_wr = wr;
@@ -278,7 +278,7 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	}
 	err = rq_post(&qp->rq, &vqp->rq_lock, wr, bad_wr, &posted);
 	/*
-	 * In ERR the engine flushes them, once it knows. The look at the state comes after
+	 * In ERR the engine flushes receives when notified. The state is checked after
 	 * rq_publish(): see there.
 	 */
 	if (posted && qp_state(qp) == QPS_ERR) {
@@ -288,7 +288,7 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return verb_report(err);
 }
 
-/* As to a QP. */
+/* Like post_recv_op(). */
 int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct vwq *vwq = to_vwq(wq);

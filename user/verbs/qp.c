@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: creation, query, destruction. The first one makes the port; every one is published
- * to the steering map as soon as it exists. Moving them through their states is in qp_modify.c.
+ * Queue pairs: creation, query, destruction. The first QP creates the port; each QP is published to
+ * the steering map as soon as it exists. State transitions are in qp_modify.c.
  *
- * A struct vqp is a handle of a QP. All QPs have one but those of XRC_RECV, which ibv_open_qp(3)
- * opens again: their handles are a ring, and the last one takes the QP with it.
+ * A struct vqp is a handle of a QP. Each QP has one handle, except XRC_RECV QPs, which
+ * ibv_open_qp(3) opens again: their handles form a ring, and the last one destroyed takes the QP
+ * with it.
  */
 #include "objects.h"
 
@@ -12,8 +13,8 @@ _Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
 	       "qp.h takes the states' values from verbs.h");
 
 /*
- * Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this
- * library does not have.
+ * Returns 0 or a positive errno: EOPNOTSUPP for types of <infiniband/verbs.h> that this library
+ * lacks.
  */
 static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 {
@@ -41,8 +42,8 @@ static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 }
 
 /*
- * What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV, or one
- * with a table of work queues, neither sends nor receives into queues of its own.
+ * Clears attributes that a QP of the type does not use. XRC_SEND receives nothing. XRC_RECV, or a
+ * QP with a table of work queues, has no send or receive queue.
  */
 static void init_reduce(struct ibv_qp_init_attr *attr, bool has_table)
 {
@@ -68,8 +69,8 @@ static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, 
 }
 
 /*
- * As much as a slot of the send queue has room for: programs post a few bytes inline to a QP for
- * which they asked for none, as rxe's and adapters' libraries grant that (rdma_xclient).
+ * Returns the full capacity of a send queue slot: programs post a few bytes inline to QPs without
+ * inline data, which the libraries of rxe and adapters permit (rdma_xclient).
  */
 static u32 inline_granted(const struct ibv_qp_cap *cap)
 {
@@ -78,12 +79,12 @@ static u32 inline_granted(const struct ibv_qp_cap *cap)
 	return cap->max_inline_data > room ? cap->max_inline_data : room;
 }
 
-/* What a QP is made of beside its attributes. */
+/* Inputs of a QP's creation other than its attributes. */
 struct qp_origin {
 	struct ibv_pd *pd;    /* NULL for XRC_RECV */
 	struct vxrcd *xrcd;   /* XRC_RECV, else NULL */
-	struct vtable *table; /* the work queues that it has instead of its own, or NULL */
-	struct rss *rss;      /* with table; the QP's once it is made */
+	struct vtable *table; /* work queues in place of a receive queue, or NULL */
+	struct rss *rss;      /* with table; owned by the QP once created */
 	u32 number;	      /* 0: any */
 };
 
@@ -109,7 +110,8 @@ static int init_check(const struct ibv_context *context, const struct qp_origin 
 }
 
 /*
- * Take the handle out of the ring of its QP's. False if it is the only one. Under the port's lock.
+ * Removes the handle from its QP's ring. Returns false if it is the only one. Caller holds the
+ * port's lock.
  */
 static bool sibling_leave(struct vqp *vqp)
 {
@@ -125,8 +127,8 @@ static bool sibling_leave(struct vqp *vqp)
 }
 
 /*
- * Take the QP out of steering and engine, and its completions out of the CQs; one that has other
- * handles goes on.
+ * Removes the QP from steering and engine, and its completions from the CQs; a QP with other
+ * handles remains.
  */
 static void qp_take_away(struct vqp *vqp)
 {
@@ -157,8 +159,8 @@ static int join_cqs(struct vqp *vqp)
 }
 
 /*
- * Until its packets say better, where its receives complete: that vector's thread raises their
- * events. XRC, tag matching and raw packets stay where they are.
+ * Returns the engine of the vector on which receives complete, until packets show a better one:
+ * that vector's thread raises the events. XRC, tag matching and raw packet QPs do not move.
  */
 static struct engine *first_owner(const struct vqp *vqp)
 {
@@ -172,7 +174,7 @@ static struct engine *first_owner(const struct vqp *vqp)
 	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
 }
 
-/* The engine's part: QP, steering. Returns 0 or a positive errno. */
+/* Creates the engine's QP and its steering entry. Returns 0 or a positive errno. */
 static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 		    enum xroce_transport transport, const struct qp_origin *of)
 {
@@ -217,7 +219,7 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 	return err;
 }
 
-/* What the application was given, which may be more than it asked for. */
+/* Reports the granted sizes, which may exceed the requested ones. */
 static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 {
 	cap->max_send_wr = qp_posting(vqp->qp)->max_wr;
@@ -227,7 +229,7 @@ static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 	cap->max_inline_data = qp_posting(vqp->qp)->max_inline;
 }
 
-/* A handle that stands for no QP yet: free() it. */
+/* Creates a handle without a QP: free() it. */
 static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
 			      const struct ibv_qp_init_attr *attr)
 {
@@ -251,7 +253,7 @@ static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, st
 	return vqp;
 }
 
-/* Count the handle (by 1) among the users of what it was made of, or no more (by -1). */
+/* Adds (by 1) or removes (by -1) the handle as a user of its objects. */
 static void count_users(const struct vqp *vqp, int by)
 {
 	if (vqp->ibv.send_cq)
@@ -284,7 +286,7 @@ static void qp_in_child(struct fork_entry *entry)
 	qp_abandon(vqp->qp);
 }
 
-/* The handle stands for its QP. */
+/* Completes a handle that has its QP. */
 static void handle_ready(struct vqp *vqp)
 {
 	vqp->ibv.qp_num = vqp->qp->qpn;
@@ -327,7 +329,7 @@ static struct vqp *qp_new(struct ibv_context *context, const struct qp_origin *o
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	/* its domain is given to ibv_create_qp_ex() */
+	/* XRC_RECV needs a domain, which only ibv_create_qp_ex() has */
 	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ?
 				  verb_fail(EINVAL) :
 				  qp_new(pd->context, &(struct qp_origin){ .pd = pd }, attr);
@@ -391,7 +393,10 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	return &vqp->ibv;
 }
 
-/* Join the handles of the domain's target QP of that number. Returns 0 or a positive errno. */
+/*
+ * Adds the handle to the ring of the domain's target QP with this number. Returns 0 or a positive
+ * errno.
+ */
 static int target_enter(struct vqp *vqp, u32 qpn)
 {
 	struct vqp *first = NULL;
@@ -414,7 +419,7 @@ static int target_enter(struct vqp *vqp, u32 qpn)
 	return first ? 0 : EINVAL;
 }
 
-/* Only QPs that belong to no process can be opened: those of XRC_RECV. */
+/* Opens an XRC_RECV QP; no other type can be shared. */
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
 	const u32 needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
@@ -486,20 +491,17 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	attr->rate_limit = a.rate_limit.kbps;
 	cap_report(vqp, &attr->cap);
 	*init_attr = vqp->init;
-	/*
-	 * The engine may have moved the QP to ERR or SQE: the public field follows when somebody
-	 * asks.
-	 */
+	/* The engine may have moved the QP to ERR or SQE: a query updates the public field. */
 	qp->state = attr->qp_state;
 	return 0;
 }
 
-/* Newer headers than rdma-core 44's have these. */
+/* In headers newer than rdma-core 44. */
 #define IN_ORDER_RETURN_CAPS (1u << 0) /* IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS */
 #define IN_ORDER_WHOLE_MSG   1	       /* IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG */
 #define IN_ORDER_ALIGNED_128 2	       /* IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES */
 
-/* Returns true if messages of the operation are written to memory at this end of such a QP. */
+/* True if messages of the operation are written to memory on this side of such a QP. */
 static bool qp_writes_here(enum ibv_qp_type type, enum ibv_wr_opcode op)
 {
 	switch (op) {
@@ -518,8 +520,8 @@ static bool qp_writes_here(enum ibv_qp_type type, enum ibv_wr_opcode op)
 }
 
 /*
- * A message's packets are written in the order of their PSNs: early ones wait for their turn, and
- * duplicates are not written. guard_write() writes the bytes of a packet in order.
+ * A message's packets are written in PSN order: early ones wait, and duplicates are not written.
+ * guard_write() writes the bytes of a packet in order.
  */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
@@ -528,7 +530,7 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
 	return flags ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;
 }
 
-/* To a multicast group, or flows to it: ibv_destroy_qp(3) fails then. */
+/* True if attached to a multicast group or with flows: ibv_destroy_qp(3) then fails. */
 static bool qp_is_attached(const struct vqp *vqp)
 {
 	bool attached;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_modify_qp(3): the conversion of its attributes. The transport has the table of transitions
- * and checks every attribute; here is what it cannot see: addresses to be resolved, the interface's
- * MTU, and what verbs.h offers and this library does not.
+ * and checks every attribute. This file handles the rest: resolution of addresses, the interface's
+ * MTU, and features of verbs.h without support here.
  */
 #include <stdio.h>
 
@@ -14,11 +14,12 @@ _Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_A
 	       "qp.h takes the mask's values from verbs.h");
 
 /*
- * Programs pass a region's rights here: those that say nothing of a QP are ignored, as adapters do.
+ * Programs pass a region's rights here: rights that do not apply to QPs are ignored, as in
+ * adapters.
  */
 #define ACCESS_FLAGS_ALL ((1 << 10) - 1) /* up to IBV_ACCESS_FLUSH_PERSISTENT */
 
-/* The smallest link MTU that carries packets of a path MTU, 0 if none does. */
+/* Returns the smallest link MTU that carries packets of a path MTU, 0 if none does. */
 static u32 link_mtu_for(u32 path_mtu, bool multibuffer)
 {
 	for (u32 mtu = path_mtu; mtu < path_mtu + 256; mtu++)
@@ -57,8 +58,8 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 }
 
 /*
- * An XRC QP is one half of a connection. Programs give both halves the attributes of an RC QP, and
- * the kernel passes over those of the half that this one is not, as a part of its interface.
+ * An XRC QP is one half of a connection. Programs give both halves the attributes of an RC QP. The
+ * kernel, as part of its interface, ignores the attributes of the other half.
  */
 static int mask_reduce(enum ibv_qp_type type, int mask)
 {
@@ -72,14 +73,14 @@ static int mask_reduce(enum ibv_qp_type type, int mask)
 	}
 }
 
-/* Attributes that are wrong whatever the state. Returns 0 or a positive errno. */
+/* Rejects attributes that are invalid in any state. Returns 0 or a positive errno. */
 static int attr_check(const struct ibv_qp_attr *attr, int mask)
 {
 	const int known = (IBV_QP_DEST_QPN << 1) - 1;
 
 	if (mask & ~(known | IBV_QP_RATE_LIMIT))
 		return EINVAL;
-	/* Not claimed by ibv_query_device(): path migration, resizing. */
+	/* Path migration and resizing, which ibv_query_device() does not announce. */
 	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP))
 		return EOPNOTSUPP;
 	if (mask & IBV_QP_STATE &&
@@ -96,10 +97,7 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/*
- * Would the transport take this transition at all? Asked before an address is resolved, which may
- * wait for seconds.
- */
+/* Checks the transition before an address is resolved, which may take seconds. */
 static int transition_check(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum qp_state from = qp_state(qp);
@@ -135,7 +133,7 @@ static void attr_convert(const struct ibv_qp_attr *in, struct qp_attr *out)
 	};
 }
 
-/* For ibv_query_qp() by any handle of the QP. Under the port's lock. */
+/* Sets the attributes for ibv_query_qp() by any handle of the QP. Caller holds the port's lock. */
 static void set_ah_attr(struct vqp *vqp, const struct ibv_ah_attr *attr)
 {
 	struct vqp *handle = vqp;
@@ -163,7 +161,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		err = transition_check(vqp->qp, attr, mask);
 	if (err)
 		return err;
-	/* without a flag there may be no attributes, as with rdma-core */
+	/* without flags the attributes may be missing, as with rdma-core */
 	attr_convert(mask ? attr : &(struct ibv_qp_attr){ 0 }, &a);
 	if (mask & IBV_QP_PATH_MTU) {
 		err = path_mtu_check(ctx, vqp->port, attr->path_mtu, &a.path_mtu);
@@ -179,7 +177,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		a.path.udp_sport = path_udp_sport(a.path.flow_label, qp->qp_num, dest_qpn);
 	}
 
-	/* RESET takes completions away, for which the consumers' sides must be held. */
+	/* RESET removes completions: both consumers' sides must be held. */
 	reset = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
 	if (reset)
 		cq_lock_two(send_cq, recv_cq);
@@ -208,7 +206,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return verb_report(modify_qp(qp, attr, mask));
 }
 
-/* As ibv_modify_qp() of a QP in RTS, which can set the rate alone. */
+/* Like ibv_modify_qp() in RTS, which can set the rate alone. */
 static int modify_qp_rate_limit(struct ibv_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 {
 	struct vqp *vqp = to_vqp(qp);
@@ -234,10 +232,7 @@ int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *at
 	return verb_report(attr->comp_mask ? EINVAL : modify_qp_rate_limit(qp, attr));
 }
 
-/*
- * Enhanced connection establishment is between adapters of one vendor: there is nothing to
- * negotiate.
- */
+/* Enhanced connection establishment works between adapters of one vendor: nothing to negotiate. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	return verb_report(EOPNOTSUPP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the device can do and where it stands: device and port attributes, GID and P_Key tables.
- * Everything is read from the kernel anew at each query. Only what works is claimed.
+ * Capabilities and state of the device: device and port attributes, GID and P_Key tables. Every
+ * query reads the kernel's current state. Only working features are announced.
  */
 #include <stdio.h>
 #include <time.h>
@@ -11,16 +11,19 @@
 #include "../os/identity.h"
 #include "objects.h"
 
-/* device_cap_flags_ex, in the numbers of the kernel's ABI; verbs.h has no names for them. */
+/* device_cap_flags_ex bits of the kernel's ABI; verbs.h has no names for them. */
 #define CAP_FLUSH_GLOBAL (1ull << 38)
 #define CAP_ATOMIC_WRITE (1ull << 40)
 
-/* Not in <infiniband/verbs.h>: rdma-core's private view of a GID's type, as sysfs has it. */
+/* Not in <infiniband/verbs.h>: rdma-core's private type of a GID, as in sysfs. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			      enum gid_type_sysfs *type);
 
-/* Before there is a port: that which one would have now. Returns 0 or a positive errno. */
+/*
+ * Returns the port's P_Keys; without a port, those a new one would get. Returns 0 or a positive
+ * errno.
+ */
 static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
 {
 	const struct port *port = context_made_port(ctx);
@@ -47,7 +50,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->sys_image_guid = attr->node_guid;
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
-	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
+	attr->vendor_id = 0xffffff; /* no OUI, as in the kernel's software devices */
 	attr->max_qp = ENGINE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
@@ -149,7 +152,7 @@ enum ibv_mtu mtu_to_enum(u32 bytes)
 	return mtu;
 }
 
-/* As PortInfo has them: of 16 bits, and they stay at the largest. 0 before there is a port. */
+/* 16-bit counters as in PortInfo, which stop at the maximum. 0 before there is a port. */
 static void query_violations(struct vcontext *ctx, struct ibv_port_attr *attr)
 {
 	const struct port *port = context_made_port(ctx);
@@ -235,14 +238,14 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 	struct ibv_gid_entry entry = { 0 };
 	int err = gid_entry(context, port_num, (u32)index, &entry);
 
-	/* An empty slot is no error here: it reads as zeros. */
+	/* An empty slot is not an error here: it reads as zeros. */
 	if (err && err != ENODATA)
 		return verb_fail_int(err);
 	*gid = entry.gid;
 	return 0;
 }
 
-/* The kernel's answers hold all fields of an entry, and name their size by 16 bits. */
+/* The kernel's answers hold all fields of an entry and a 16-bit size. */
 static bool entry_size_ok(size_t size)
 {
 	return size >= offsetof(struct ibv_gid_entry, ndev_ifindex) + sizeof(u32) &&
@@ -300,7 +303,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 	struct ibv_gid_entry entry;
 	int err = gid_entry(context, port_num, index, &entry);
 
-	/* As in sysfs, an empty slot has the type 0. */
+	/* As in sysfs, an empty slot has type 0. */
 	if (err && err != ENODATA)
 		return verb_fail_int(err);
 	*type = err ? GID_TYPE_SYSFS_IB_ROCE_V1 : GID_TYPE_SYSFS_ROCE_V2;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared receive queues: the transport's receive ring with a verbs object around it. A basic SRQ
- * attaches nothing to the interface; its limit is watched by the engine from the first QP on. An
- * XRC SRQ has a number by which requests find it, and a tag-matching one a list that the engine
- * works on: these make the port. Both have a CQ of their own.
+ * Shared receive queues: the transport's receive ring inside a verbs object. A basic SRQ attaches
+ * nothing to the interface; from the first QP on, the engine watches its limit. An XRC SRQ has a
+ * number, by which requests find it; a tag-matching SRQ has a list that the engine processes. Both
+ * have their own CQ and create the port.
  */
 #include <infiniband/tm_types.h>
 
 #include "objects.h"
 
-/* What srq_new() made: no engine knows it. */
+/* Undoes srq_new(): no engine has the SRQ. */
 static void srq_free(struct vsrq *vsrq)
 {
 	struct rq *rq = &vsrq->srq.rq;
@@ -58,7 +58,6 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 	return vsrq;
 }
 
-/* The SRQ is whole: what it is made of is in use. */
 static void srq_init_public(struct ibv_srq *srq)
 {
 	pthread_mutex_init(&srq->mutex, NULL);
@@ -96,7 +95,7 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
 }
 
-/* What comes to it completes in this CQ. Returns 0 or a positive errno. */
+/* Sets the CQ for the SRQ's receives. Returns 0 or a positive errno. */
 static int srq_set_cq(struct vsrq *vsrq, struct vcq *cq)
 {
 	int err = context_port(to_vcontext(vsrq->ibv.context), &vsrq->port);
@@ -110,7 +109,7 @@ static int srq_set_cq(struct vsrq *vsrq, struct vcq *cq)
 	return 0;
 }
 
-/* Make it one that XRC requests find. Returns 0 or a positive errno. */
+/* Makes the SRQ visible to XRC requests. Returns 0 or a positive errno. */
 static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
 {
 	int err = srq_set_cq(vsrq, cq);
@@ -200,7 +199,7 @@ int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num)
 	return 0;
 }
 
-/* The limit before there is an engine: nothing takes WQEs, so it fires now or waits. */
+/* Without an engine, nothing takes WQEs: the limit is reached now, or armed for later. */
 static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
 {
 	if (limit && rq_posted(&vsrq->srq.rq) < limit) {
@@ -213,8 +212,8 @@ static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
 }
 
 /*
- * Both sides held: vsrq->lock, and the port's if there is one. Everything is checked before
- * anything is changed. ring: as rq_resize()'s.
+ * Caller holds both sides: vsrq->lock, and the port's lock if there is a port. Checks everything
+ * before any change. ring: as in rq_resize().
  */
 static int srq_modify(struct vsrq *vsrq, const struct ibv_srq_attr *attr, int mask,
 		      struct engine *e, void **ring)
@@ -323,9 +322,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 }
 
 /*
- * ibv_post_srq_ops(3): the list of a tag-matching SRQ. The engine does each operation at once,
- * under the port's lock: an operation that was posted is done, and the order of the calls is the
- * order of the list.
+ * ibv_post_srq_ops(3): the list of a tag-matching SRQ. The engine executes each operation at once,
+ * under the port's lock: a posted operation is done, and the list has the order of the calls.
  */
 
 _Static_assert((int)IBV_WR_TAG_ADD == TAG_ADD && (int)IBV_WR_TAG_DEL == TAG_DEL &&
@@ -338,7 +336,7 @@ _Static_assert(sizeof(struct ibv_tmh) == sizeof(struct tmh) &&
 		       (int)IBV_TMH_EAGER == TMH_EAGER,
 	       "wire.h has the headers of tm_types.h");
 
-/* Returns 0 or a positive errno. Only an ADD's fields beyond the common ones are looked at. */
+/* Returns 0 or a positive errno. Only an ADD uses more than the common fields. */
 static int post_one(struct vsrq *vsrq, struct ibv_ops_wr *wr)
 {
 	const bool is_add = wr->opcode == IBV_WR_TAG_ADD;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Work queues and indirection tables: ibv_create_wq(3), ibv_modify_wq(3),
- * ibv_create_rwq_ind_table(3), and of ibv_create_qp_ex(3) how a raw packet QP spreads its frames
- * over them. Posting is in post.c. The first work queue makes the port.
+ * ibv_create_rwq_ind_table(3), and for ibv_create_qp_ex(3) how a raw packet QP spreads its frames
+ * over them. Posting is in post.c. The first work queue creates the port.
  */
 #include "objects.h"
 
@@ -12,7 +12,7 @@ _Static_assert((int)IBV_WQS_RESET == WQS_RESET && (int)IBV_WQS_RDY == WQS_RDY &&
 		       (int)IBV_RX_HASH_DST_PORT_UDP == RSS_DST_UDP,
 	       "rss.h takes its values from verbs.h");
 
-/* Flags that the header has: of a work queue, none of which is here, and of what is hashed. */
+/* The header's flags of work queues, none of which is supported, and its hash fields. */
 #define WQ_FLAGS_KNOWN	(IBV_WQ_FLAGS_RESERVED - 1u)
 #define HASH_KNOWN	((u64)(RSS_FIELDS | IBV_RX_HASH_IPSEC_SPI) | IBV_RX_HASH_INNER)
 
@@ -36,7 +36,7 @@ static int wq_init_check(const struct ibv_context *context, const struct ibv_wq_
 	return attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? flags_check(attr->create_flags) : 0;
 }
 
-/* The engine's part. Returns 0 or a positive errno. */
+/* Creates the engine's part. Returns 0 or a positive errno. */
 static int wq_enter(struct vwq *vwq, const struct ibv_wq_init_attr *attr)
 {
 	struct qp_init init = {
@@ -74,7 +74,7 @@ static void wq_in_child(struct fork_entry *entry)
 	qp_abandon(vwq->qp);
 }
 
-/* The header's function makes the mutex and the rest of the public part. */
+/* The header's inline function initializes the mutex and the rest of the public part. */
 struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
 	struct vwq *vwq;
@@ -109,7 +109,7 @@ struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr
 	return &vwq->ibv;
 }
 
-/* The consumer's side of the CQ and the producer's are taken for RESET, which empties both. */
+/* Takes the consumer's side of the CQ and the producer's side: RESET empties both. */
 static int wq_move(struct vwq *vwq, enum wq_state to)
 {
 	struct vcq *vcq = to_vcq(vwq->ibv.cq);
@@ -260,8 +260,8 @@ int destroy_rwq_ind_table_op(struct ibv_rwq_ind_table *ibv)
 /* ---- QPs ---- */
 
 /*
- * As the kernel has it: the QP has no receives, and such as can send besides are nobody's. Returns
- * 0 or a positive errno.
+ * As in the kernel, the QP has no receive queue; QPs that also send are not supported. Returns 0 or
+ * a positive errno.
  */
 static int hash_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
@@ -283,7 +283,9 @@ static int hash_check(const struct ibv_context *context, const struct ibv_qp_ini
 		return EINVAL;
 	if (conf->rx_hash_fields_mask & ~(u64)RSS_FIELDS)
 		return EOPNOTSUPP;
-	/* without a field a table of one is a way to its work queue; of several it is a mistake */
+	/*
+	 * without hash fields, a table of one selects its work queue; a larger table is a mistake
+	 */
 	return conf->rx_hash_fields_mask || to_vtable(attr->rwq_ind_tbl)->num == 1 ? 0 : EINVAL;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_wr_post(3): work requests built by calls between wr_start and wr_complete, under the send
- * queue's lock. Each builder takes the next slot; the first error sticks, and wr_complete() then
+ * queue's lock. Each builder takes the next slot. The first error is kept, and wr_complete() then
  * posts nothing.
  */
 #include "../engine/guard_units.h"
 #include "objects.h"
 
 /*
- * FLUSH by the verbs of rdma-core 45, which the header that this is compiled with may lack. A
- * program that has them finds the member after the last one of rdma-core 44.
+ * FLUSH for the verbs of rdma-core 45, which the compile-time header may lack. Programs built with
+ * them find the member after the last one of rdma-core 44.
  */
 #define QP_EX_WITH_FLUSH ((u64)1 << 11)
 #define WR_FLUSH_AT	 (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void)))
@@ -21,7 +21,7 @@ typedef void wr_flush_fn(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 _Static_assert(WR_FLUSH_AT + sizeof(wr_flush_fn *) <= sizeof(struct ibv_qp_ex) + VERBS_SLACK,
 	       "behind the object");
 
-/* Requests that carry no data, or have all of it from their builder. */
+/* Requests that carry no data, or get all data from their builder. */
 #define WITHOUT_DATA                                                                               \
 	(1u << WR_LOCAL_INV | 1u << WR_BIND_MW | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE)
 
@@ -70,7 +70,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	sq_begin(qp_posting(vqp->qp));
 }
 
-/* Begin a request in the next slot. NULL after an error or where the queue is full. */
+/* Begins a request in the next slot. Returns NULL after an error or if the queue is full. */
 static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
@@ -86,7 +86,7 @@ static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr_id = ex->wr_id;
 	wqe->opcode = (u8)opcode;
-	/* Inline is said by wr_set_inline_data(), not by the flag. */
+	/* wr_set_inline_data() selects inline data, not the flag. */
 	wqe->flags = (u8)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
 	if (vqp->qp->transport == XROCE_XRC)
 		wqe->xrc_srqn = NO_SRQN;
@@ -95,7 +95,7 @@ static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	return wqe;
 }
 
-/* A request that ends where it begins: no setter belongs to it, and one that comes is an error. */
+/* Begins a request that takes no setter; a setter call for it is an error. */
 static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 {
 	struct send_wqe *wqe = wr_begin(ex, opcode);
@@ -105,8 +105,8 @@ static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opco
 }
 
 /*
- * The setter that a service demands for each of its requests has been called (ibv_wr_post(3)).
- * Every address handle has a hop limit.
+ * True if the setter required by the service was called (ibv_wr_post(3)). Every address handle has
+ * a hop limit.
  */
 static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
 {
@@ -121,7 +121,7 @@ static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
 	}
 }
 
-/* The list is posted: a window that it binds has its new key now. */
+/* The list is posted: a window that it binds gets its new key now. */
 static void wr_name_window(const struct send_wqe *wqe)
 {
 	if (wqe->opcode == WR_BIND_MW)
@@ -234,7 +234,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 		wqe->compare_add = add;
 }
 
-/* The word is read now; no setter of data belongs to it. */
+/* The word is read now; the request takes no data setter. */
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			    const void *atomic_wr)
 {
@@ -246,7 +246,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	}
 }
 
-/* All is said here but, on XRC, the SRQ. */
+/* Complete except, on XRC, for the SRQ. */
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 		     uint8_t type, uint8_t level)
 {
@@ -270,7 +270,7 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 		wqe->inv_rkey = rkey;
 }
 
-/* Of type 2, as IBV_WR_BIND_MW. */
+/* Type 2 only, like IBV_WR_BIND_MW. */
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
@@ -291,7 +291,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 /* ---- setters ---- */
 
-/* The request that a setter is for. NULL, and the list fails, where there is none. */
+/* Returns the request for a setter. Without one, returns NULL and the list fails. */
 static struct send_wqe *wr_to_set(struct vqp *vqp)
 {
 	if (!vqp->wr_current)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC domains (ibv_open_xrcd(3)): numbers that the engine compares. A domain that is opened by a
- * file is one for all who open that file's inode on the same device in this process; it lives as
- * long as one of them has it open, and keeps the inode for as long.
+ * XRC domains (ibv_open_xrcd(3)): numbers that the engine compares. All users in this process that
+ * open the same inode on the same device share one domain. It exists while any of them has it open,
+ * and keeps the inode open.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,23 +12,23 @@
 
 struct xrc_domain {
 	u32 number;
-	u32 refs;		/* handles, under lists_lock */
-	/* ours, so that the inode's number stays its own; -1 for a private domain */
+	u32 refs;		/* number of handles, under lists_lock */
+	/* our descriptor, so that the inode number is not reused; -1 for a private domain */
 	int fd;
 	dev_t dev;
 	ino_t ino;
-	const struct vdevice *device; /* NULL: in a forked child, the parent's */
+	const struct vdevice *device; /* NULL in a forked child: the parent's domain */
 	struct xrc_domain *next;
 };
 
-static struct xrc_domain *domains; /* those with a file */
+static struct xrc_domain *domains; /* domains with a file */
 
 u32 xrcd_number(const struct vxrcd *vxrcd)
 {
 	return vxrcd->domain->number;
 }
 
-/* Under lists_lock. */
+/* Caller holds lists_lock. */
 static struct xrc_domain *domain_find(const struct vdevice *device, const struct stat *st)
 {
 	for (struct xrc_domain *d = domains; d; d = d->next)
@@ -37,7 +37,7 @@ static struct xrc_domain *domain_find(const struct vdevice *device, const struct
 	return NULL;
 }
 
-/* fd is -1 or what the domain is to keep open. Returns 0 or a positive errno. */
+/* fd is -1, or the descriptor to duplicate. Returns 0 or a positive errno. */
 static int domain_new(const struct vdevice *device, int fd, const struct stat *st,
 		      struct xrc_domain **out)
 {
@@ -67,8 +67,8 @@ static int domain_new(const struct vdevice *device, int fd, const struct stat *s
 }
 
 /*
- * The file's domain, with a reference. Returns 0 or a positive errno; for one that is missing, or
- * there against O_EXCL, the kernel's.
+ * Finds the file's domain and takes a reference. Returns 0 or a positive errno, like the kernel if
+ * the domain is missing, or exists despite O_EXCL.
  */
 static int domain_of_file(const struct vdevice *device, int fd, int oflags, struct xrc_domain **out)
 {
@@ -108,7 +108,7 @@ static void domain_put(struct xrc_domain *d)
 	free(d);
 }
 
-/* The child that opens the file has a domain of its own. */
+/* A child that opens the file gets a new domain. */
 static void xrcd_in_child(struct fork_entry *entry)
 {
 	container_of(entry, struct vxrcd, forks)->domain->device = NULL;
@@ -140,10 +140,7 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 	return &vxrcd->ibv;
 }
 
-/*
- * Busy are the handles that SRQs and QPs were made with, not the domain: others may go on to use
- * it.
- */
+/* Only handles used by SRQs and QPs are busy, not the domain: other handles may remain in use. */
 int close_xrcd_op(struct ibv_xrcd *xrcd)
 {
 	struct vxrcd *vxrcd = to_vxrcd(xrcd);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What our librdmacm.so.1 needs of our libibverbs.so.1 beside the public verbs: QP 1, a range of
- * communication ids, and services. Exported under XROCE_PRIVATE_1, which changes with the library:
- * not for programs.
+ * Private calls from our librdmacm.so.1 into our libibverbs.so.1: QP 1, a range of communication
+ * ids, and services. Exported under XROCE_PRIVATE_1, which changes with the library: not for
+ * programs.
  *
- * All of it is of the interface of the context's device, and of this process; several contexts of
- * one device share it. Calls that return int return 0 or a positive errno. EIO: the interface has
- * gone, or the context is a copy of the parent's in a forked child. The first call of a context
- * makes its port (ibv_create_qp(3) does the same), whose errno it returns then.
+ * All calls apply to the interface of the context's device and to this process; several contexts of
+ * one device share the state. Calls that return int return 0 or a positive errno. EIO: the
+ * interface is gone, or the context is a copy in a forked child. The first call on a context
+ * creates its port, as ibv_create_qp(3) does, and returns errors of that.
  */
 #ifndef VERBS_XROCE_CM_H
 #define VERBS_XROCE_CM_H
@@ -16,22 +16,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The Q_Key of QP 1: what its QP is given (ibv_modify_qp(3)), and what its work requests say. */
+/* The Q_Key of QP 1, for its QP (ibv_modify_qp(3)) and its work requests. */
 #define XROCE_CM_QKEY 0x80010000u
 
 /*
- * A UD QP with number 1, in RESET, driven by the public verbs; ibv_destroy_qp(3) ends it. NULL with
- * errno set: EBUSY, this process has one on the interface; EINVAL, attr->qp_type is not
- * IBV_QPT_UD; or what ibv_create_qp(3) says.
+ * Creates a UD QP with number 1, in RESET, driven by the public verbs; ibv_destroy_qp(3) destroys
+ * it. Returns NULL with errno set: EBUSY, this process has one on the interface; EINVAL,
+ * attr->qp_type is not IBV_QPT_UD; or an error of ibv_create_qp(3).
  *
- * What it sends to an address of this interface comes back to the process whose it is.
+ * Packets to an address of this interface return to the process that owns their destination.
  */
 struct ibv_qp *xroce_create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 
 /*
- * The communication ids of this process on the interface: *num_ids from *first_id on, a power of
- * two, aligned to it. No other process of the interface has any of them. They stay the same while
- * the context is open.
+ * Returns the communication ids of this process on the interface: *num_ids from *first_id on, a
+ * power of two and aligned to it. No other process on the interface has any of them. They stay the
+ * same while the context is open.
  */
 int xroce_cm_place(struct ibv_context *context, uint32_t *first_id, uint32_t *num_ids);
 
@@ -39,38 +39,38 @@ enum { XROCE_CM_IPV4 = 1, XROCE_CM_IPV6 = 2 };
 
 struct xroce_cm_service {
 	uint64_t id;
-	union ibv_gid address; /* that is asked for; 0: any of the families */
-	uint8_t families;      /* XROCE_CM_*; of an address its own, or 0 */
+	union ibv_gid address; /* to listen on; 0: all addresses of the families */
+	uint8_t families;      /* XROCE_CM_*; for an address its own family, or 0 */
 };
 
 /*
- * Requests for the service come to this process. EINVAL: no family with the address 0, or one that
- * does not exist. EADDRINUSE: another process of the interface has it, or one that overlaps it: the
- * same service at the same address, or at any of its family. EACCES: a port for root alone. EDQUOT:
- * this user has as many as it may have; ENOSPC, ENOMEM: there are no more. A service that this
- * process has bound is counted, and is to be unbound as often.
+ * Directs requests for the service to this process. EINVAL: address 0 without a family, or an
+ * unknown family. EADDRINUSE: another process on the interface has the same service at the same
+ * address, or at all addresses of its family. EACCES: the port is reserved for root. EDQUOT: the
+ * user is at its limit; ENOSPC, ENOMEM: no room. Binds of the same service by this process are
+ * counted: unbind as often.
  */
 int xroce_cm_bind(struct ibv_context *context, const struct xroce_cm_service *service);
-/* ENOENT: it is not bound by this process. */
+/* ENOENT: not bound by this process. */
 int xroce_cm_unbind(struct ibv_context *context, const struct xroce_cm_service *service);
 
 /*
- * This process listens to the service, or does not any more: for `xroce list`. Requests come where
- * it is bound, whether it is shown or not. Neither waits for anybody, once the port was made.
+ * Start and stop showing the service in `xroce list`. Requests follow the bindings, shown or not.
+ * Does not wait for other processes once the port exists.
  */
 int xroce_cm_show(struct ibv_context *context, const struct xroce_cm_service *service);
 int xroce_cm_hide(struct ibv_context *context, const struct xroce_cm_service *service);
 
 /*
- * As ibv_create_ah(3) without waiting for the neighbour: EHOSTUNREACH if the kernel does not know
- * the neighbour now. ask: the kernel is to resolve the neighbour then. mac: the next hop's.
+ * Like ibv_create_ah(3), but does not wait for the neighbour: EHOSTUNREACH if the kernel does not
+ * know it now. ask: the kernel then starts to resolve it. mac: the next hop's MAC, returned.
  */
 struct ibv_ah *xroce_cm_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr, bool ask,
 				  uint8_t mac[6]);
 
 /*
- * The peer's next hop has had this MAC. For a second, an address vector of this peer that the
- * calling thread resolves takes it, without waiting, if the kernel does not know the neighbour.
+ * Records the MAC of the peer's next hop. For one second, the calling thread uses it, without
+ * waiting, for address vectors of this peer if the kernel does not know the neighbour.
  */
 void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6]);
 
@@ -78,7 +78,7 @@ void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6]);
 enum xroce_cm_count { XROCE_CM_SILENT, XROCE_CM_HALF_OPEN };
 void xroce_cm_count(struct ibv_context *context, enum xroce_cm_count what);
 
-/* The index of the device's interface, 0 if the device is not this library's. */
+/* Returns the ifindex of the device's interface, 0 if the device is not this library's. */
 int xroce_device_ifindex(struct ibv_device *device);
 
 #endif
