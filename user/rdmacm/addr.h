@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of addresses share among themselves; what others call of them is in id.h. */
+/*
+ * Shared by bind.c, resolve.c, path.c, option.c, multicast.c and listen.c; id.h has calls for
+ * others.
+ */
 #ifndef RDMACM_ADDR_H
 #define RDMACM_ADDR_H
 
@@ -7,7 +10,7 @@
 #include "id.h"
 #include "ports.h"
 
-/* A service that this process has from libibverbs at one device. */
+/* A service that this process has bound through libibverbs at one device. */
 struct addr_claim {
 	struct addr_claim *next;
 	struct rdmacm_device *device; /* a reference */
@@ -24,20 +27,20 @@ struct addr_binding {
 /* ---- bind.c ---- */
 
 /*
- * Binds an id that is idle, in its program's thread without the lock. remote is what it is going to
- * connect to, or NULL. claim: other processes are asked as well; rdma_listen() does if this was
- * not. Returns 0 or -errno; then nothing has changed.
+ * Binds an idle id, in its program's thread without the lock. remote: the later destination, or
+ * NULL. claim: also claims the port from other processes; otherwise rdma_listen() does. Returns 0
+ * or -errno without changes.
  */
 int addr_bind(struct rdmacm_id *id, const struct sockaddr *sa, const struct address *remote,
 	      bool claim);
 
-/* The local address of an id that is bound. */
+/* Returns the local address of a bound id. */
 static inline const struct address *addr_local(const struct rdmacm_id *id)
 {
 	return &id->binding->use.local;
 }
 
-/* The sockaddr of a program's, whose family may be any, as bytes. */
+/* Copies a program's sockaddr of any family. */
 static inline void addr_copy(struct sockaddr_storage *out, const struct sockaddr *sa)
 {
 	memset(out, 0, sizeof(*out));
@@ -47,27 +50,27 @@ static inline void addr_copy(struct sockaddr_storage *out, const struct sockaddr
 /* ---- bind.c: ports among processes; without the lock ---- */
 
 /*
- * Claims a port at its device, or at all devices if it has none. What it has already stays. Returns
- * 0 or -errno: -EADDRINUSE, another process has it at one of them, and none is claimed; or the
- * first error if there is no device at which it is.
+ * Claims a port at device dev, or at all devices if dev is NULL. Earlier claims remain. Returns 0
+ * or -errno: -EADDRINUSE if another process has it at a device, and then nothing is claimed; or the
+ * first error if no device claims it.
  */
 int claim_all(struct addr_binding *b, struct rdmacm_device *dev);
-/* At one device. 0, or -errno: -EEXIST, it is claimed there. */
+/* Claims at one device. Returns 0 or -errno: -EEXIST if already claimed there. */
 int claim_at(struct addr_binding *b, struct rdmacm_device *dev);
 void claim_drop(struct addr_claim *claims);
-/* Is it claimed at that device? Under the lock. */
+/* True if claimed at that device. Caller holds the lock. */
 bool claim_is_at(const struct addr_binding *b, const struct rdmacm_device *dev);
 
-/* resolve.c: the CM thread hears of neighbours from here on. Under the lock. 0 or -errno. */
+/* resolve.c: makes the CM thread follow neighbours. Returns 0 or -errno. Caller holds the lock. */
 int neighbours_open(void);
-/* resolve.c: an id ends, or resolves anew; under the lock. */
+/* resolve.c: ends a resolution, as the id ends or resolves again. Caller holds the lock. */
 void resolve_forget(struct rdmacm_id *id);
-/* multicast.c: an id ends; under the lock. */
+/* multicast.c: leaves the groups of an id that ends. Caller holds the lock. */
 void multicast_forget(struct rdmacm_id *id);
 
 /*
- * ---- listen.c: an id that a thread of ours looks at without the lock does not end meanwhile. All
- * under the lock. ----
+ * ---- listen.c: pins keep an id while a library thread uses it without the lock; the calls need
+ * the lock ----
  */
 
 void addr_pin(struct rdmacm_id *id);

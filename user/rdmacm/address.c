@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Addresses of programs, and what this room computes with. */
+/* Conversions of programs' addresses. */
 #include "address.h"
 
 #include <infiniband/ib.h>

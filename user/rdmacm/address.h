@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Addresses of programs (struct sockaddr) and what the rest of this room computes with. Pure.
- */
+/* Addresses of programs (struct sockaddr) and their form inside librdmacm. No I/O. */
 #ifndef RDMACM_ADDRESS_H
 #define RDMACM_ADDRESS_H
 
@@ -11,19 +9,19 @@
 
 struct address {
 	struct gid ip;	/* IPv4 as ::ffff:a.b.c.d */
-	u32 scope;	/* the interface of a link-local IPv6 address; else 0 */
+	u32 scope;	/* ifindex of a link-local IPv6 address; else 0 */
 	u16 port;
 };
 
-/* Bytes of a sockaddr of that family: AF_INET, AF_INET6, AF_IB; 0: none of these. */
+/* Returns the size of a sockaddr of family AF_INET, AF_INET6 or AF_IB; 0 for other families. */
 u32 address_bytes(const struct sockaddr *sa);
 
 /*
- * Reads sa, of AF_INET or AF_INET6. False: another family, or an IPv4 address that is mapped into
- * IPv6, which no interface has.
+ * Reads sa, of AF_INET or AF_INET6. Returns false for another family, or an IPv4-mapped IPv6
+ * address, which no interface has.
  */
 bool address_get(struct address *a, const struct sockaddr *sa);
-/* Writes address, scope and port; the family, and of IPv6 the flow information, stay. */
+/* Writes address, scope and port; keeps the family and IPv6 flow information. */
 void address_put(const struct address *a, struct sockaddr *sa);
 
 static inline bool address_is_ipv4(const struct address *a)
@@ -41,13 +39,13 @@ static inline bool address_is_multicast(const struct address *a)
 	return address_is_ipv4(a) ? (a->ip.raw[12] & 0xf0) == 0xe0 : a->ip.raw[0] == 0xff;
 }
 
-/* Of no interface: 0.0.0.0, ::, and loopback addresses, as the kernel's CM has it. */
+/* True for 0.0.0.0, :: and loopback addresses, which the kernel's CM maps to no interface. */
 static inline bool address_is_any(const struct address *a)
 {
 	return cm_is_any(&a->ip) || cm_is_loopback(&a->ip);
 }
 
-/* The same address; ports are not compared. */
+/* Compares the addresses without ports. */
 bool address_equal(const struct address *a, const struct address *b);
 
 #endif

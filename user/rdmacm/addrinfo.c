@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rdma_getaddrinfo(): the C library's getaddrinfo() with RDMA's names for what it says. The first
- * answer alone, as rdma-core; routes are not resolved here, as there where no ibacm runs.
+ * rdma_getaddrinfo(): the C library's getaddrinfo() with RDMA's names for the results. Returns only
+ * the first result, like rdma-core, and resolves no routes, like rdma-core without ibacm.
  */
 #include <infiniband/ib.h>
 #include <netdb.h>
@@ -64,7 +64,7 @@ static int addrinfo_copy(struct sockaddr **to, socklen_t *len, const struct sock
 	return 0;
 }
 
-/* An InfiniBand address made of an IP address, for programs that ask for one by its number. */
+/* Makes an InfiniBand address from an IP address, for programs that ask for one numerically. */
 static int addrinfo_copy_ib(struct sockaddr **to, socklen_t *len, int port_space,
 			    const struct sockaddr *from)
 {
@@ -88,7 +88,7 @@ static int addrinfo_copy_ib(struct sockaddr **to, socklen_t *len, int port_space
 	return 0;
 }
 
-/* What the C library said, into res. 0 or -ENOMEM. */
+/* Stores the C library's result in res. Returns 0 or -ENOMEM. */
 static int addrinfo_take(struct rdma_addrinfo *res, const struct rdma_addrinfo *hints,
 			 const struct addrinfo *ai)
 {
@@ -118,7 +118,7 @@ static int addrinfo_take(struct rdma_addrinfo *res, const struct rdma_addrinfo *
 		    addrinfo_copy(to, len, ai->ai_addr, ai->ai_addrlen);
 }
 
-/* 0, -errno, or a positive number: the C library's EAI_* without its sign. */
+/* Returns 0, -errno, or a positive number: the C library's EAI_* without its sign. */
 static int addrinfo_resolve(const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, bool has_hints,
 			    struct rdma_addrinfo *res)
@@ -135,7 +135,7 @@ static int addrinfo_resolve(const char *node, const char *service,
 	return err;
 }
 
-/* Neither node nor service: what the hints say. */
+/* Copies the hints, as there is neither node nor service. */
 static int addrinfo_of_hints(struct rdma_addrinfo *res, const struct rdma_addrinfo *hints)
 {
 	res->ai_flags = hints->ai_flags;

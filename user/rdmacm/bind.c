@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* rdma_bind_addr(): the address, device and port that an id has. */
+/* rdma_bind_addr(): address, device and port of an id. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -11,13 +11,13 @@
 #include "interfaces.h"
 #include "path.h"
 
-/* Ports that are drawn for one id until there is one that no other process has. */
+/* Attempts to draw a port that no other process has. */
 #define BIND_DRAWS 64
 #define RANGE_NS   (NSEC_PER_SEC / 10)
 
 static struct ports ports; /* of this process; under the lock */
 
-/* The first number or numbers of a file of /proc/sys/net; false: it cannot be read. */
+/* Reads the first one or two numbers of a /proc/sys/net file. Returns false if that fails. */
 static bool bind_sysctl(const char *path, u32 *a, u32 *b)
 {
 	FILE *f = fopen(path, "re");
@@ -30,11 +30,11 @@ static bool bind_sysctl(const char *path, u32 *a, u32 *b)
 	return is_read;
 }
 
-/* The ports to be drawn, as the setting was at most RANGE_NS ago. */
+/* Returns the range for drawn ports, at most RANGE_NS old. */
 static void bind_range(struct ports_rules *rules)
 {
 	static struct {
-		u64 until_ns; /* under the lock, as the others */
+		u64 until_ns; /* under the lock, as low and high */
 		u32 low, high;
 	} range;
 	const u64 now_ns = clock_now_ns();
@@ -49,7 +49,7 @@ static void bind_range(struct ports_rules *rules)
 	if (!is_known &&
 	    (!bind_sysctl("/proc/sys/net/ipv4/ip_local_port_range", &low, &high) ||
 	     low > UINT16_MAX || high > UINT16_MAX)) {
-		low = 32768; /* the kernel's own default */
+		low = 32768; /* the kernel's default */
 		high = 60999;
 	}
 	rules->low = (u16)low;
@@ -63,7 +63,7 @@ static void bind_range(struct ports_rules *rules)
 	rdmacm_leave();
 }
 
-/* For the binding of a port; 0: one is drawn. */
+/* Returns the rules for binding a port; 0: a port is drawn. */
 static struct ports_rules bind_rules(u16 port)
 {
 	struct ports_rules rules = { 0 };
@@ -78,7 +78,7 @@ static struct ports_rules bind_rules(u16 port)
 	return rules;
 }
 
-/* Without an option an IPv6 address is for IPv4 as well, unless net.ipv6.bindv6only says no. */
+/* Without the option an IPv6 address also serves IPv4, unless net.ipv6.bindv6only is set. */
 static bool bind_family_only(const struct rdmacm_id *id, const struct address *local)
 {
 	u32 only;
@@ -89,7 +89,7 @@ static bool bind_family_only(const struct rdmacm_id *id, const struct address *l
 	       (bind_sysctl("/proc/sys/net/ipv6/bindv6only", &only, NULL) && only);
 }
 
-/* The device that has an address. 0: a reference; -EADDRNOTAVAIL, -ENODEV or -errno. */
+/* Returns the device with an address. 0: with a reference; -EADDRNOTAVAIL, -ENODEV or -errno. */
 static int bind_device(const struct address *local, struct rdmacm_device **dev, u8 mac[6])
 {
 	struct netdev_session *session;
@@ -117,13 +117,13 @@ static int bind_device(const struct address *local, struct rdmacm_device **dev, 
 	return err ? err : interfaces_follow();
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static void bind_release(struct addr_binding *b)
 {
 	ports_release(&ports, &b->use);
 }
 
-/* A port for b, of this process and, if they are asked, of all. */
+/* Takes a port for b from this process and, with claim, from all processes. */
 static int bind_port(struct addr_binding *b, struct rdmacm_device *dev, bool claim)
 {
 	const bool drawn = !b->use.local.port;
@@ -149,7 +149,7 @@ static int bind_port(struct addr_binding *b, struct rdmacm_device *dev, bool cla
 	return err;
 }
 
-/* The id has what was found: under the lock. It takes the reference to the device. */
+/* Stores the results in the id, which takes the device reference. Caller holds the lock. */
 static void bind_done(struct rdmacm_id *id, const struct sockaddr *sa, struct addr_binding *b,
 		      struct rdmacm_device *dev)
 {
@@ -170,7 +170,7 @@ static bool bind_address(struct address *local, const struct sockaddr *sa, int *
 	if (address_get(local, sa)) {
 		*err = address_is_link_local(local) && !local->scope ? -EINVAL : 0;
 	} else {
-		/* InfiniBand's have no device here; a mapped one is no interface's */
+		/* InfiniBand addresses have no device here; no interface has a mapped one */
 		*err = sa->sa_family == AF_INET6 ? -EADDRNOTAVAIL : -ENODEV;
 	}
 	return !*err;
@@ -200,7 +200,7 @@ int addr_bind(struct rdmacm_id *id, const struct sockaddr *sa, const struct addr
 			b->use.remote = *remote;
 		b->use.reuse = id->reuseaddr;
 		b->use.family_only = bind_family_only(id, &local);
-		/* who shares a port in this process may share it with others until he listens */
+		/* a port with reuse may be shared with other processes until its id listens */
 		err = bind_port(b, dev, claim && !id->reuseaddr);
 	}
 	rdmacm_enter();
@@ -288,14 +288,14 @@ void addr_forget(struct rdmacm_id *id)
 	rdmacm_leave();
 	claim_drop(b->claims);
 	rdmacm_enter();
-	/* not before: what is claimed keeps others of this process from it as well */
+	/* only now: the claims also keep other ids of this process off the port */
 	bind_release(b);
 	free(b);
 }
 
 /*
- * A port among the processes of an interface: a service of libibverbs at each device where an id
- * may be asked for. It is the route of requests as well.
+ * A port among the processes of an interface: a service of libibverbs at each device where the id
+ * may receive requests. The service also routes the requests.
  */
 
 static struct xroce_cm_service claim_service(const struct port_use *use)
@@ -365,7 +365,7 @@ void claim_drop(struct addr_claim *claims)
 	}
 }
 
-/* Takes back what was claimed since there were those behind it. */
+/* Drops the claims made since `before` was the first. */
 static void claim_undo(struct addr_binding *b, struct addr_claim *before)
 {
 	struct addr_claim *claims, **last = &claims;
@@ -379,7 +379,7 @@ static void claim_undo(struct addr_binding *b, struct addr_claim *before)
 	claim_drop(claims);
 }
 
-/* Can anybody ask for an address there? */
+/* True if a peer can reach an address there. */
 static bool claim_is_possible(const struct rdmacm_device *dev)
 {
 	struct netdev nd;
@@ -401,7 +401,7 @@ static int claim_at_all(struct addr_binding *b)
 
 		is_somewhere |= !ret || ret == -EEXIST;
 		in_use |= ret == -EADDRINUSE;
-		/* an interface without an address is no error: it may get one */
+		/* an interface without an address is not an error: it may get one */
 		if (ret && ret != -EEXIST && ret != -ENODEV && !err)
 			err = ret;
 		rdmacm_enter();

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-/* Of this thread: the number of holds, and the program's cancellation state outside of them. */
+/* Per thread: the number of holds, and the program's cancellation state outside of them. */
 static __thread int holds, state;
 
 void cancel_hold(void)

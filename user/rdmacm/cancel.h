@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pthread_cancel(): a call of the library holds the cancellation of its thread off while it has a
- * lock, an event or an object half made, and lets cancellation in only where it sleeps. Holds nest.
+ * pthread_cancel(): a call of the library disables the cancellation of its thread while it holds a
+ * lock, an event or a half-made object, and enables it only while it sleeps. Holds nest.
  */
 #ifndef RDMACM_CANCEL_H
 #define RDMACM_CANCEL_H
 
-/* Holds off the cancellation of this thread. */
+/* Disables the cancellation of this thread. */
 void cancel_hold(void);
 /* Ends a hold; the last one restores the program's cancellation state. */
 void cancel_release(void);

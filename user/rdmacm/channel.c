@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels. The descriptor is an eventfd: each event adds to it, so that an edge-triggered
- * epoll sees each, and the last one taken clears it. Channels of synchronous ids may share one.
+ * epoll sees each event. Taking the last event clears it. Channels of synchronous ids may share
+ * one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +20,10 @@
 #include "channel.h"
 #include "id.h"
 
-/* From rdma_ack_cm_event() to rdma_get_cm_event(), on a busy machine. */
+/* Time from rdma_ack_cm_event() to rdma_get_cm_event() on a busy machine. */
 #define RETURN_NS (50 * NSEC_PER_MSEC)
 
-/* Channels of synchronous ids that have a descriptor of their own; under the lock. */
+/* Channels of synchronous ids with their own descriptor; under the lock. */
 static u32 sync_own;
 
 static int channel_open_fd(void)
@@ -74,9 +75,9 @@ void channel_acked(struct rdmacm_channel *ch)
 }
 
 /*
- * Programs destroy a channel while a thread of theirs goes on waiting there (rping): it sleeps
- * until they end. One that has acknowledged an event and is on its way back would find the
- * descriptor closed, and end the program with an error: it is given time to arrive.
+ * Programs destroy a channel while one of their threads waits on it (rping): it sleeps until they
+ * exit. A thread that has just acknowledged an event would find the descriptor closed on its way
+ * back, and end the program with an error. So it gets time to arrive.
  */
 static void channel_await_waiter(const struct rdmacm_channel *ch)
 {
@@ -121,7 +122,7 @@ void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev)
 		return; /* the program closed it */
 }
 
-/* Under the lock: n events were taken. The count is not 0 while the queue is not empty. */
+/* Clears the descriptor after n events were taken, if the queue is empty. Caller holds the lock. */
 static void channel_took(struct rdmacm_channel *ch, u32 n)
 {
 	struct pollfd p = { .fd = ch->pub.fd, .events = POLLIN };
@@ -176,7 +177,9 @@ static struct rdmacm_event *channel_take(struct rdmacm_channel *ch)
 	return ev;
 }
 
-/* Closed between fcntl() and poll(), a moment before the thread would have been asleep there. */
+/*
+ * For a channel closed between fcntl() and poll(), just before the thread would have slept on it.
+ */
 static int channel_outlived(void)
 {
 	cancel_open();
@@ -188,9 +191,9 @@ static int channel_outlived(void)
 }
 
 /*
- * Until an event is there: 0, or -errno. Nothing is looked at after that but by whoever gets an
- * event: programs destroy the channel while a thread of theirs waits here, and go on to exit().
- * A thread may be cancelled while it waits; like one that never returns, it stays counted.
+ * Waits for an event. Returns 0 or -errno. After that only the thread that gets an event accesses
+ * the channel: programs destroy it while a thread waits here, and go on to exit(). A thread that is
+ * cancelled here, or never returns, remains counted.
  */
 static int channel_wait(struct rdmacm_channel *ch)
 {
@@ -218,7 +221,7 @@ static int channel_wait(struct rdmacm_channel *ch)
 	cancel_shut();
 	if (blocks && n > 0 && (p.revents & POLLNVAL))
 		return channel_outlived();
-	/* without an event the channel may be gone; one too many is never missed */
+	/* without an event the channel may be gone; a count that is one too high does no harm */
 	if (blocks && n > 0)
 		atomic_fetch_sub_explicit(&ch->waiting, 1, memory_order_relaxed);
 	return n < 0 ? -errno : !n ? -EAGAIN : p.revents & POLLNVAL ? -EBADF : 0;
@@ -234,7 +237,7 @@ int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event
 		return -EIO;
 	for (;;) {
 		ev = channel_take(ch);
-		if (!ev) { /* none, or another thread has it */
+		if (!ev) { /* none, or another thread took it */
 			err = channel_wait(ch);
 			if (err)
 				return err;
@@ -263,15 +266,15 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 
 /* ---- common fd ---- */
 
-/* A thread that sleeps, on its stack. */
+/* A sleeping thread, on its stack. */
 struct waiter {
 	struct waiter *next;
-	const struct rdmacm_channel *ch; /* NULL: it has been destroyed */
+	const struct rdmacm_channel *ch; /* NULL: the channel was destroyed */
 	sem_t raised;
 };
 
 static struct {
-	int fd;	     /* an eventfd; -1: no channel has it */
+	int fd;	     /* an eventfd; -1: no channel uses it */
 	u32 channels;
 	u64 events;  /* in the channels' queues */
 	struct waiter *waiters;
@@ -279,7 +282,7 @@ static struct {
 
 int common_fd_get(void)
 {
-	/* it blocks, as the program has not asked for anything else */
+	/* blocking, as the program did not set O_NONBLOCK */
 	if (common.fd < 0)
 		common.fd = eventfd(0, EFD_CLOEXEC);
 	if (common.fd < 0)
@@ -352,7 +355,7 @@ int common_fd_wait(struct rdmacm_channel *ch)
 	return err;
 }
 
-/* The parent's channels are of no use here, and its descriptor is theirs. */
+/* The parent's channels are unusable here, and the descriptor belongs to them. */
 void common_fd_after_fork(void)
 {
 	common.fd = -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
- * not empty, or one of the queues that share the descriptor. O_NONBLOCK of the descriptor is the
- * program's to choose.
+ * not empty, or one of several queues that share a descriptor. The program may set O_NONBLOCK on
+ * the descriptor.
  */
 #ifndef RDMACM_CHANNEL_H
 #define RDMACM_CHANNEL_H
@@ -14,14 +14,14 @@
 
 struct rdmacm_channel {
 	struct rdma_event_channel pub; /* first */
-	/* who acknowledged an event of it last, and when; under the lock */
+	/* the thread that last acknowledged an event of the channel, and when; under the lock */
 	pthread_t acked_by;
 	u64 acked_ns;
-	/* behind what free() writes to: see channel_await_waiter() for those that come too late */
+	/* beyond the bytes that free() overwrites: for late waiters, see channel_await_waiter() */
 	struct rdmacm_event *head, **tail;
 	u32 generation;
-	_Atomic u32 waiting; /* threads that wait for an event */
-	/* of a synchronous id, and the descriptor is its own; or is that of channel.h */
+	_Atomic u32 waiting; /* threads waiting for an event */
+	/* of a synchronous id: with its own descriptor, or with the shared one below */
 	bool sync, common;
 };
 
@@ -31,43 +31,43 @@ static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *chann
 }
 
 /*
- * rdma_create_event_channel(), or the channel of a synchronous id. NULL with errno set. Without the
- * lock.
+ * Makes the channel for rdma_create_event_channel() or a synchronous id. Returns NULL with errno
+ * set on failure. Without the lock.
  */
 struct rdma_event_channel *channel_new(bool sync);
-/* Under the lock. */
+/* Queues an event. Caller holds the lock. */
 void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev);
-/* Under the lock: the calling thread is done with an event of it. */
+/* Records that the calling thread acknowledged an event. Caller holds the lock. */
 void channel_acked(struct rdmacm_channel *ch);
 /*
- * rdma_get_cm_event(), in a hold of the caller's (cancel.h): with a single one the thread may be
+ * rdma_get_cm_event() for a caller with a hold (cancel.h): with a single hold the thread may be
  * cancelled until there is an event. Returns 0 or -errno.
  */
 int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event);
-/* Under the lock: takes the events of an id away, in their order. */
+/* Removes and returns the events of an id, in order. Caller holds the lock. */
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
 
 /*
- * The descriptor that event channels of synchronous ids share once COMMON_FD_PART of the process's
- * descriptors are such channels' own: readable while any of the channels has an event. All under
- * rdmacm_lock, but common_fd_wait().
+ * The descriptor shared by event channels of synchronous ids, once the separate ones of such
+ * channels are 1 in COMMON_FD_PART of the process's descriptors. Readable while any of the channels
+ * has an event. All calls need rdmacm_lock, except common_fd_wait().
  */
 
 struct rdmacm_channel;
 
 #define COMMON_FD_PART 16 /* of RLIMIT_NOFILE */
 
-/* The descriptor, for one channel more; or -errno. */
+/* Adds a channel. Returns the descriptor or -errno. */
 int common_fd_get(void);
-/* One channel less. */
+/* Removes a channel. */
 void common_fd_put(struct rdmacm_channel *ch);
-/* An event of the channel: its waiters wake. */
+/* Wakes the channel's waiters for a new event. */
 void common_fd_raise(const struct rdmacm_channel *ch);
-/* n events of a channel have been taken. */
+/* Removes n events of a channel that were taken. */
 void common_fd_lower(u32 n);
 /*
  * Sleeps until the channel has an event. Returns 0 or -EINTR. Never returns once the channel has
- * been destroyed. The caller has a hold (cancel.h); with a single one its thread may be cancelled.
+ * been destroyed. The caller has a hold (cancel.h); with a single hold its thread may be cancelled.
  */
 int common_fd_wait(struct rdmacm_channel *ch);
 void common_fd_after_fork(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The devices of this process. Opening one, and giving it QP 1 and a struct cm, may take long and
- * is done under devices_lock; the list changes under both locks, so it may be read under either.
+ * The devices of this process. Opening one and giving it QP 1 and a struct cm may take long, and
+ * happens under devices_lock. The list changes under both locks, so it may be read under either.
  */
 #include "cm_device.h"
 
@@ -15,11 +15,11 @@
 #include "interfaces.h"
 #include "qp1.h"
 
-/* Connections at once, half of what the smallest range of ids allows; and services. */
+/* Maximum connections, half of the smallest range of ids; maximum services. */
 #define CONNECTIONS_MAX 65536
 #define LISTENERS_MAX	1024
 /*
- * Half-open connections of one address. Each may have a QP with two completion channels: they leave
+ * Half-open connections per address. Each may have a QP with two completion channels: this leaves
  * room below the usual limit of 1,024 descriptors.
  */
 #define HALF_OPEN_MAX	384
@@ -80,7 +80,7 @@ static u8 cm_device_depth(int depth)
 	return (u8)(depth < 0 ? 0 : min_u32((u32)depth, UINT8_MAX));
 }
 
-/* Under devices_lock. */
+/* Caller holds devices_lock. */
 static int cm_device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
 	struct rdmacm_device *dev = calloc(1, sizeof(*dev));
@@ -126,7 +126,7 @@ static struct rdmacm_device *cm_device_find(u32 ifindex)
 	return dev;
 }
 
-/* Under devices_lock: those that have gone and that nothing refers to any more. */
+/* Frees removed devices without references. Caller holds devices_lock. */
 static void devices_reap(void)
 {
 	struct rdmacm_device **at = &devices, *dead = NULL, *dev;
@@ -158,7 +158,7 @@ static void devices_reap(void)
 	}
 }
 
-/* Under devices_lock: with one reference more. */
+/* Returns the device with a reference. Caller holds devices_lock. */
 static int cm_device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
 	struct rdmacm_device *dev = cm_device_find(ifindex);
@@ -279,7 +279,7 @@ static int cm_device_make_cm(struct rdmacm_device *dev, struct cm **out)
 
 	if (err)
 		return err;
-	if (!options.id_first) { /* 0 names nobody */
+	if (!options.id_first) { /* 0 is not a valid id */
 		options.id_first++;
 		options.id_count--;
 	}
@@ -288,7 +288,7 @@ static int cm_device_make_cm(struct rdmacm_device *dev, struct cm **out)
 	return cm_create(&options, out);
 }
 
-/* Under both locks. */
+/* Caller holds both locks. */
 static int cm_device_join_loop(struct rdmacm_device *dev)
 {
 	int err;
@@ -305,7 +305,7 @@ static int cm_device_join_loop(struct rdmacm_device *dev)
 	return err;
 }
 
-/* Under devices_lock. */
+/* Caller holds devices_lock. */
 static int cm_device_start_locked(struct rdmacm_device *dev)
 {
 	struct cm *cm = NULL;
@@ -377,7 +377,7 @@ struct rdmacm_device *devices_first(void)
 	return devices;
 }
 
-/* The verb asks the kernel, and each connection asks for one of few. */
+/* The uncached lookup asks the kernel; connections ask for few different GIDs. */
 int cm_device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid)
 {
 	const u64 now_ns = clock_now_ns();
@@ -423,7 +423,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 
 EXPORT void rdma_free_devices(struct ibv_context **list)
 {
-	/* Ceph frees a list that it did not get; rdma-core's returns. */
+	/* Ceph frees a list that it did not get, which rdma-core accepts. */
 	if (!list)
 		return;
 	rdmacm_enter();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Devices: one context of libibverbs a device and process, opened when something needs it and kept
- * while the device exists, as programs expect of a context that an id shows them. A device that
- * connects has QP 1 and a struct cm.
+ * Devices: one context of libibverbs per device and process. It is opened at first use and kept
+ * while the device exists, as programs expect of a context that an id shows. A device with
+ * connections has QP 1 and a struct cm.
  */
 #ifndef RDMACM_CM_DEVICE_H
 #define RDMACM_CM_DEVICE_H
@@ -11,7 +11,7 @@
 #include "loop.h"
 #include "rdmacm.h"
 
-#define RDMACM_PORT 1 /* a device has one */
+#define RDMACM_PORT 1 /* the only port of a device */
 
 struct qp1;
 
@@ -20,14 +20,14 @@ struct rdmacm_device {
 	struct ibv_device *ibv;
 	u64 guid;
 	u32 ifindex;
-	u32 refs; /* ids, lists of rdma_get_devices() */
+	u32 refs; /* held by ids and lists of rdma_get_devices() */
 	bool gone;
 	struct ibv_context *verbs;
-	struct ibv_pd *pd;	/* what ids have that are given no other */
-	struct ibv_xrcd *xrcd;	/* made by the first that needs it */
+	struct ibv_pd *pd;	/* for ids without another PD */
+	struct ibv_xrcd *xrcd;	/* created at first use */
 	u8 max_initiator_depth, max_responder_resources, ack_delay;
 	/* ---- from cm_device_start() on; under rdmacm_lock ---- */
-	/* A context of our own: a program reads the asynchronous events of the other. */
+	/* The library's own context: the program reads the asynchronous events of `verbs`. */
 	struct ibv_context *own;
 	struct cm *cm;
 	struct qp1 *qp1;
@@ -41,40 +41,40 @@ struct rdmacm_device {
 };
 
 /*
- * Without rdmacm_lock; they may take long. Each returns 0 or -errno.
+ * Called without rdmacm_lock; may take long. Each returns 0 or -errno.
  *
- * The device of an interface, opened: a reference, which cm_device_put() gives back. -ENODEV: there
- * is none.
+ * Opens the device of an interface and takes a reference, for cm_device_put(). -ENODEV: no such
+ * device.
  */
 int cm_device_get(u32 ifindex, struct rdmacm_device **out);
 /*
- * All devices that there are and that can be opened, one reference each: *out is an array for
- * free(). Returns how many, or the first one's -errno if there is none.
+ * Opens all devices that can be opened, with one reference each: *out is an array for free().
+ * Returns their number, or the first device's -errno if there is none.
  */
 int cm_device_get_all(struct rdmacm_device ***out);
-/* QP 1, struct cm and the CM thread: the device can connect from here on. */
+/* Starts QP 1, struct cm and the CM thread: the device can connect from then on. */
 int cm_device_start(struct rdmacm_device *dev);
-/* The XRC domain of ids that are given none. */
+/* Returns the XRC domain for ids without one. */
 int cm_device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out);
-/* Which of its GIDs that is, or -EADDRNOTAVAIL. Any lock. */
+/* Returns the index of a GID, or -EADDRNOTAVAIL. With or without locks. */
 int cm_device_gid_index(const struct rdmacm_device *dev, const struct gid *gid);
 
-/* The same, or what it was just now. Under rdmacm_lock. */
+/* The same, or a result at most 20 ms old. Under rdmacm_lock. */
 int cm_device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid);
 
-/* One reference more, one less. Under rdmacm_lock. */
+/* Take and release a reference. Under rdmacm_lock. */
 void cm_device_hold(struct rdmacm_device *dev);
 void cm_device_put(struct rdmacm_device *dev);
 
 /*
- * Under rdmacm_lock, after each call into dev->cm: its events go to ids, its MADs to QP 1, its
- * deadline to the CM thread.
+ * Processes the results of a call into dev->cm: events to ids, MADs to QP 1, the deadline to the CM
+ * thread. Under rdmacm_lock.
  */
 void cm_device_turn(struct rdmacm_device *dev);
-/* conn_event.c: what the core says of a connection or of a request. Under rdmacm_lock. */
+/* conn_event.c: handles the core's event of a connection or request. Under rdmacm_lock. */
 void conn_event(struct rdmacm_device *dev, const struct cm_event *event);
 
-/* All devices, by next. Under rdmacm_lock. */
+/* Returns the first device; follow next. Under rdmacm_lock. */
 struct rdmacm_device *devices_first(void);
 void devices_after_fork(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the core says of requests and connections, made events of ids. Statuses and parameters are
- * those that rdma-core and the kernel's ucma give together; responder_resources and initiator_depth
- * change places on the way from the peer.
+ * Turns the core's events of requests and connections into events of ids. Statuses and parameters
+ * are as with rdma-core and the kernel's ucma. responder_resources and initiator_depth from the
+ * peer are swapped.
  */
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static bool request_is_for(const struct rdmacm_id *listener, const struct cm_eve
 	}
 }
 
-/* In the program's thread: the new id is its own from here on. */
+/* In the program's thread: the program owns the new id from now on. */
 static int request_deliver(struct rdmacm_event *ev)
 {
 	struct rdmacm_id *id = to_id(ev->pub.id), *listener = ev->id;
@@ -63,7 +63,7 @@ static int request_deliver(struct rdmacm_event *ev)
 	return 0;
 }
 
-/* Nobody has seen the request. */
+/* No program has seen the request. */
 static void request_discard(struct rdmacm_event *ev)
 {
 	struct rdmacm_id *id = to_id(ev->pub.id);
@@ -177,8 +177,8 @@ static void conn_on_request(struct rdmacm_device *dev, const struct cm_event *ev
 /* ---- the active side's answer ---- */
 
 /*
- * In the program's thread: a QP of the id's is moved, and the RTU goes. Without one that is the
- * program's to do, and rdma_establish().
+ * In the program's thread: moves the id's QP and sends the RTU. For an id without a QP, the program
+ * does that and calls rdma_establish().
  */
 static int reply_deliver(struct rdmacm_event *ev)
 {
@@ -227,7 +227,7 @@ static struct rdmacm_event *conn_on_reply(struct rdmacm_id *id, const struct cm_
 
 /* ---- the rest of a connection ---- */
 
-/* In the program's thread. Nonzero: of a connection whose end was told before. */
+/* In the program's thread. Returns nonzero if the connection's end was already reported. */
 static int end_deliver(struct rdmacm_event *ev)
 {
 	if (ev->id->connect_failed)
@@ -288,8 +288,8 @@ static struct rdmacm_event *conn_on_sidr_reply(struct rdmacm_id *id, const struc
 }
 
 /*
- * As the kernel's cma and ucma: an id that is not connecting or connected is told nothing more, and
- * that of a request nothing before it is accepted, which fails if its peer is gone.
+ * As the kernel's cma and ucma: an id that is neither connecting nor connected gets no events. The
+ * id of a request gets none before it is accepted; accepting fails if the peer is gone.
  */
 static struct rdmacm_event *conn_translate(struct rdmacm_id *id, const struct cm_event *ev)
 {

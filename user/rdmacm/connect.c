@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a program asks of a connection: the active side, and what both sides have. */
+/* Connection calls of programs: the active side, and calls common to both sides. */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -77,7 +77,9 @@ void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param)
 
 /* ---- connecting ---- */
 
-/* What a packet may take there, and an answer's delay: as the kernel's cm_ack_timeout(). */
+/*
+ * Combines the packet life time to the peer and its delay, as the kernel's cm_ack_timeout() does.
+ */
 u8 conn_ack_timeout(u8 delay, u8 life)
 {
 	u32 timeout = life + 1u;
@@ -105,13 +107,13 @@ static void conn_put_header(const struct rdmacm_id *id, u8 *data)
 {
 	struct cm_ip_header header = { .source_port = route_port(&id->src) };
 
-	/* not the path's: a program that connects to 127.0.0.1 says so */
+	/* not the path's addresses: a program may connect to 127.0.0.1 */
 	route_gid(&header.source, &id->src);
 	route_gid(&header.destination, &id->dst);
 	cm_ip_header_put(data, &header);
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static int conn_send_req(struct rdmacm_id *id, const struct conn_data *data)
 {
 	const struct id_connection *p = &id->param;
@@ -175,7 +177,7 @@ static void conn_set_asked(struct rdmacm_id *id, const struct rdma_conn_param *p
 	conn_set_own(id, param);
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static int conn_begin(struct rdmacm_id *id, const struct rdma_conn_param *param,
 		      const struct conn_data *data)
 {
@@ -245,7 +247,7 @@ EXPORT int rdma_establish(struct rdma_cm_id *cm_id)
 	return rdmacm_report(err ? err : conn_complete(id));
 }
 
-/* ---- what either side may ask ---- */
+/* ---- calls for either side ---- */
 
 EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 {
@@ -261,7 +263,7 @@ EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 	if (!id->conn || id->device->gone) {
 		err = -EINVAL;
 	} else if (!cm_disconnect(id->device->cm, id->conn, NULL, 0, clock_now_ns())) {
-		/* one that is not connected has nothing to say, which is no error */
+		/* an id that is not connected sends nothing, which is not an error */
 		cm_device_turn(id->device);
 	}
 	rdmacm_leave();
@@ -288,9 +290,9 @@ EXPORT int rdma_notify(struct rdma_cm_id *cm_id, enum ibv_event_type event)
 	return rdmacm_report(err);
 }
 
-/* What a program answers to a request: yes or no. */
+/* A program's answer to a request: accept or reject. */
 
-/* Of a REJ: the peer's enhanced connection establishment is not supported. */
+/* Reason in a REJ: the peer's enhanced connection establishment is not supported. */
 #define REJ_VENDOR_OPTION 35
 
 static u8 accept_depth(const u8 *asked, u8 all, u8 peer, u8 max)
@@ -311,7 +313,7 @@ static void accept_set_param(struct rdmacm_id *id, const struct rdma_conn_param 
 	conn_set_own(id, param);
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static int accept_conn(struct rdmacm_id *id, const struct rdma_conn_param *param,
 		       const struct conn_data *data)
 {
@@ -362,7 +364,7 @@ EXPORT int rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
 	if (err)
 		return rdmacm_report(err);
 	rdmacm_enter();
-	/* whether it still waits for an answer is the core's to say */
+	/* the core checks that the request still awaits an answer */
 	if (!id->conn || id->device->gone)
 		err = -EINVAL;
 	else
@@ -408,7 +410,7 @@ static int reject(struct rdma_cm_id *cm_id, const void *data, u8 len, u16 reason
 		struct rdmacm_device *dev = id->device;
 
 		cm_device_turn(dev);
-		/* the process may end now, as it may with the kernel's CM */
+		/* the process may exit now, as with the kernel's CM */
 		cm_device_hold(dev);
 		qp1_flush_sends(dev->qp1);
 		cm_device_put(dev);

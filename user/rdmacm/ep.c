@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Endpoints: an id, its address, its route and its QP by one call. */
+/* Endpoints: an id with its address, route and QP in one call. */
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static void ep_forget_qp_attr(struct rdmacm_id *id)
 	id->qp_init_attr = NULL;
 }
 
-/* Of a listener: the QPs of its requests are made by rdma_get_request(). */
+/* Sets up a listener: rdma_get_request() creates the QPs of its requests. */
 static int ep_listener(struct rdmacm_id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		       const struct ibv_qp_init_attr *attr)
 {
@@ -91,7 +91,7 @@ EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* An event that is no request, or whose QP fails, stays the listener's. */
+/* The listener keeps an event that is not a request, or whose QP fails. */
 static int ep_take_request(struct rdmacm_id *listener, struct rdma_cm_event *ev)
 {
 	struct ibv_qp_init_attr attr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Making, counting and naming events. */
+/* Creating, counting and naming events. */
 #include "event.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events on their way to a program: made by event_new(), queued on the channel of their id by
- * event_post(), handed out by rdma_get_cm_event() and freed by rdma_ack_cm_event(). The id that
- * owns an event does not end before its events that were handed out are acknowledged.
+ * Events for a program: created by event_new(), queued on the id's channel by event_post(),
+ * returned by rdma_get_cm_event() and freed by rdma_ack_cm_event(). An id is not destroyed before
+ * its delivered events are acknowledged.
  */
 #ifndef RDMACM_EVENT_H
 #define RDMACM_EVENT_H
@@ -16,29 +16,29 @@ struct rdmacm_multicast;
 struct rdmacm_event {
 	struct rdma_cm_event pub; /* first */
 	struct rdmacm_event *next;
-	/* Whose event it is. Of a CONNECT_REQUEST the listener, while pub.id is the new id. */
+	/* The owner. For a CONNECT_REQUEST the listener, while pub.id is the new id. */
 	struct rdmacm_id *id;
-	struct rdmacm_multicast *mc; /* it counts for that membership as well; else NULL */
+	struct rdmacm_multicast *mc; /* membership that also counts the event; else NULL */
 	/*
-	 * What is to be done in the program's thread before it sees the event, without the lock:
-	 * public fields, a QP's states. It may change pub.event and pub.status. Returns 0; another
-	 * value: the event is dropped. NULL: nothing.
+	 * Called in the program's thread, without the lock, before the program sees the event.
+	 * Updates public fields or a QP's state; may change pub.event and pub.status. Returns 0;
+	 * another value drops the event. May be NULL.
 	 */
 	int (*deliver)(struct rdmacm_event *ev);
-	/* Frees what an event has that is never delivered, under the lock. NULL: nothing. */
+	/* Frees resources of an event that is never delivered. Under the lock. May be NULL. */
 	void (*discard)(struct rdmacm_event *ev);
 	u8 private_data[CM_DATA_MAX];
 };
 
-/* status as programs see it. NULL: no memory. Any lock or none. */
+/* status: as for programs. Returns NULL without memory. With or without the lock. */
 struct rdmacm_event *event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-/* Sets private_data and its length, in the connection's or in the datagram's parameters. */
+/* Set private_data and its length in the parameters of a connection or a datagram. */
 void event_set_conn_data(struct rdmacm_event *ev, const void *data, u32 len);
 void event_set_ud_data(struct rdmacm_event *ev, const void *data, u32 len);
 
-/* Under the lock. An id that is being destroyed gets none: the event is discarded. */
+/* Queues an event, or discards it if the id is being destroyed. Caller holds the lock. */
 void event_post(struct rdmacm_event *ev);
-/* event_new() and event_post(), of an event without parameters. */
+/* event_new() and event_post() for an event without parameters. */
 void event_tell(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that ends without destroying its ids: the kernel's CM tells the peers when the process
- * has gone; here the process itself does, as long as it ends by exit(3). One that is killed tells
- * nobody.
+ * A process that exits without destroying its ids: the kernel's CM notifies the peers after the
+ * process has exited. Here the process itself notifies them, if it exits by exit(3). The peers of a
+ * killed process are not notified.
  */
 #include "../os/clock.h"
 #include "../os/kernel.h"
@@ -14,7 +14,7 @@
 #include "interfaces.h"
 #include "loop.h"
 
-/* The lock's holder may be a thread that a signal's handler interrupted, which called exit(3). */
+/* A signal handler that interrupted the lock's holder may have called exit(3). */
 #define WAIT_NS (100 * NSEC_PER_MSEC)
 
 __attribute__((destructor)) static void exit_close_all(void)
@@ -26,7 +26,7 @@ __attribute__((destructor)) static void exit_close_all(void)
 	now_ns = clock_now_ns();
 	until_ns = now_ns + WAIT_NS;
 	cancel_hold();
-	/* tried again and again: pthread_mutex_timedlock() goes by a clock that may be set back */
+	/* polls: pthread_mutex_timedlock() uses a clock that may be set back */
 	while (pthread_mutex_trylock(&rdmacm_lock)) {
 		if (now_ns >= until_ns) {
 			cancel_release();
@@ -41,9 +41,9 @@ __attribute__((destructor)) static void exit_close_all(void)
 }
 
 /*
- * fork(): the lock is held across it, so what it guards is whole in the child. There everything
- * that was made is of an older generation: no call on it reaches the core, a device or the parent,
- * and its devices are forgotten, so that the child opens its own.
+ * fork(): the lock is held across it, so the guarded data is consistent in the child. All objects
+ * in the child belong to an older generation: no call on them reaches the core, a device or the
+ * parent. Devices are forgotten, so that the child opens its own.
  */
 
 pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +74,7 @@ static void fork_parent(void)
 	rdmacm_leave();
 }
 
-/* libibverbs' handlers were registered before: those of prepare run after these. */
+/* libibverbs' handlers were registered earlier, so its prepare handler runs after this one. */
 __attribute__((constructor)) static void fork_register(void)
 {
 	pthread_atfork(fork_before, fork_parent, fork_child);

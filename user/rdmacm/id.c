@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Ids: making, ending, moving to another channel; and waiting for an event where there is none. */
+/* Ids: creation, destruction, moving to another channel, and waiting of synchronous ids. */
 #include "id.h"
 
 #include <stdlib.h>
@@ -91,7 +91,6 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 	}
 }
 
-/* Under the lock: everything that may still speak of it is silenced. */
 void id_silence(struct rdmacm_id *id)
 {
 	struct rdmacm_event *ev, *next;
@@ -130,7 +129,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)
 	addr_forget(id);
 	id_silence(id);
 	rdmacm_leave();
-	/* of a call that waited for it, and of rdma_get_request() */
+	/* from a synchronous call or rdma_get_request() */
 	if (id->pub.event)
 		rdma_ack_cm_event(id->pub.event);
 	rdmacm_enter();
@@ -143,7 +142,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)
 
 /* ---- channels ---- */
 
-/* Under the lock. Requests that nobody has seen go with their listener. */
+/* Moves queued events. Undelivered requests move with their listener. Caller holds the lock. */
 static void id_move_events(struct rdmacm_id *id, struct rdma_event_channel *channel)
 {
 	struct rdmacm_event *ev = channel_remove(to_channel(id->pub.channel), id), *next;
@@ -158,8 +157,8 @@ static void id_move_events(struct rdmacm_id *id, struct rdma_event_channel *chan
 }
 
 /*
- * Events that were handed out are waited for, so that nobody works on this id from the old channel
- * when this returns.
+ * Waits until delivered events are acknowledged: after that, no thread uses this id from the old
+ * channel.
  */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *channel)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What stands behind a struct rdma_cm_id. All but pub is under rdmacm_lock, or is written by the
- * calls of one program's thread at a time (as rdma_cm(7) has it: calls on one id do not race).
+ * The private struct of a struct rdma_cm_id. All fields except pub are under rdmacm_lock, or are
+ * written by calls from one program thread at a time (rdma_cm(7): calls on one id do not race).
  *
- * Who writes what: id.c makes and ends ids; addr*.c writes the addresses, the device, the path and
- * the options; listen.c, connect.c and the other files of connections write the connection.
+ * Writers: id.c creates and destroys ids; bind.c, resolve.c, path.c and option.c write addresses,
+ * device, path and options; listen.c, connect.c and conn_event.c write the connection.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
@@ -13,7 +13,7 @@
 #include "cm_device.h"
 #include "rdmacm.h"
 
-/* As the kernel's CM has them: a call out of its state is EINVAL. */
+/* As in the kernel's CM: a call in the wrong state is EINVAL. */
 enum id_state {
 	ID_IDLE,
 	ID_ADDR_BOUND,
@@ -21,16 +21,16 @@ enum id_state {
 	ID_ADDR_RESOLVED,
 	ID_ROUTE_QUERY,
 	ID_ROUTE_RESOLVED,
-	ID_CONNECT,	   /* from rdma_connect(), or a request, to a disconnection */
+	ID_CONNECT,	   /* from rdma_connect(), or a request, until disconnected */
 	ID_DISCONNECT,
 	ID_LISTEN,
-	ID_DEVICE_REMOVAL, /* its device has gone; only its end is left */
+	ID_DEVICE_REMOVAL, /* the device is gone; the id can only be destroyed */
 	ID_DESTROYING,
 };
 
-/* What this side and the peer said in REQ and REP: what a QP is moved by. */
+/* Parameters of this side and the peer from REQ and REP, for moving a QP. */
 struct id_connection {
-	u32 qpn, remote_qpn; /* qpn: of a QP of the program's own */
+	u32 qpn, remote_qpn; /* qpn: of a QP that the program created itself */
 	u32 send_psn, receive_psn;
 	u8 responder_resources, initiator_depth;
 	u8 retry_count, rnr_retry_count;
@@ -40,34 +40,34 @@ struct id_connection {
 };
 
 struct id_listener;  /* listen.c */
-struct addr_resolve; /* addr: a resolution under way */
-struct addr_binding; /* addr: the port that it has */
+struct addr_resolve; /* resolve.c: a resolution in progress */
+struct addr_binding; /* bind.c: the port of the id */
 
 struct rdmacm_id {
 	struct rdma_cm_id pub; /* first */
 	u32 generation;
 	enum id_state state;
-	bool sync; /* the channel is its own */
-	bool unaccepted;     /* a request's: it is told nothing before rdma_accept() */
-	bool connect_failed; /* told: nothing that comes of the same connection is told any more */
+	bool sync; /* the channel belongs to the id */
+	bool unaccepted;     /* of a request: no events before rdma_accept() */
+	bool connect_failed; /* reported: later events of the same connection are dropped */
 
 	/* ---- events ---- */
 	u32 queued;	       /* on the channel */
 	u32 delivered, acked;
 	pthread_cond_t all_acked;
 
-	/* ---- where it is (addr) ---- */
-	struct rdmacm_device *device; /* a reference; NULL: bound to none */
-	/* The addresses as they are; a program sees them in pub.route.addr when it is told. */
+	/* ---- addresses (bind.c, resolve.c) ---- */
+	struct rdmacm_device *device; /* a reference; NULL: not bound to a device */
+	/* The current addresses; the program sees them in pub.route.addr after an event. */
 	struct sockaddr_storage src, dst;
-	struct cm_path path;   /* of an id that is bound: local; of one that is resolved: all */
-	enum ibv_mtu path_mtu; /* from resolve_route on */
+	struct cm_path path;   /* of a bound id: local; of a resolved id: all fields */
+	enum ibv_mtu path_mtu; /* set by rdma_resolve_route() */
 	struct addr_resolve *resolve;
 	struct addr_binding *binding;
 	struct rdmacm_multicast *memberships;
 	u8 mac[6];	/* of the device's interface */
-	u8 peer_mac[6]; /* of the next hop to the peer, as it was last resolved; 0: not known */
-	u32 pins;  /* threads of ours that look at it without the lock */
+	u8 peer_mac[6]; /* of the next hop to the peer, from the last resolution; 0: not known */
+	u32 pins;  /* library threads that use the id without the lock */
 
 	/* ---- options ---- */
 	u8 tos;
@@ -77,11 +77,11 @@ struct rdmacm_id {
 	/* ---- connection ---- */
 	struct cm_conn *conn;
 	struct id_connection param;
-	u32 qkey; /* of UD; 0: none yet */
-	struct id_listener *listeners; /* one a device */
+	u32 qkey; /* of UD; 0: not set */
+	struct id_listener *listeners; /* one per device */
 	u32 backlog;
 	struct ibv_ece local_ece, remote_ece;
-	/* of rdma_create_ep() */
+	/* from rdma_create_ep() */
 	struct ibv_qp_init_attr *qp_init_attr;
 	void *connect;
 	size_t connect_len;
@@ -95,13 +95,15 @@ static inline struct rdmacm_id *to_id(struct rdma_cm_id *id)
 	return container_of(id, struct rdmacm_id, pub);
 }
 
-/* Not of the parent before a fork: 0 or -EIO. Every call on an id asks first. */
+/*
+ * Every call on an id checks this first. Returns 0, or -EIO for an id of the parent before a fork.
+ */
 static inline int id_check(const struct rdmacm_id *id)
 {
 	return id->generation == rdmacm_generation ? 0 : -EIO;
 }
 
-/* In state from, it goes to state to; false: it is in another. Under the lock. */
+/* Moves from one state to another; false if the id is in a third. Caller holds the lock. */
 static inline bool id_move(struct rdmacm_id *id, enum id_state from, enum id_state to)
 {
 	if (id->state != from)
@@ -110,53 +112,53 @@ static inline bool id_move(struct rdmacm_id *id, enum id_state from, enum id_sta
 	return true;
 }
 
-/* All ids of this process, the newest first. Under the lock. */
+/* All ids of this process, newest first. Under the lock. */
 extern struct rdmacm_id *id_all;
 
-/* A new id in ID_IDLE, in no list of a channel. channel NULL: it gets its own. 0 or -errno. */
+/* Creates an id in ID_IDLE, not in id_all. channel NULL: a synchronous id. Returns 0 or -errno. */
 int id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	   enum ibv_qp_type type, struct rdmacm_id **out);
-/* rdma_create_id() for any type of QP. Without the lock; 0 or -errno. */
+/* rdma_create_id() for any QP type. Without the lock. Returns 0 or -errno. */
 int id_make(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
 	    enum rdma_port_space ps, enum ibv_qp_type type);
-/* Under the lock: into id_all. */
+/* Adds the id to id_all. Caller holds the lock. */
 void id_list(struct rdmacm_id *id);
-/* Under the lock: no event comes for it any more, and those that nobody has taken are gone. */
+/* Stops further events of the id and discards the queued ones. Caller holds the lock. */
 void id_silence(struct rdmacm_id *id);
-/* Under the lock, which it lets go of meanwhile: the end of an id without events in hand. */
+/* Destroys an id without unacknowledged events. Caller holds the lock; it is released meanwhile. */
 void id_end(struct rdmacm_id *id);
 /*
- * In the program's thread, without the lock: an id without a channel of its own is done; one with
- * waits for its event, which is in pub.event then. Returns 0 or -errno, of the event.
+ * Completes a call in the program's thread, without the lock: a synchronous id waits for its event,
+ * stored in pub.event. Returns 0 or the event's -errno.
  */
 int id_complete(struct rdmacm_id *id);
 /*
- * The device of an id, in the program's thread: pub.verbs, pub.pd and pub.port_num as id->device
- * has them. 0 or -errno.
+ * Sets pub.verbs, pub.pd and pub.port_num from id->device, in the program's thread. Returns 0 or
+ * -errno.
  */
 int id_show_device(struct rdmacm_id *id);
 
 /*
- * listen.c: a device that an id is to listen at and that came later. Nothing if it is not in
- * ID_LISTEN, or does already. Under the lock.
+ * listen.c: adds a new device to a listening id. Does nothing if the id is not in ID_LISTEN, or
+ * already listens there. Caller holds the lock.
  */
 void listen_at(struct rdmacm_id *id, struct rdmacm_device *dev);
 
-/* ---- what addr writes and id.c, listen.c and connect.c call ---- */
+/* ---- bind.c and multicast.c, for id.c, listen.c, event.c and resolve.c ---- */
 
 /*
- * Gives back what addr has of an id that ends: port, resolution, memberships. Under the lock, which
- * it may let go of.
+ * Releases port, resolution and memberships of an id that ends. Caller holds the lock, which may be
+ * released meanwhile.
  */
 void addr_forget(struct rdmacm_id *id);
 /*
- * rdma_listen() begins: an id that is idle is bound to any address; nobody else listens at its
- * port. Without the lock. 0 or -errno; then nothing has changed.
+ * Prepares rdma_listen(): binds an idle id to any address, and makes the port exclusive. Without
+ * the lock. Returns 0 or -errno without changes.
  */
 int addr_listen(struct rdmacm_id *id);
-/* An event of a membership was acknowledged, under the lock: rdma_leave_multicast() may wait. */
+/* Counts an acknowledged event of a membership. Caller holds the lock. */
 void multicast_acked(struct rdmacm_multicast *mc);
-/* Does this device have the address of a listener, or is that any one's? Under the lock. */
+/* True if the listener's address or wildcard is served on this device. Caller holds the lock. */
 bool addr_is_of_device(const struct rdmacm_id *id, const struct rdmacm_device *dev);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interfaces as the kernel has them (os/link_cache.c). The CM thread has a socket
- * of its own for the news, so that it sleeps through none of them.
+ * The kernel's interfaces (os/link_cache.c). The CM thread has its own netlink socket for changes,
+ * so that it misses none while it sleeps.
  */
 #include "interfaces.h"
 
@@ -13,7 +13,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Under the lock of this file. What kept points to stays until a forked child makes its own. */
+/* Under the lock of this file. kept remains valid until a forked child creates its own. */
 static struct {
 	struct link_cache *kept;
 	u32 generation;
@@ -32,9 +32,9 @@ static struct {
 	u32 generation;
 } followed = { .news = { .fd = -1 } };
 
-/* ---- what is kept ---- */
+/* ---- cache ---- */
 
-/* 0 or -errno */
+/* Returns 0 or -errno. */
 static int interfaces_kept(struct link_cache **out)
 {
 	int err = 0;
@@ -75,7 +75,7 @@ int interfaces_get(u32 ifindex, struct netdev *out)
 	return err ? err : link_cache_get(kept, ifindex, out, NULL);
 }
 
-/* 0: not known */
+/* Returns 0 if not known. */
 static enum ibv_mtu interfaces_find_mtu(u32 ifindex, u64 changes)
 {
 	enum ibv_mtu mtu = 0;
@@ -139,7 +139,7 @@ void interfaces_after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- news ---- */
+/* ---- changes ---- */
 
 static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
 			    const struct nlmsghdr *nlh)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Listening: one listener of the core at each device that has the address. */
+/* Listening: one listener of the core on each device with the address. */
 #include <stdlib.h>
 
 #include "../os/clock.h"
@@ -10,7 +10,7 @@
 #include "loop.h"
 #include "path.h"
 
-/* What of the core's services an id listens to; the address is that of its own socket address. */
+/* Returns the core's service for an id; its address is the id's socket address. */
 static struct cm_service listen_service(struct rdmacm_id *id)
 {
 	struct cm_service service = {
@@ -54,7 +54,7 @@ static int listen_add(struct rdmacm_id *id, struct rdmacm_device *dev)
 	id->listeners = l;
 	l->shown = (struct xroce_cm_service){ .id = service.id, .families = service.families };
 	memcpy(l->shown.address.raw, service.address.raw, sizeof(l->shown.address.raw));
-	/* once requests are taken: who sees it may connect */
+	/* only now that the core takes requests: a reader of the list may connect at once */
 	xroce_cm_show(dev->verbs, &l->shown);
 	return 0;
 }
@@ -90,7 +90,7 @@ void listen_leave(struct rdmacm_id *id, const struct rdmacm_device *dev)
 	}
 }
 
-/* Under the lock: at its own device, or at all of them. */
+/* Listens on the id's device, or on all devices. Caller holds the lock. */
 static int listen_start(struct rdmacm_id *id)
 {
 	int err = 0;
@@ -128,15 +128,15 @@ EXPORT int rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 }
 
 /*
- * What becomes of ids when interfaces come, go and change: an id that listens on all of them
- * listens on a new one too, and an id whose interface got another MAC address is told
- * (ADDR_CHANGE). The kernel is asked by a thread of the pool.
+ * Updates ids when interfaces appear, disappear or change. An id that listens on all interfaces
+ * also listens on a new one. An id whose interface got another MAC address gets ADDR_CHANGE. A pool
+ * thread asks the kernel.
  */
 
 static struct {
 	struct loop_work work;
 	bool running, again;
-	u32 generation; /* in which it was started */
+	u32 generation; /* generation in which it was started */
 	u32 round;
 } news;
 
@@ -168,7 +168,7 @@ static bool listening_is_on_all(const struct rdmacm_id *id)
 	return id->state == ID_LISTEN && !id->device && id->binding;
 }
 
-/* Under the lock: one that was not looked at in this round, pinned; NULL: there is none. */
+/* Returns an id not visited in this round, pinned; NULL: none left. Caller holds the lock. */
 static struct rdmacm_id *listening_next(u32 round)
 {
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
@@ -181,7 +181,7 @@ static struct rdmacm_id *listening_next(u32 round)
 	return NULL;
 }
 
-/* Claims that are of devices that have gone: under the lock. */
+/* Removes and returns the claims on removed devices. Caller holds the lock. */
 static struct addr_claim *listening_take_gone(struct addr_binding *b)
 {
 	struct addr_claim **at = &b->claims, *gone = NULL, *c;
@@ -218,7 +218,7 @@ static void listening_look(struct rdmacm_id *id)
 		if (!err)
 			err = nd.is_up && nd.num_gids ? claim_at(id->binding, devs[i]) : -ENODEV;
 		rdmacm_enter();
-		/* what another process has there stays its own */
+		/* another process's claim there remains */
 		if (!err && listening_is_on_all(id))
 			listen_at(id, devs[i]);
 		cm_device_put(devs[i]);
@@ -229,10 +229,10 @@ static void listening_look(struct rdmacm_id *id)
 
 /* ---- changed addresses ---- */
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static void listening_tell_changed(u32 ifindex, const u8 mac[6])
 {
-	static const u8 unknown[6]; /* of an id that a request has made */
+	static const u8 unknown[6]; /* of an id created by a request */
 
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
 		if (!id->device || id->device->ifindex != ifindex || id->device->gone)
@@ -244,7 +244,7 @@ static void listening_tell_changed(u32 ifindex, const u8 mac[6])
 	}
 }
 
-/* The devices of this process whose interface may have another address. */
+/* Checks the interfaces of this process's devices for changed MAC addresses. */
 static void listening_look_at_macs(void)
 {
 	u32 seen = 0;
@@ -255,7 +255,7 @@ static void listening_look_at_macs(void)
 		u32 ifindex = 0;
 
 		rdmacm_enter();
-		/* in the order of their indexes, whatever comes and goes meanwhile */
+		/* in ifindex order, which changes of the list do not disturb */
 		for (dev = devices_first(); dev; dev = dev->next)
 			if (dev->ifindex > seen && (!ifindex || dev->ifindex < ifindex))
 				ifindex = dev->ifindex;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The CM thread: descriptors by epoll, timers in a list in the order of their times. Most timers
- * are set to times later than all others, so they are put in from the end.
+ * The CM thread: descriptors by epoll, timers in a list sorted by time. Most timers are later than
+ * all others, so insertion starts at the end.
  */
 #include <limits.h>
 #include <sys/epoll.h>
@@ -20,9 +20,9 @@ static struct {
 	bool running;
 	int set;  /* epoll */
 	int kick; /* readable: a timer is due before the thread wakes */
-	u64 sleeps_until_ns; /* 0: it does not sleep */
+	u64 sleeps_until_ns; /* 0: the thread is awake */
 	struct loop_timer timers; /* the ring's head */
-	struct loop_input *inputs; /* those that are added and not removed */
+	struct loop_input *inputs; /* added and not removed */
 } loop = { .set = -1, .kick = -1 };
 
 /* ---- timers ---- */
@@ -104,7 +104,9 @@ void loop_remove(struct loop_input *input)
 	epoll_ctl(loop.set, EPOLL_CTL_DEL, input->fd, NULL);
 }
 
-/* What epoll said may have been removed since, by another thread or by a callback before. */
+/*
+ * Calls the input if it was not removed since epoll reported it, by another thread or a callback.
+ */
 static void loop_call(struct loop_input *said)
 {
 	struct loop_input *input = loop.inputs;
@@ -117,7 +119,7 @@ static void loop_call(struct loop_input *said)
 
 /* ---- the thread ---- */
 
-/* Milliseconds, rounded up; -1: for ever. */
+/* Returns milliseconds, rounded up; -1: no limit. */
 static int loop_timeout(u64 until_ns)
 {
 	const u64 now_ns = clock_now_ns();
@@ -210,8 +212,8 @@ void loop_after_fork(void)
 }
 
 /*
- * Work that may sleep: threads that come when there is some and go when there has been none for a
- * second. Where no thread can be made (RLIMIT_NPROC, RLIMIT_AS), the CM thread does the work.
+ * Work that may sleep: pool threads start on demand and exit after a second without work. If no
+ * thread can be created (RLIMIT_NPROC, RLIMIT_AS), the CM thread does the work.
  */
 
 #define THREADS_MAX 16
@@ -223,7 +225,7 @@ static struct {
 	struct loop_timer unaided; /* set while there is work and no thread */
 } pool = { .tail = &pool.head, .more = PTHREAD_COND_INITIALIZER };
 
-/* Waits for work, for one second. The lock is held. */
+/* Waits for work, for one second. Caller holds the lock. */
 static void pool_wait(void)
 {
 	struct timespec until;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast groups of ids. The interface is a member while a socket of this process is (IGMP, MLD),
- * which receives nothing itself; the id's QP is attached when the program takes the event.
+ * Multicast groups of ids. The interface is a member while this process has a socket that joined
+ * (IGMP, MLD); the socket receives nothing itself. The id's QP is attached when the program takes
+ * the event.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,15 +20,15 @@ struct rdmacm_multicast {
 	union ibv_gid mgid;
 	void *context;
 	bool send_only;
-	int fd;		       /* -1: the interface is no member for it */
+	int fd;		       /* -1: no membership of the interface */
 	struct ibv_qp *attached;
-	u32 events;	       /* queued, or taken and not acknowledged */
-	bool left;	       /* no id has it any more: it ends with its last event */
+	u32 events;	       /* queued, or delivered and not acknowledged */
+	bool left;	       /* removed from its id: freed with its last event */
 };
 
 static pthread_cond_t multicast_done = PTHREAD_COND_INITIALIZER;
 
-/* ---- ends; all under the lock ---- */
+/* ---- the end of a membership; all under the lock ---- */
 
 static void multicast_free(struct rdmacm_multicast *mc)
 {
@@ -62,7 +63,7 @@ void multicast_forget(struct rdmacm_id *id)
 	}
 }
 
-/* Takes the events of a group that nobody has taken. */
+/* Discards the undelivered events of a group. */
 static void multicast_drop_events(struct rdmacm_id *id, const struct rdmacm_multicast *mc)
 {
 	struct rdmacm_channel *ch = to_channel(id->pub.channel);
@@ -81,7 +82,7 @@ static void multicast_drop_events(struct rdmacm_id *id, const struct rdmacm_mult
 
 /* ---- joining ---- */
 
-/* The interface becomes a member. A socket, or -errno. */
+/* Makes the interface a member. Returns a socket or -errno. */
 static int multicast_member(u32 ifindex, const struct address *group)
 {
 	struct ipv6_mreq mreq6 = { .ipv6mr_interface = ifindex };
@@ -110,7 +111,7 @@ static void multicast_fail(struct rdmacm_event *ev, int status)
 	ev->pub.status = status;
 }
 
-/* In the program's thread: the QP is attached, and how to send to the group is told. */
+/* In the program's thread: attaches the QP and fills in the group's address. */
 static int multicast_show(struct rdmacm_event *ev)
 {
 	struct rdmacm_multicast *mc = ev->mc;
@@ -141,7 +142,7 @@ static int multicast_show(struct rdmacm_event *ev)
 	return 0;
 }
 
-/* Under the lock: the id has it, and the program is told. 0 or -ENOMEM. */
+/* Adds the membership to the id and queues the event. Returns 0 or -ENOMEM. Under the lock. */
 static int multicast_joined(struct rdmacm_id *id, struct rdmacm_multicast *mc)
 {
 	struct rdmacm_event *ev = event_new(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -156,7 +157,7 @@ static int multicast_joined(struct rdmacm_id *id, struct rdmacm_multicast *mc)
 	if (id->qkey == RDMA_UDP_QKEY)
 		ev->deliver = multicast_show;
 	else
-		multicast_fail(ev, -EINVAL); /* a QP has one Q_Key, and the group another */
+		multicast_fail(ev, -EINVAL); /* a QP has one Q_Key, and the group needs another */
 	mc->next = id->memberships;
 	id->memberships = mc;
 	mc->events++;
@@ -181,7 +182,7 @@ static int multicast_join(struct rdmacm_id *id, const struct sockaddr *addr, boo
 	if (!mc)
 		return -ENOMEM;
 	addr_copy(&mc->addr, addr);
-	/* with RoCEv2 a group's GID is its address, as of everybody */
+	/* RoCEv2 groups use the IP address as GID */
 	memcpy(mc->mgid.raw, group.ip.raw, sizeof(mc->mgid.raw));
 	mc->context = context;
 	mc->send_only = send_only;
@@ -230,7 +231,7 @@ EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_
 
 /* ---- leaving ---- */
 
-/* Under the lock: the id has it no more. NULL: it has none of that address. */
+/* Removes the membership from the id. Returns NULL if there is none. Caller holds the lock. */
 static struct rdmacm_multicast *multicast_take(struct rdmacm_id *id, const struct sockaddr *addr)
 {
 	struct rdmacm_multicast **at = &id->memberships, *mc;
@@ -245,7 +246,7 @@ static struct rdmacm_multicast *multicast_take(struct rdmacm_id *id, const struc
 	return mc;
 }
 
-/* Of a call without a channel the event is the library's to acknowledge. Without the lock. */
+/* Acknowledges the event of a synchronous id, which the library took. Without the lock. */
 static void multicast_ack_own(struct rdmacm_id *id, const struct rdmacm_multicast *mc)
 {
 	struct rdma_cm_event *ev = id->pub.event;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* rdma_set_option() and the ports that an id tells. */
+/* rdma_set_option() and rdma_get_src_port(), rdma_get_dst_port(). */
 #include "addr.h"
 #include "path.h"
 
-/* What the kernel takes from a program at once. */
+/* The kernel's limit for a program's option. */
 #define OPTION_BYTES_MAX (4u << 20)
 
 static int option_reuseaddr(struct rdmacm_id *id, bool on)
@@ -36,7 +36,7 @@ static int option_ack_timeout(struct rdmacm_id *id, u8 timeout)
 	return 0;
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static int option_set(struct rdmacm_id *id, int name, const void *value, size_t len)
 {
 	const bool is_byte = name == RDMA_OPTION_ID_TOS || name == RDMA_OPTION_ID_ACK_TIMEOUT;
@@ -84,7 +84,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *
 	return rdmacm_report(err);
 }
 
-/* In the network's byte order, as rdma-core has them. */
+/* In network byte order, as in rdma-core. */
 EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
 	return htobe16(route_port(&id->route.addr.src_storage));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rdma_resolve_route(): the path to an address that was resolved. With RoCE nobody is asked: it
- * comes of the addresses, the interface and the options, as in the kernel's CM.
+ * rdma_resolve_route(): the path to a resolved address. RoCE needs no query: the path follows from
+ * the addresses, the interface and the options, as in the kernel's CM.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 #define FLOW_LABEL_MASK 0xfffffu
 
-/* Of a QP's packets: so UDP source ports differ among connections between two addresses. */
+/* Makes UDP source ports differ among connections between two addresses. */
 static u32 path_flow_label(const struct rdmacm_id *id)
 {
 	u32 label = 0;
@@ -24,7 +24,7 @@ static u32 path_flow_label(const struct rdmacm_id *id)
 	return label;
 }
 
-/* PacketLifeTime from the local ACK timeout, which is twice that (IBTA 12.7.34). */
+/* Returns PacketLifeTime: half the local ACK timeout (IBTA 12.7.34). */
 static u8 path_life(const struct rdmacm_id *id)
 {
 	return id->ack_timeout_set && id->ack_timeout ? id->ack_timeout - 1 : RDMACM_PACKET_LIFE;
@@ -38,7 +38,7 @@ static int path_show(struct rdmacm_event *ev)
 	return 0;
 }
 
-/* Under the lock: the program is told. */
+/* Queues the event for the program. Caller holds the lock. */
 static int path_tell(struct rdmacm_id *id)
 {
 	struct rdmacm_event *ev = event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -64,7 +64,7 @@ static void path_use(struct rdmacm_id *id, const struct ibv_path_record *path)
 		id->path_mtu = (enum ibv_mtu)mtu;
 }
 
-/* The path as it is made up: under the lock. */
+/* Sets the default path. Caller holds the lock. */
 static void path_make(struct rdmacm_id *id)
 {
 	id->path.flow_label = path_flow_label(id);
@@ -72,7 +72,7 @@ static void path_make(struct rdmacm_id *id)
 	id->path.life = path_life(id);
 }
 
-/* given: a program's own, or NULL. 0 or -errno. */
+/* given: the program's path, or NULL. Returns 0 or -errno. */
 static int path_resolve(struct rdmacm_id *id, const struct ibv_path_record *given)
 {
 	enum ibv_mtu mtu;
@@ -111,7 +111,7 @@ EXPORT int rdma_resolve_route(struct rdma_cm_id *cm_id, int timeout_ms)
 	return rdmacm_report(err ? err : id_complete(id));
 }
 
-/* ---- a path of the program's own: RDMA_OPTION_IB_PATH ---- */
+/* ---- a path from the program: RDMA_OPTION_IB_PATH ---- */
 
 static bool path_is_for(const struct ibv_path_data *data)
 {
@@ -120,7 +120,7 @@ static bool path_is_for(const struct ibv_path_data *data)
 	return data->flags == flags;
 }
 
-/* Does it lead where the id's address was resolved to? */
+/* True if the path connects the id's resolved addresses. */
 static bool path_is_between(const struct ibv_path_record *path, const struct cm_path *want)
 {
 	return !memcmp(path->sgid.raw, want->local.raw, sizeof(want->local.raw)) &&
@@ -145,7 +145,7 @@ int path_set(struct rdmacm_id *id, const void *value, size_t len)
 		       -EINVAL;
 }
 
-/* Addresses and paths as programs see them. */
+/* Addresses and paths in the public structs. */
 
 void route_show(struct rdmacm_id *id)
 {
@@ -235,6 +235,6 @@ void route_gid(struct gid *gid, const struct sockaddr_storage *address)
 
 u16 route_port(const struct sockaddr_storage *address)
 {
-	/* both families have it at the same place */
+	/* both families have it at the same offset */
 	return be16toh(((const struct sockaddr_in *)address)->sin_port);
 }

@@ -11,11 +11,11 @@
 #include "cm_device.h"
 #include "qp1.h"
 
-/* The most MADs that wait for a MAC: in all, of a peer in a look-up, of a pending peer. */
+/* Limits of MADs waiting for a MAC: in total, for a peer in a look-up, for a pending peer. */
 #define WAITING_MAX	    2048u
 #define WAITING_LOOKUP_MAX  256u
 #define WAITING_PENDING_MAX 4u
-/* Look-ups at once. */
+/* Concurrent look-ups. */
 #define MAKING_MAX 64u
 /* The kernel resolves a neighbour for three seconds. Its table has room for 1,024 by default. */
 #define ASKED_NS  (3 * NSEC_PER_SEC)
@@ -25,7 +25,7 @@
 #define FLUSH_NS   (100 * NSEC_PER_MSEC)
 #define FLUSH_MAX  16u
 
-/* A MAD to be sent, or a received MAD. */
+/* A MAD to send, or a received MAD. */
 struct peers_waiting {
 	struct peers_waiting *next;
 	struct peer *peer;
@@ -82,7 +82,7 @@ void peers_free(struct peers *p)
 	if (!p->dev)
 		return;
 	rdmacm_enter();
-	/* no other thread may come to these look-ups */
+	/* other threads may all be busy and not get to these look-ups */
 	while (p->making)
 		if (!loop_work_here())
 			pthread_cond_wait(&p->made, &rdmacm_lock);
@@ -117,7 +117,7 @@ static struct peer *peers_set(struct peers *p, const struct cm_path *path)
 	return p->peer[(hash ^ hash >> 8 ^ hash >> 16) % PEER_SETS];
 }
 
-/* ---- MADs that wait ---- */
+/* ---- waiting MADs ---- */
 
 static bool peers_wait(struct peers *p, struct peer *peer, const struct cm_path *path,
 		       const u8 mad[CM_MAD_BYTES], bool came_in)
@@ -180,7 +180,7 @@ static void peers_drop_waiting(struct peers *p, struct peer *peer, u32 keep)
 	}
 }
 
-/* Sends the MADs that wait for this peer, or hands them in, in their order. */
+/* Sends the MADs waiting for this peer, or passes them to the CM, in order. */
 static void peers_release_waiting(struct peers *p, struct peer *peer)
 {
 	struct peers_waiting *w = peers_take_waiting(p, peer, 0), *next;
@@ -200,7 +200,7 @@ static void peers_release_waiting(struct peers *p, struct peer *peer)
 	}
 }
 
-/* ---- places ---- */
+/* ---- entries of the table ---- */
 
 static bool peer_is_pending(const struct peer *peer)
 {
@@ -208,7 +208,7 @@ static bool peer_is_pending(const struct peer *peer)
 }
 
 /*
- * Returns an unused place, else the least recently used pending peer, else the least recently used
+ * Returns an unused entry, else the least recently used pending peer, else the least recently used
  * peer: a flood from silent addresses replaces silent addresses first. NULL: all are in a look-up.
  */
 static struct peer *peers_place(struct peer *set)
@@ -238,7 +238,7 @@ static void peers_remove(struct peers *p, struct peer *peer)
 	*peer = (struct peer){ 0 };
 }
 
-/* ---- making a handle ---- */
+/* ---- creating a handle ---- */
 
 static void peers_make_ah(struct loop_work *work)
 {
@@ -322,7 +322,7 @@ static bool peers_may_ask(struct peers *p)
 	return p->asks < ASKED_MAX;
 }
 
-/* False: too many are being made, or there is no memory. */
+/* Starts a look-up. Returns false if too many are running, or without memory. */
 static bool peers_make(struct peers *p, struct peer *peer, bool ask)
 {
 	struct peers_work *w;
@@ -336,7 +336,7 @@ static bool peers_make(struct peers *p, struct peer *peer, bool ask)
 	w->peers = p;
 	w->peer = peer;
 	w->path = peer->path;
-	/* its news first, so that no answer is missed */
+	/* subscribe to neighbour messages first, so that no answer is missed */
 	w->ask = ask && peers_may_ask(p) && !neighbours_open();
 	loop_work(&w->work);
 	peer->making = true;

@@ -50,9 +50,9 @@ struct peers {
 };
 
 void peers_init(struct peers *p, struct rdmacm_device *dev, struct ibv_pd *pd);
-/* Under rdmacm_lock: no timer runs after this. */
+/* Stops the timer. Under rdmacm_lock. */
 void peers_stop(struct peers *p);
-/* Without rdmacm_lock, after peers_stop(); waits for handles that are being made. */
+/* Without rdmacm_lock, after peers_stop(); waits for handles that are being created. */
 void peers_free(struct peers *p);
 
 /*
@@ -60,18 +60,18 @@ void peers_free(struct peers *p);
  * Under rdmacm_lock, which it releases during the wait.
  */
 void peers_flush(struct peers *p);
-/* Under rdmacm_lock. The handle; or NULL: the MAD waits for it, or is dropped. */
+/* Returns the handle, or NULL: the MAD then waits for it, or is dropped. Under rdmacm_lock. */
 struct ibv_ah *peers_find(struct peers *p, const struct cm_send *send);
 /*
  * Under rdmacm_lock. Returns whether the way back to a received MAD's sender is known. If not, the
  * MAD waits and is passed to qp1_input() later, or is dropped and counted.
  */
 bool peers_admit(struct peers *p, const struct cm_path *path, const u8 mad[CM_MAD_BYTES]);
-/* Under rdmacm_lock: the MAC of the next hop to a peer, if it is known. */
+/* Returns the MAC of the next hop to a peer, if known. Under rdmacm_lock. */
 void peers_mac(struct peers *p, const struct cm_path *path, u8 mac[6]);
-/* Under rdmacm_lock: the kernel says that some neighbour has answered. */
+/* Handles the kernel's message that some neighbour has answered. Under rdmacm_lock. */
 void peers_hear(struct peers *p);
-/* Under rdmacm_lock. A MAD that has waited long enough: true, with its handle. */
+/* Returns true with a MAD whose handle is now ready. Under rdmacm_lock. */
 bool peers_next_waiting(struct peers *p, struct cm_send *send, struct ibv_ah **ah);
 
 #endif

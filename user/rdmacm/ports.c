@@ -2,14 +2,14 @@
 /* The ports of one process's ids. */
 #include "ports.h"
 
-#define PORT_PRIVILEGED 1024u /* below that */
+#define PORT_PRIVILEGED 1024u /* lower ports */
 
 static struct port_use **ports_bucket(struct ports *ports, u16 port)
 {
 	return &ports->bucket[port % PORTS_BUCKETS];
 }
 
-/* The first of those at that port after prev; of all if that is NULL. */
+/* Returns the next other use of that port after prev; the first one if prev is NULL. */
 static struct port_use *ports_next(struct ports *ports, const struct port_use *use, u16 port,
 				   struct port_use *prev)
 {
@@ -29,7 +29,7 @@ static void ports_insert(struct ports *ports, struct port_use *use)
 	use->bound = true;
 }
 
-/* May use have that port, which was named by its program, or listen to it? */
+/* Checks a port that the program named, for binding or listening. */
 static int ports_check(struct ports *ports, const struct port_use *use, bool reuse)
 {
 	struct port_use *other = NULL;
@@ -48,13 +48,13 @@ static int ports_check(struct ports *ports, const struct port_use *use, bool reu
 	return 0;
 }
 
-/* Do they differ, where both name one? */
+/* True if both are specific and differ. */
 static bool ports_addresses_differ(const struct address *a, const struct address *b)
 {
 	return !address_is_any(a) && !address_is_any(b) && !address_equal(a, b);
 }
 
-/* May use have that port, which is drawn? Connections that differ in one end may share it. */
+/* True if the port may be drawn for use. Connections that differ in one end may share it. */
 static bool ports_is_free(struct ports *ports, const struct port_use *use, u16 port)
 {
 	struct port_use *other = NULL;
@@ -77,7 +77,7 @@ static int ports_draw(struct ports *ports, struct port_use *use, const struct po
 	for (u32 i = 0; i < count; i++) {
 		const u16 port = (u16)(rules->low + (rules->random % count + i) % count);
 
-		/* The one drawn last is not drawn at once again: its last user's peers know it. */
+		/* Not the last drawn port again at once: its last user's peers know it. */
 		if (port && port != ports->last_drawn && ports_is_free(ports, use, port)) {
 			ports->last_drawn = port;
 			use->local.port = port;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* QPs, SRQs and CQs that the library makes for an id, and the states that it moves a QP through. */
+/*
+ * QPs, SRQs and CQs that the library creates for an id, and the states that it moves a QP through.
+ */
 #include <rdma/rdma_verbs.h>
 
 #include "conn.h"
@@ -8,8 +10,9 @@
 /* ---- states ---- */
 
 /*
- * 0 or -errno. Each limit is the connection's where that is 255. What rdma_init_qp_attr() says is
- * taken as it is: a peer may ask for what this device does not have, and then the verb fails.
+ * Moves the QP to a state. A limit of 255 selects the connection's value. The attributes of
+ * rdma_init_qp_attr() are used unchecked: if a peer asks for more than this device has, the verb
+ * fails. Returns 0 or -errno.
  */
 static int qp_move(struct rdmacm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, u8 limit)
 {
@@ -48,7 +51,7 @@ void qp_fail(struct rdmacm_id *id)
 		ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
 }
 
-/* A QP that was just made: of datagrams ready to send, of others in INIT. */
+/* Sets up a new QP: UD to RTS, other types to INIT. */
 static int qp_begin(struct rdmacm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
@@ -89,7 +92,7 @@ static int qp_make_cq(struct rdma_cm_id *id, u32 entries, struct ibv_comp_channe
 	return *cq ? 0 : -errno;
 }
 
-/* Each of as many entries as work requests of its side; none for 0. */
+/* Creates CQs with an entry per work request of each side; none for 0. */
 static int qp_make_cqs(struct rdma_cm_id *id, u32 sends, u32 receives)
 {
 	int err = 0;
@@ -166,7 +169,7 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 	return rdmacm_report(err);
 }
 
-/* Without an SRQ it does nothing, as rdma_destroy_qp() without a QP. */
+/* Does nothing without an SRQ, like rdma_destroy_qp() without a QP. */
 EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 {
 	if (!id->srq)
@@ -178,7 +181,9 @@ EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 
 /* ---- QPs ---- */
 
-/* 0 or -EINVAL: a QP already, another device's PD, or CQs that are not the id's. */
+/*
+ * Returns 0, or -EINVAL: the id has a QP, the PD is another device's, or the CQs are not the id's.
+ */
 static int qp_check(const struct rdmacm_id *id, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct rdma_cm_id *pub = &id->pub;
@@ -193,7 +198,7 @@ static int qp_check(const struct rdmacm_id *id, const struct ibv_qp_init_attr_ex
 	return 0;
 }
 
-/* What the program left out is the id's. */
+/* Fills in objects that the program left out. */
 static int qp_fill_in(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *pub = &id->pub;
@@ -220,7 +225,7 @@ static int qp_fill_in(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return err;
 }
 
-/* There is no QP. The program may try again with less: what is destroyed is not in what it gave. */
+/* Undoes qp_fill_in(). The attributes keep no destroyed CQs: the program may retry with less. */
 static void qp_take_back(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->send_cq == pub->send_cq)
@@ -251,7 +256,7 @@ static int qp_make(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 		qp_take_back(&id->pub, attr);
 		return err;
 	}
-	if (qp->pd) /* the target of XRC has none: the id's is its SRQ's */
+	if (qp->pd) /* an XRC target has none: the id's PD is its SRQ's */
 		id->pub.pd = qp->pd;
 	id->pub.qp = qp;
 	return 0;
@@ -284,7 +289,7 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	return rdmacm_report(err);
 }
 
-/* Without a QP it does nothing: qperf 0.4.11 calls it so on its listening id. */
+/* Does nothing without a QP: qperf 0.4.11 calls it on its listening id. */
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (!id->qp)
@@ -294,9 +299,9 @@ EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 	qp_destroy_cqs(id);
 }
 
-/* Enhanced connection establishment: a vendor's options that both ends agree on. */
+/* Enhanced connection establishment: vendor options that both ends agree on. */
 
-/* 0, or what the verb says; a device without it is no error. */
+/* Returns 0 or the verb's error; a device without ECE is not an error. */
 static int ece_result(int err)
 {
 	return err == EOPNOTSUPP ? 0 : -err;
@@ -313,7 +318,7 @@ int ece_begin(struct rdmacm_id *id, struct ibv_qp *qp)
 	id->local_ece.options = ece.options;
 	if (!id->remote_ece.vendor_id)
 		return 0;
-	/* made for a request: what the peer asked for, or nothing if it is another vendor's */
+	/* created for a request: the peer's options, or none if it is another vendor's */
 	ece = (struct ibv_ece){ .vendor_id = id->local_ece.vendor_id };
 	if (id->remote_ece.vendor_id == id->local_ece.vendor_id)
 		ece.options = id->remote_ece.options;
@@ -345,12 +350,9 @@ EXPORT int rdma_get_remote_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 	return 0;
 }
 
-/*
- * The attributes by which a QP follows its connection: those that the kernel's ib_cm and cma say,
- * from what REQ and REP agreed on.
- */
+/* The attributes of a connection's QP, as in the kernel's ib_cm and cma, from the REQ and REP. */
 
-/* Of XRC one side asks and the other answers; a RC QP does both. */
+/* An XRC QP either sends requests or answers them; an RC QP does both. */
 static bool attr_answers(const struct rdmacm_id *id)
 {
 	return id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV;
@@ -419,7 +421,7 @@ static int attr_rts(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *m
 	return 0;
 }
 
-/* The core's states in which both sides have said what a QP needs. */
+/* True in the core's states in which both sides have agreed on the QP's attributes. */
 static bool attr_is_agreed(const struct rdmacm_id *id)
 {
 	switch (id->conn && !id->device->gone ? cm_conn_state(id->conn) : CM_IDLE) {

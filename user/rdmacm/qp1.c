@@ -17,7 +17,7 @@
 /* MADs posted with one call. */
 #define SEND_BATCH 32u
 #define POLL_BATCH 32
-/* One work request in so many tells of its end: the others end with it. */
+/* One work request in SIGNAL_EVERY is signaled; its completion covers the earlier ones. */
 #define SIGNAL_EVERY 64u
 
 struct qp1 {
@@ -29,11 +29,11 @@ struct qp1 {
 	struct ibv_mr *mr;
 	u8 (*receives)[RECEIVE_BYTES];
 	u8 (*sends)[CM_MAD_BYTES];
-	u32 send_next;	   /* of sends; counts on */
+	u32 send_next;	   /* counts sends; never wraps to the slots */
 	u32 send_done;
 	struct peers peers;
 	struct loop_input input;
-	struct loop_timer retry; /* the send queue was full */
+	struct loop_timer retry; /* set when the send queue was full */
 	bool stopped;
 };
 
@@ -62,7 +62,9 @@ static void qp1_gid_of_ipv4(struct gid *gid, const u8 *address)
 	memcpy(gid->raw + 12, address, 4);
 }
 
-/* The IPv6 header in front of the MAD, or the IPv4 header in its last 20 bytes. */
+/*
+ * Reads the addresses from the IPv6 header before the MAD, or the IPv4 header in its last 20 bytes.
+ */
 static bool qp1_path_of(const u8 *grh, struct cm_path *path)
 {
 	*path = (struct cm_path){ .hop_limit = 64 };
@@ -80,7 +82,7 @@ static bool qp1_path_of(const u8 *grh, struct cm_path *path)
 	return true;
 }
 
-/* A MAD whose answer can leave. */
+/* Passes in a MAD whose answer can be sent. */
 static void qp1_hand_in(struct qp1 *q, const struct cm_path *path, const u8 *mad, u32 len,
 			u64 now_ns)
 {
@@ -113,12 +115,12 @@ static void qp1_take(struct qp1 *q, const struct ibv_wc *wc, u64 now_ns)
 	    !qp1_path_of(packet, &path))
 		return;
 	path.life = RDMACM_PACKET_LIFE;
-	/* of another length it is dropped, and answered by nothing */
+	/* the core drops MADs of another length without an answer */
 	if (wc->byte_len != RECEIVE_BYTES || peers_admit(&q->peers, &path, packet + GRH_BYTES))
 		qp1_hand_in(q, &path, packet + GRH_BYTES, wc->byte_len - GRH_BYTES, now_ns);
 }
 
-/* A batch; false: there is none. Events are handed on, so that there is room for the next one's. */
+/* Handles a batch; false: none. Passes events on in between, to leave room for the next ones. */
 static bool qp1_poll(struct qp1 *q)
 {
 	struct ibv_wc wc[POLL_BATCH];
@@ -177,7 +179,7 @@ static void qp1_flush(struct qp1 *q, struct qp1_batch *b)
 	if (!b->n)
 		return;
 	b->wr[b->n - 1].next = NULL;
-	/* it fails when the device has gone; a peer repeats itself, as we do */
+	/* fails when the device is gone; both sides retransmit */
 	if (ibv_post_send(q->qp, b->wr, &bad))
 		q->send_next = (u32)bad->wr_id;
 	b->n = 0;
@@ -246,7 +248,7 @@ static void qp1_retry(struct loop_timer *timer)
 	qp1_send(container_of(timer, struct qp1, retry));
 }
 
-/* ---- making and ending ---- */
+/* ---- creation and destruction ---- */
 
 static int qp1_move(struct ibv_qp *qp)
 {

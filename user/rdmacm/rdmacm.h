@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every file of librdmacm has: the one lock, and the border with programs.
+ * Common to all files of librdmacm: the one lock, and the interface to programs.
  *
  * Locks, in the order in which they are taken:
  *   devices_lock  (cm_device.c) opening a device, which may take a second. Nothing else waits for
  *		   it.
- *   rdmacm_lock   all that several threads see: the state of ids, the queues of events, timers,
- *		   and every call into a struct cm. Held for microseconds: never while a program's
- *		   code runs, while the kernel is asked for something that may take time, or while a
- *		   verb runs that may wait (whatever makes, modifies or destroys an object).
- *		   ibv_post_send(), ibv_post_recv() and ibv_poll_cq() of QP 1 are called under it.
+ *   rdmacm_lock   state shared by threads: ids, event queues, timers, and every call into a
+ *		   struct cm. Held for microseconds: never while a program's code runs, or during
+ *		   a query of the kernel or a verb that may take time (creating, modifying or
+ *		   destroying an object). ibv_post_send(), ibv_post_recv() and ibv_poll_cq() of
+ *		   QP 1 are called under it.
  *
  * The public fields of a struct rdma_cm_id belong to the program: only calls of the program and
  * rdma_get_cm_event() write them (an event's deliver function, event.h), never the CM thread.
  *
- * No thread is cancelled while it has a lock (cancel.h).
+ * No thread is cancelled while it holds a lock (cancel.h).
  *
  * Inside, errors are negative errnos. A program gets -1 and errno.
  *
- * In a forked child everything that was inherited is dead: calls on it answer EIO, what it holds is
- * given back without a word to anybody, and what the child makes anew works.
+ * In a forked child all inherited objects are dead: calls on them fail with EIO, and destroying
+ * them frees their memory without notifying any peer. New objects of the child work.
  */
 #ifndef RDMACM_H
 #define RDMACM_H
@@ -33,7 +33,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #define RDMACM_PKEY 0xffff
-/* Of a packet, 4.096 us x 2^16: what the kernel's CM takes for RoCE. */
+/* Packet life time, 4.096 us x 2^16, as in the kernel's CM for RoCE. */
 #define RDMACM_PACKET_LIFE 16
 
 extern pthread_mutex_t rdmacm_lock;
@@ -50,10 +50,10 @@ static inline void rdmacm_leave(void)
 	cancel_release();
 }
 
-/* How often this process's ancestors have forked since they loaded the library (exit.c). */
+/* Forks since the library was loaded, in this process and its ancestors (exit.c). */
 extern u32 rdmacm_generation;
 
-/* What a program is told: 0, or -1 and errno. err: 0 or negative. */
+/* Reports a result to a program: 0, or -1 with errno. err: 0 or negative. */
 static inline int rdmacm_report(int err)
 {
 	if (!err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rdma_resolve_addr(): by which device and from which address to a destination, and its neighbour.
+ * rdma_resolve_addr(): finds the device, the source address and the neighbour for a destination.
  *
- * The kernel's routes are asked in the program's thread; what they refuse is the call's error. A
- * neighbour that has not answered yet is waited for: whenever the kernel says that some neighbour
- * has changed, a thread of the pool asks again for those that are missing, until the deadline.
+ * The program's thread asks for the kernel's route; an error there is the call's error. If a
+ * neighbour has not answered yet, the resolution waits: whenever the kernel reports a changed
+ * neighbour, a pool thread asks again for missing ones, until the deadline.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,17 +23,17 @@ struct addr_resolve {
 	struct rdmacm_id *id;
 	struct address to;
 	struct netdev_route route;
-	struct rdmacm_device *device; /* a reference of its own */
+	struct rdmacm_device *device; /* a separate reference */
 	u8 mac[6];
 	u8 peer_mac[6]; /* of the next hop; 0: a loopback address */
 	struct loop_timer deadline;
-	bool pending; /* it is in ID_ADDR_QUERY for this */
-	bool asked;   /* a thread asks for the neighbour now */
-	bool changed; /* some neighbour has meanwhile */
+	bool pending; /* the id is in ID_ADDR_QUERY for this */
+	bool asked;   /* a thread is asking for the neighbour */
+	bool changed; /* some neighbour changed since it asked */
 	u32 round;
 };
 
-/* The kernel's messages about neighbours, and the thread that asks again. */
+/* The kernel's messages about neighbours, and the work of asking again. */
 static struct {
 	struct loop_input input;
 	struct loop_work work;
@@ -53,7 +53,7 @@ static int resolve_show(struct rdmacm_event *ev)
 	return 0;
 }
 
-/* Where the id is from here on: under the lock. */
+/* Sets the id's addresses and device. Caller holds the lock. */
 static void resolve_use(struct rdmacm_id *id, struct addr_resolve *r)
 {
 	struct address local = { .ip = r->route.local, .port = addr_local(id)->port };
@@ -63,7 +63,7 @@ static void resolve_use(struct rdmacm_id *id, struct addr_resolve *r)
 		local.scope = r->route.ifindex;
 	id->path.local = id->path.remote = r->route.local;
 	id->path.hop_limit = r->route.hop_limit;
-	/* of a loopback address both ends have that name, and the packets that of an interface */
+	/* both ends of a loopback connection keep the loopback name; packets use an interface's */
 	if (!cm_is_loopback(&to.ip))
 		id->path.remote = to.ip;
 	else if (id->device)
@@ -82,7 +82,7 @@ static void resolve_use(struct rdmacm_id *id, struct addr_resolve *r)
 	memcpy(id->peer_mac, r->peer_mac, sizeof(id->peer_mac));
 }
 
-/* Under the lock: the program is told. status: 0 or -errno. */
+/* Ends the resolution and queues the event. status: 0 or -errno. Caller holds the lock. */
 static void resolve_finish(struct addr_resolve *r, int status)
 {
 	struct rdmacm_id *id = r->id;
@@ -109,7 +109,7 @@ static void resolve_expired(struct loop_timer *timer)
 	resolve_finish(container_of(timer, struct addr_resolve, deadline), -ETIMEDOUT);
 }
 
-/* Under the lock, when nobody asks for it. */
+/* Caller holds the lock; no thread is asking. */
 static void resolve_free(struct addr_resolve *r)
 {
 	loop_clear_timer(&r->deadline);
@@ -131,7 +131,7 @@ void resolve_forget(struct rdmacm_id *id)
 
 /* ---- neighbours ---- */
 
-/* Asks once. 0, -EHOSTUNREACH: not yet; or what the kernel refuses. Without the lock. */
+/* Asks once. Returns 0; -EHOSTUNREACH: not yet; or the kernel's error. Without the lock. */
 static int resolve_try(struct addr_resolve *r)
 {
 	struct netdev_session *session;
@@ -149,8 +149,8 @@ static int resolve_try(struct addr_resolve *r)
 }
 
 /*
- * Asks for as long as neighbours change meanwhile, with the id pinned. Under the lock, which it
- * lets go of. 0, or an error of the kernel's; -EHOSTUNREACH: not yet.
+ * Asks again while neighbours change, with the id pinned. Caller holds the lock, which is released
+ * while asking. Returns 0 or the kernel's error; -EHOSTUNREACH: not yet.
  */
 static int resolve_ask(struct addr_resolve *r)
 {
@@ -169,7 +169,7 @@ static int resolve_ask(struct addr_resolve *r)
 	return err;
 }
 
-/* Under the lock: one that was not asked for in this round. */
+/* Returns a resolution not asked for in this round. Caller holds the lock. */
 static struct addr_resolve *neighbours_next(u32 round)
 {
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
@@ -213,7 +213,7 @@ static void neighbours_done(struct loop_work *work)
 		neighbours_ask();
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static void neighbours_ask(void)
 {
 	neighbours.again = neighbours.running;
@@ -225,7 +225,7 @@ static void neighbours_ask(void)
 	loop_work(&neighbours.work);
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static void neighbours_hear(void)
 {
 	const enum netdev_news news = netdev_neighbour_news_take(neighbours.input.fd);
@@ -240,7 +240,7 @@ static void neighbours_hear(void)
 		id->resolve->changed = true;
 		is_waited_for |= !id->resolve->asked;
 	}
-	/* a failure, of which a flood from silent addresses makes many, helps no waiter */
+	/* a failure helps no waiter, and a flood from silent addresses causes many */
 	if (news != NETDEV_ANSWERED)
 		return;
 	if (is_waited_for)
@@ -280,7 +280,9 @@ int neighbours_open(void)
 
 /* ---- the call ---- */
 
-/* The first interface that is up and has an address of that family. 0, -ENODEV or -errno. */
+/*
+ * Finds the first interface that is up with an address of the family. Returns 0, -ENODEV or -errno.
+ */
 static int resolve_loopback(const struct address *to, struct netdev_route *route)
 {
 	struct netdev *list;
@@ -303,7 +305,7 @@ static int resolve_loopback(const struct address *to, struct netdev_route *route
 	return n < 0 ? n : err;
 }
 
-/* 127.0.0.1 and ::1 for no address at all. */
+/* Replaces the any address by 127.0.0.1 or ::1. */
 static void resolve_name_loopback(struct address *to)
 {
 	if (!cm_is_any(&to->ip))
@@ -314,8 +316,8 @@ static void resolve_name_loopback(struct address *to)
 }
 
 /*
- * The route of an id that is bound: r->route. 0; -errno of the call; *told: an error of which the
- * program is told by an event.
+ * Sets r->route for a bound id. Returns 0 or the call's -errno; *told: an error to report by an
+ * event.
  */
 static int resolve_route_to(struct rdmacm_id *id, struct addr_resolve *r, int *told)
 {
@@ -345,7 +347,7 @@ static int resolve_route_to(struct rdmacm_id *id, struct addr_resolve *r, int *t
 	return err;
 }
 
-/* The device of the route. What is wrong with it the program is told by an event. */
+/* Gets the device of the route. Errors are reported by an event. */
 static int resolve_device(struct addr_resolve *r)
 {
 	struct netdev nd;
@@ -360,7 +362,7 @@ static int resolve_device(struct addr_resolve *r)
 	return err ? err : interfaces_follow();
 }
 
-/* From ID_ADDR_QUERY on: 0, or -errno of the call. */
+/* Starts from ID_ADDR_QUERY. Returns 0 or the call's -errno. */
 static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeout_ms)
 {
 	int told = 0, err = resolve_route_to(id, r, &told);
@@ -384,7 +386,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	if (err == -EHOSTUNREACH) {
 		loop_set_timer(&r->deadline,
 			       clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC);
-		/* a change that came before this */
+		/* for a change that came before the deadline was set */
 		if (r->changed)
 			neighbours_ask();
 		err = 0;
@@ -397,7 +399,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	return err;
 }
 
-/* An id in ID_ADDR_QUERY, bound if it was not. 0 or -errno. */
+/* Moves an id to ID_ADDR_QUERY, and binds it if it was not. Returns 0 or -errno. */
 static int resolve_prepare(struct rdmacm_id *id, const struct sockaddr *src,
 			   const struct sockaddr *dst, const struct address *to)
 {
@@ -446,7 +448,7 @@ static int resolve_start(struct rdmacm_id *id, const struct sockaddr *src,
 		r->to = to;
 		id->resolve = r;
 		addr_copy(&id->dst, dst);
-		/* not once it has begun: another thread may have the event, and shows more */
+		/* before it begins: later another thread may have the event and write more */
 		*shown = id->dst;
 	}
 	rdmacm_leave();
@@ -474,9 +476,9 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, str
 
 #define NEIGH_CACHE_NS (NSEC_PER_SEC / 10)
 
-/* Each destination has one place. */
+/* Each destination has one slot. */
 static struct {
-	u32 generation; /* of all of them */
+	u32 generation; /* generation of all entries */
 	struct {
 		u32 ifindex;
 		struct gid local, to;
