@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The functions of rsocket(7) that programs call, beside those of options (rsocket_option.c) and of
- * waiting (rsocket_poll.c): each finds the object of a descriptor and does what its kind does.
+ * The functions of rsocket(7) for programs, except options (rsocket_option.c) and waiting
+ * (rsocket_poll.c): each finds the object of a descriptor and calls the function of its kind.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -23,7 +23,7 @@ static ssize_t rsocket_return(struct rsocket *rs, ssize_t value)
 	return -1;
 }
 
-/* ---- what both kinds have ---- */
+/* ---- functions of both kinds ---- */
 
 bool rsocket_progress(struct rsocket *rs)
 {
@@ -61,7 +61,7 @@ void rsocket_end(struct rsocket *rs)
 	errno = saved;
 }
 
-/* ---- making and ending ---- */
+/* ---- creation and destruction ---- */
 
 static int rsocket_make_dgram(int domain, int type)
 {
@@ -102,7 +102,7 @@ static int rsocket_make_stream(int domain, int type)
 		stream_destroy(s);
 		return err;
 	}
-	/* The number's own descriptor follows the flag. */
+	/* The flag also applies to the descriptor that reserves the number. */
 	if (!s->rs.fd_flags)
 		fcntl(s->rs.fd, F_SETFD, 0);
 	return s->rs.fd;
@@ -126,7 +126,7 @@ RSOCKET_EXPORT int rsocket(int domain, int type, int protocol)
 	return -1;
 }
 
-/* Not a cancellation point: the descriptor is the program's no more. */
+/* Not a cancellation point: the descriptor is no longer the program's. */
 RSOCKET_EXPORT int rclose(int socket)
 {
 	struct rsocket *rs = rsocket_remove(socket);
@@ -168,7 +168,7 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 	} else {
 		struct dgram *d = dgram_of(rs);
 
-		/* As the kernel's: also where there is no connection. */
+		/* As the kernel, also shuts down without a connection. */
 		err = d->connected ? 0 : -ENOTCONN;
 		d->shut_read |= how != SHUT_WR;
 		d->shut_write |= how != SHUT_RD;
@@ -180,7 +180,7 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 
 /* ---- addresses ---- */
 
-/* Whether it is bound already is its id's to say: EINVAL. */
+/* An id that is bound already fails with EINVAL. */
 static int stream_bind(struct stream *s, const struct sockaddr *address, socklen_t bytes)
 {
 	int err = sockaddr_check(address, bytes);
@@ -224,7 +224,7 @@ RSOCKET_EXPORT int rlisten(int socket, int backlog)
 					       listen_start(stream_of(rs), backlog) : -EOPNOTSUPP);
 }
 
-/* An IPv4 address, as an IPv6 socket tells it. */
+/* Writes an address as getsockname() of the domain does: IPv4 as a mapped IPv6 address. */
 static int stream_name(struct stream *s, const struct sockaddr *of, struct sockaddr *to,
 		       socklen_t *bytes)
 {
@@ -314,12 +314,12 @@ RSOCKET_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *ad
 	return (int)rsocket_return(rs, err);
 }
 
-/* As the kernel does, takes a longer buffer of recv(2) for one of this length. */
+/* As the kernel does, shortens longer buffers of recv(2) to this length. */
 #define MOST_BYTES 0x7ffff000ul
 
 /*
- * Checks a message before its call does anything. file: the call is of read(2) or write(2). Returns
- * 0 or -errno.
+ * Checks a message before its call does anything. Returns 0 or -errno. file: the call is like
+ * read(2) or write(2).
  */
 static int msghdr_check(const struct msghdr *msg, bool file)
 {
@@ -332,7 +332,7 @@ static int msghdr_check(const struct msghdr *msg, bool file)
 	return msg->msg_iovlen && !msg->msg_iov ? -EFAULT : 0;
 }
 
-/* Returns whether the message, which msghdr_check() has found good, has no bytes. */
+/* Returns whether a message that passed msghdr_check() has no bytes. */
 static bool msghdr_is_empty(const struct msghdr *msg)
 {
 	size_t i;
@@ -358,7 +358,7 @@ static ssize_t rsocket_receive(int socket, struct msghdr *msg, int flags, bool f
 	if (rs->type == SOCK_DGRAM)
 		return rsocket_return(rs, dgram_receive(dgram_of(rs), msg, flags));
 	got = stream_receive(stream_of(rs), msg->msg_iov, (int)msg->msg_iovlen, flags);
-	/* TCP tells no name either. */
+	/* TCP returns no name either. */
 	if (got >= 0) {
 		if (msg->msg_name)
 			msg->msg_namelen = 0;
@@ -389,7 +389,7 @@ RSOCKET_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags,
 	if (got < 0 || !src_addr || !addrlen)
 		return got;
 	*addrlen = msg.msg_namelen;
-	/* Of a stream it is the peer's, as programs of rsockets expect. */
+	/* For a stream it is the peer's, as programs of rsockets expect. */
 	if (!msg.msg_namelen && got > 0) {
 		*addrlen = room;
 		rgetpeername(socket, src_addr, addrlen);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The defaults that an administrator chooses: a file with a number for each in /etc/rdma/rsocket.
- * What cannot be read, or is no number, leaves the value as it is; what is out of bounds is brought
- * within them.
+ * Defaults chosen by the administrator: files in /etc/rdma/rsocket with one number each. An
+ * unreadable file or a text that is not a number leaves the default; a number out of range is
+ * clamped.
  */
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The events of all streams' connections, taken by one thread of the process: it makes what the
- * next step needs, and wakes whoever waits. The same thread sends the keepalives.
+ * Events of all streams' connections. One thread of the process handles them: it prepares the next
+ * step of a connection and wakes waiters. The same thread sends the keepalives.
  *
- * An event is acknowledged after it was handled: until then rdma_destroy_id(), and so the end of
- * the stream, waits.
+ * An event is acknowledged after it was handled: until then rdma_destroy_id(), and so the stream's
+ * destruction, waits.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { RESOLVE_MS = 1000, RESOLVE_TRIES = 4 };
 
-/* Of this process; a forked child makes its own. */
+/* Per process; a forked child creates its own. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rdma_event_channel *channel;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -42,7 +42,7 @@ static void connect_route(struct stream *s)
 	int ms = RESOLVE_MS << s->tries++;
 
 	s->state = STREAM_ROUTE;
-	/* A path that the program gave comes with the event that a resolved one has. */
+	/* A path given by the program causes the same event as a resolved one. */
 	if (s->route ? rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
 				       s->route_bytes) :
 		       rdma_resolve_route(s->id, ms))
@@ -76,7 +76,7 @@ static void connect_established(struct stream *s, const struct rdma_cm_event *e)
 	struct wire_conn peer;
 
 	if (!wire_get_conn(&peer, e->param.conn.private_data, e->param.conn.private_data_len)) {
-		/* Not a stream, or of another version. */
+		/* Not a stream, or another version. */
 		rdma_disconnect(s->id);
 		stream_fail(s, ENOTSUP);
 		return;
@@ -93,7 +93,7 @@ static int connect_errno(const struct rdma_cm_event *e)
 	return e->status < 0 ? -e->status : e->status ? EHOSTUNREACH : ECONNREFUSED;
 }
 
-/* Not resolved: once more, if only nobody answered. */
+/* Retries a failed resolution if it timed out. */
 static void connect_unresolved(struct stream *s, const struct rdma_cm_event *e,
 			       void (*again)(struct stream *s))
 {
@@ -103,7 +103,10 @@ static void connect_unresolved(struct stream *s, const struct rdma_cm_event *e,
 		stream_fail(s, connect_errno(e));
 }
 
-/* Under the lock. True: nobody has it, it goes when the event is acknowledged. */
+/*
+ * Handles an event. Caller holds the lock. Returns true if no one owns the stream: the caller puts
+ * it.
+ */
 static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 {
 	bool passive = s->state == STREAM_ASKED || s->state == STREAM_ANSWERED;
@@ -149,9 +152,9 @@ static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 			stream_fail(s, connect_errno(e));
 			return false;
 		}
-		/* What was received before can be read. */
+		/* Received data can still be read. */
 		stream_progress(s);
-		/* The peer waits for an answer, also if its messages said as much before. */
+		/* The peer waits for an answer, even if its messages announced the end. */
 		if (s->state == STREAM_CONNECTED || s->state == STREAM_ENDED)
 			rdma_disconnect(s->id);
 		stream_finish(s, e->event == RDMA_CM_EVENT_DISCONNECTED ? 0 : ECONNRESET);
@@ -176,7 +179,7 @@ static void connect_handle(struct rdma_cm_event *e)
 	} else {
 		s = e->id->context;
 		pthread_mutex_lock(&s->rs.lock);
-		/* Of an id that it had before, nothing matters any more. */
+		/* Events of the stream's earlier ids are ignored. */
 		if (!s->rs.closed && e->id == s->id && connect_event(s, e))
 			gone = s;
 		rsocket_unlock(&s->rs);
@@ -213,7 +216,7 @@ static void *connect_run(void *of)
 	}
 }
 
-/* A forked child has neither the thread nor what it served. */
+/* A forked child has neither the thread nor its connections. */
 static void connect_fork(void)
 {
 	channel = NULL;
@@ -240,7 +243,7 @@ static int connect_thread(struct rdma_event_channel *from)
 	return err;
 }
 
-/* Under start_lock. */
+/* Caller holds start_lock. */
 static int connect_start_thread(void)
 {
 	struct rdma_event_channel *new = rdma_create_event_channel();
@@ -286,7 +289,7 @@ static bool connect_is_over(struct rsocket *rs)
 	return !stream_is_opening(stream_of(rs));
 }
 
-/* After a rconnect() that failed: an id that can try again, bound as the first was. */
+/* After a failed rconnect(): replaces the id by a new one, bound like the first. */
 static int connect_anew(struct stream *s)
 {
 	struct rdma_cm_id *old = s->id;
@@ -372,7 +375,7 @@ int connect_start(struct stream *s, const struct sockaddr *address, socklen_t by
 	return err;
 }
 
-/* ---- keepalives: a WRITE of no bytes, which a peer that is gone does not acknowledge ---- */
+/* ---- keepalives: an RDMA WRITE of 0 bytes, which a dead peer does not acknowledge ---- */
 
 static void keepalive_send(struct stream *s)
 {
@@ -388,7 +391,7 @@ static void keepalive_send(struct stream *s)
 	rsocket_unlock(&s->rs);
 }
 
-/* Sends what is due. Returns the milliseconds until the next, -1: none. */
+/* Sends one due keepalive. Returns milliseconds until the next; -1: none. */
 static int keepalive_run(void)
 {
 	s64 first = FOREVER, now = rsocket_now();

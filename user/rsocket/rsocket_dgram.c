@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Sending and receiving of datagram sockets.
- */
+/* Sending and receiving of datagram sockets. */
 #define _GNU_SOURCE
 #include "rsocket_dgram.h"
 
@@ -29,7 +27,7 @@ int dgram_start(struct dgram *d)
 
 	if (d->started)
 		return 0;
-	/* Either bound holds: buffers of a size, or so many requests. */
+	/* Limited by the buffer's size or by the number of requests. */
 	rs->requests = min_u32(rs->requests, rs->send_bytes / WIRE_DGRAM_BYTES);
 	rs->receives = min_u32(rs->receives, rs->receive_bytes / WIRE_DGRAM_BYTES);
 	rs->requests = rs->requests ? rs->requests : 1;
@@ -71,7 +69,7 @@ void dgram_destroy(struct dgram *d)
 
 /* ---- completions ---- */
 
-/* A place in the queue for a message from there; NULL: full, or the socket wants none of it. */
+/* Returns a queue slot for a message from this address; NULL: full, or the socket rejects it. */
 static struct dgram_message *dgram_place(struct dgram *d, const union dgram_address *from)
 {
 	struct dgram_message *m;
@@ -227,7 +225,7 @@ static bool dgram_has_free(struct rsocket *rs)
 	return dgram_of(rs)->free_count != 0;
 }
 
-/* By UD, under the lock. */
+/* Sends by UD. Caller holds the lock. */
 static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct iovec *iov, int n,
 			  u32 bytes)
 {
@@ -264,7 +262,7 @@ static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct
 	return bytes;
 }
 
-/* By UDP, not under the lock: with our QPN, which the peer answers with its own. */
+/* Sends by UDP, without the lock. The header has our QPN; the peer answers with its QPN. */
 static ssize_t dgram_send_udp(struct dgram *d, const union dgram_address *to,
 			      const struct wire_udp *udp, const struct iovec *iov, int n, u32 bytes,
 			      int flags)
@@ -292,7 +290,7 @@ static ssize_t dgram_bytes(const struct iovec *iov, int n)
 	return (ssize_t)bytes;
 }
 
-/* Under the lock: to whom. 0 or -errno. */
+/* Finds the destination peer. Caller holds the lock. Returns 0 or -errno. */
 static int dgram_target(struct dgram *d, const struct sockaddr *to, socklen_t to_bytes,
 			struct dgram_peer **peer)
 {
@@ -334,7 +332,7 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 	if (!done && peer->ah && !d->free_count) {
 		done = rsocket_wait(&d->rs, dgram_has_free, deadline);
 		d->rs.standin.refused |= done == -EAGAIN;
-		/* It may be another one by now. */
+		/* The peer may have been replaced. */
 		if (!done)
 			done = dgram_target(d, to, to_bytes, &peer);
 	}
@@ -358,7 +356,7 @@ static bool dgram_has_message(struct rsocket *rs)
 	return dgram_of(rs)->count || dgram_of(rs)->shut_read;
 }
 
-/* An IPv4 peer of an IPv6 socket has a mapped address there. */
+/* An IPv6 socket sees an IPv4 peer under its mapped address. */
 static void dgram_name(const struct dgram *d, const struct dgram_message *m, struct msghdr *msg)
 {
 	union dgram_address from = m->from;

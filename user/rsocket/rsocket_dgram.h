@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A datagram rsocket: a UDP socket, and a UD queue pair for each local address that it sends from.
+ * A datagram rsocket: a UDP socket, and a UD queue pair for each local address in use.
  *
- * The UDP socket has the port, and carries datagrams to peers whose QPN is not known yet; a thread
- * of the process reads all of them (rsocket_dgram_udp.c). A side that has learned the QPN of the
- * other sends by UD from then on.
+ * The UDP socket owns the port, and carries datagrams to peers with unknown QPN; one thread of the
+ * process reads all these sockets (rsocket_dgram_udp.c). A side that has learned the other's QPN
+ * sends by UD from then on.
  */
 #ifndef RSOCKET_DGRAM_H
 #define RSOCKET_DGRAM_H
@@ -33,7 +33,7 @@ struct dgram_path {
 	u8 *receive;
 	size_t receive_bytes;
 	u32 inlined;
-	u32 most_bytes; /* of a datagram, with its header */
+	u32 most_bytes; /* limit of a datagram with its header */
 	u8 gid_index;
 	bool armed;
 };
@@ -42,14 +42,15 @@ struct dgram_peer {
 	struct dgram_peer *next; /* in its bucket */
 	union dgram_address address;
 	struct dgram_path *path;
-	struct ibv_ah *ah; /* NULL: only UDP reaches it */
+	struct ibv_ah *ah; /* NULL: reachable only by UDP */
 	u32 qpn;
-	u64 used; /* when, in the order of uses */
+	u64 used; /* uses of the socket at the last use */
 };
 
-/* A datagram that was received. */
+/* A received datagram. */
 struct dgram_message {
-	struct dgram_path *path; /* whose buffer `slot` it is in; NULL: it came by UDP, in `copy` */
+	/* its buffer is `slot` of this path; NULL: received by UDP, in `copy` */
+	struct dgram_path *path;
 	u32 slot;
 	u8 *copy;
 	const u8 *data;
@@ -67,14 +68,14 @@ struct dgram {
 	struct dgram_peer *peers[DGRAM_BUCKETS];
 	u32 peer_count;
 	u64 uses;
-	int epoll; /* of the completion channels */
+	int epoll; /* set of the completion channels */
 
-	u8 *send; /* requests buffers */
+	u8 *send; /* one buffer per send request */
 	size_t send_bytes;
-	u32 *free; /* which of them are */
+	u32 *free; /* indices of the free buffers */
 	u32 free_count;
 
-	struct dgram_message *messages; /* a ring of receives */
+	struct dgram_message *messages; /* ring of `receives` entries */
 	u32 first, count;
 };
 
@@ -83,10 +84,10 @@ static inline struct dgram *dgram_of(struct rsocket *rs)
 	return container_of(rs, struct dgram, rs);
 }
 
-/* ---- rsocket_dgram.c; under the lock unless said ---- */
+/* ---- rsocket_dgram.c; under the lock unless noted ---- */
 
 struct dgram *dgram_alloc(int domain);
-/* Everything but queue pairs; the service thread reads its UDP socket from now on. 0 or -errno. */
+/* Creates all but queue pairs, and starts reading the UDP socket. Returns 0 or -errno. */
 int dgram_start(struct dgram *d);
 bool dgram_progress(struct dgram *d);
 int dgram_arm(struct dgram *d);
@@ -99,27 +100,27 @@ int dgram_connect(struct dgram *d, const struct sockaddr *address, socklen_t byt
 ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		   const struct sockaddr *to, socklen_t to_bytes);
 ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags);
-/* A datagram that came by UDP. */
+/* Queues a datagram received by UDP. */
 void dgram_deliver(struct dgram *d, const union dgram_address *from, const u8 *data, u32 bytes);
 
-/* ---- rsocket_dgram_peer.c; under the lock unless said ---- */
+/* ---- rsocket_dgram_peer.c; under the lock unless noted ---- */
 
 bool dgram_address_equal(const union dgram_address *a, const union dgram_address *b);
 int dgram_address_set(union dgram_address *to, const struct sockaddr *from, socklen_t bytes);
 void dgram_address_tell(const union dgram_address *from, struct wire_address *to);
 void dgram_address_take(union dgram_address *to, const struct wire_address *from);
-/* The peer of an address, and a path to it; both are made if they are not there. 0 or -errno. */
+/* Finds or creates the peer of an address, with a path to it. Returns 0 or -errno. */
 int dgram_peer_get(struct dgram *d, const union dgram_address *address, struct dgram_peer **peer);
-/* It is reached by UD from now on. Not under the lock. */
+/* Records the QPN: datagrams go by UD from now on. Not under the lock. */
 void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 qpn);
 void dgram_peers_free(struct dgram *d);
 int dgram_post_receive(struct dgram_path *path, u32 slot);
-#define DGRAM_SLOT_BYTES 2112u /* a buffer: GRH and datagram, and no line with another */
+#define DGRAM_SLOT_BYTES 2112u /* a buffer: GRH and datagram, in whole cache lines */
 
 /* ---- rsocket_dgram_udp.c; not under the lock ---- */
 
 int udp_enter(struct dgram *d);
-/* When it returns, the thread does not use it and will not. */
+/* On return the thread does not use d any more. */
 void udp_leave(struct dgram *d);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Whom a datagram socket talks to, and from which of its addresses.
- */
+/* The peers of a datagram socket, and the local addresses that it sends from. */
 #include "rsocket_dgram.h"
 
 #include <stdlib.h>
@@ -74,7 +72,7 @@ static union ibv_gid path_gid(const union dgram_address *address)
 	return gid;
 }
 
-/* The RoCEv2 GID of its address. 0 or -errno. */
+/* Finds the RoCEv2 GID of the path's address. Returns 0 or -errno. */
 static int path_find_gid(struct dgram_path *path)
 {
 	union ibv_gid own = path_gid(&path->address);
@@ -188,7 +186,7 @@ static int path_make_buffers(struct dgram *d, struct dgram_path *path)
 	return 0;
 }
 
-/* The port of rdma_cm is not used by the protocol: any. */
+/* Binds to any port of rdma_cm: the protocol does not use it. */
 static int path_bind(struct dgram_path *path)
 {
 	union dgram_address address = path->address;
@@ -225,7 +223,7 @@ static int path_make(struct dgram *d, const union dgram_address *address, struct
 	path->next = d->paths;
 	d->paths = path;
 	*made = path;
-	/* Who sleeps for the socket has to arm this queue too. */
+	/* Threads sleeping for the socket must arm this queue too. */
 	waiters_wake(&d->rs);
 	return 0;
 }
@@ -237,7 +235,7 @@ static bool address_is_any(const union dgram_address *a)
 	return IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
-/* The address that it sends from to there: what it is bound to, else as the kernel routes. */
+/* Finds the source address for a destination: the bound address, else the kernel's choice. */
 static int path_source(struct dgram *d, const union dgram_address *to, union dgram_address *from)
 {
 	socklen_t bytes = sizeof(*from);
@@ -248,7 +246,7 @@ static int path_source(struct dgram *d, const union dgram_address *to, union dgr
 	if (getsockname(d->rs.fd, &from->any, &bytes))
 		return -errno;
 	if (!from->v4.sin_port) {
-		/* The header of its datagrams names the port: it must have one. */
+		/* The header of its datagrams contains the port: it must have one. */
 		from->any.sa_family = (sa_family_t)d->rs.domain;
 		if (bind(d->rs.fd, &from->any, sockaddr_bytes(&from->any)) ||
 		    getsockname(d->rs.fd, &from->any, &bytes))
@@ -316,7 +314,7 @@ static void peer_free(struct dgram *d, struct dgram_peer **place)
 	d->peer_count--;
 }
 
-/* There is a bound to them: anybody can send a datagram from any port. */
+/* The number of peers is limited: anyone can send datagrams, from any port. */
 static void peer_forget_oldest(struct dgram *d)
 {
 	struct dgram_peer **oldest = NULL, **place;
@@ -377,9 +375,9 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 	pd = peer->path->id->pd;
 	rsocket_unlock(&d->rs);
 	/*
-	 * Without waiting for a neighbour, as other peers' datagrams are next: until the handle is
-	 * made, datagrams go by UDP, and each that comes tries again. Paths last as long as the
-	 * socket.
+	 * Does not wait for a neighbour, which would delay other peers' datagrams. Until the handle
+	 * exists, datagrams go by UDP, and each received one tries again. Paths exist as long as
+	 * the socket.
 	 */
 	ah = xroce_cm_create_ah(pd, &attr, true, mac);
 	if (!ah)

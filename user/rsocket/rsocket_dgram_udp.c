@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What comes by UDP to the datagram sockets of the process, read by one thread: the QPNs of peers,
- * and the datagrams that are sent before a QPN is known.
+ * UDP packets to the datagram sockets of the process, read by one thread: QPNs of peers, and
+ * datagrams sent before a QPN is known.
  */
 #define _GNU_SOURCE
 #include "rsocket_dgram.h"
@@ -15,10 +15,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static int epoll = -1;	    /* of the process; a forked child makes its own */
-static struct dgram *busy; /* what the thread is at; under lock */
+static int epoll = -1;	    /* per process; a forked child creates its own */
+static struct dgram *busy; /* the socket that the thread is reading; under lock */
 
-/* Where a datagram goes that must be answered: the QPN of the path that leads there. */
+/* Fills in an answer: QPN and address of the path to the sender. */
 static bool udp_path(struct dgram *d, const union dgram_address *to, struct wire_udp *answer)
 {
 	struct dgram_peer *peer;
@@ -47,7 +47,7 @@ static void udp_one(struct dgram *d, const union dgram_address *from, const u8 *
 			return;
 		if (sendto(d->rs.fd, reply, wire_put_udp(reply, &answer),
 			   MSG_DONTWAIT | MSG_NOSIGNAL, &from->any, sockaddr_bytes(&from->any)) < 0)
-			errno = 0; /* it will ask again */
+			errno = 0; /* the peer will ask again */
 	}
 	dgram_peer_learn(d, from, udp.qpn);
 	if (udp.op != WIRE_DATA)
@@ -63,7 +63,7 @@ static void udp_read(struct dgram *d)
 	union dgram_address from;
 	int i;
 
-	/* As many as are there, but others have their turn. */
+	/* A limit per turn, so that other sockets get theirs. */
 	for (i = 0; i < 64; i++) {
 		socklen_t from_bytes = sizeof(from);
 		ssize_t n = recvfrom(d->rs.fd, data, sizeof(data), MSG_DONTWAIT, &from.any,
@@ -83,7 +83,7 @@ static void *udp_run(void *of)
 	for (;;) {
 		if (epoll_wait(from, &event, 1, -1) < 0 && errno != EINTR)
 			return NULL;
-		/* It may have left since. */
+		/* The socket may have left since. */
 		pthread_mutex_lock(&lock);
 		if (epoll_wait(from, &event, 1, 0) == 1)
 			busy = event.data.ptr;

@@ -26,7 +26,7 @@ void flow_init(struct flow *flow, const struct flow_config *config)
 void flow_connect(struct flow *flow, const struct wire_conn *peer)
 {
 	flow->list = peer->list;
-	/* the first entry is what the connection's data say */
+	/* the connection's private data already contained the first entry */
 	flow->list_at = 1 % peer->list.length;
 	flow->swap = peer->big_endian != HOST_IS_BIG_ENDIAN;
 	flow->target = peer->buffer;
@@ -125,17 +125,19 @@ bool flow_update(struct flow *flow, struct flow_update *update)
 /* ---- sending ---- */
 
 /*
- * The next entry of our list, once target is used up. The peer writes the entry at any time before
- * its message: whole words of it that are not 0 are its own, since an entry that was taken is set
- * to 0 and is not written again before what it says was used up.
+ * Takes the next entry of our list, once target is used up. The peer writes the entry at any time
+ * before its message. Non-zero words are the peer's: an entry is set to 0 when taken, and not
+ * written again before its half was used up.
  */
 static void flow_next_target(struct flow *flow)
 {
 	struct flow_slot *slot = &flow->slots[flow->slot];
 	u64 address, rest;
 
-	/* acquire: what the peer wrote lies in memory before its message; order among the two is
-	 * not needed */
+	/*
+	 * acquire: the peer's entry is in memory before its message; the two words need no mutual
+	 * order
+	 */
 	address = atomic_load_explicit(&slot->address, memory_order_acquire);
 	rest = atomic_load_explicit(&slot->key_and_length, memory_order_acquire);
 	if (!address || !rest)

@@ -2,9 +2,9 @@
 /*
  * riomap(), riounmap() and riowrite(): buffers of one side into which the other writes directly.
  *
- * A mapping is an entry that is written into the peer's table, at the next call that sends. What
- * the peer maps arrives in our table, behind our list; its message says which entry it is, and
- * that one is copied: the original can change at any time.
+ * A mapping is an entry that the next sending call writes into the peer's table. The peer's
+ * mappings arrive in our table, after our list. The peer's message contains the index, and only
+ * that entry is copied: the original can change at any time.
  */
 #include "rsocket_stream.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST_BYTES = 1 << 16 };
 
-/* ---- ours, in the peer's table ---- */
+/* ---- our mappings, in the peer's table ---- */
 
 static int iomap_index(struct stream *s)
 {
@@ -104,8 +104,10 @@ void iomap_free(struct stream *s)
 	}
 }
 
-/* Under the lock: posts n bytes to an address of the peer's, from the ring if they are too many to
- * be inline. False: the connection is over. */
+/*
+ * Posts n bytes to an address of the peer, through the ring if they do not fit inline. Caller holds
+ * the lock. Returns false if the connection is over.
+ */
 static bool iomap_post(struct stream *s, struct flow_write *w, const void *from, u32 n,
 		       struct ibv_send_wr *wr)
 {
@@ -154,7 +156,7 @@ int iomap_send(struct stream *s, s64 deadline)
 			err = stream_wait_room(s, deadline);
 		if (err)
 			return err;
-		/* Another thread may have taken it away meanwhile. */
+		/* Another thread may have removed it meanwhile. */
 		m = s->unsent;
 		if (!m)
 			break;
@@ -169,7 +171,7 @@ int iomap_send(struct stream *s, s64 deadline)
 		flow_place(&s->flow, sizeof(entry), s->inlined, &w);
 		flow_count(&s->flow);
 		wr.imm_data = htobe32(wire_message(WIRE_IOMAP, (u32)m->index));
-		/* The table lies behind the peer's list. */
+		/* The table follows the peer's list. */
 		wr.wr.rdma.remote_addr = s->flow.list.address +
 					 (u64)s->flow.list.length * sizeof(struct wire_sge) +
 					 (u64)m->index * sizeof(entry);
@@ -183,7 +185,7 @@ int iomap_send(struct stream *s, s64 deadline)
 	return 0;
 }
 
-/* ---- the peer's, in ours ---- */
+/* ---- the peer's mappings, in our table ---- */
 
 bool iomap_changed(struct stream *s, u32 index)
 {
@@ -195,7 +197,7 @@ bool iomap_changed(struct stream *s, u32 index)
 	return true;
 }
 
-/* The entry that has this offset; how many bytes it has from there. */
+/* Returns the entry that contains this offset, and the number of bytes from there to its end. */
 static const struct wire_iomap *iomap_find(const struct stream *s, u64 offset, u32 *bytes)
 {
 	u32 i;
@@ -239,7 +241,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 			break;
 		entry = iomap_find(s, offset, &mapped);
 		if (!entry) {
-			/* as much as is mapped was written */
+			/* all mapped bytes were written */
 			errno = EINVAL;
 			break;
 		}

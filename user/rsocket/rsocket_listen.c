@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections that come to a listener, in three queues: waiting (a REQ, which costs an id),
- * answered (it has buffers and a queue pair), ready for raccept(). So many are answered as the
- * backlog allows, ready ones with them; as many again wait, and the rest is refused.
+ * Incoming connections of a listener, in three queues: waiting (a REQ, which costs an id), answered
+ * (with buffers and a queue pair), ready for raccept(). The backlog limits answered and ready
+ * connections together, and backlog + LEAST_WAITING the waiting ones. Further requests are
+ * rejected.
  */
 #include "rsocket_stream.h"
 
@@ -44,7 +45,7 @@ int listen_start(struct stream *s, int backlog)
 		     backlog				   ? (u32)backlog :
 							     1;
 	if (s->state == STREAM_NEW) {
-		/* An id without an address would listen at those of IPv4. */
+		/* An id without an address would listen on IPv4 only. */
 		if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))
 			s->bound = any;
 		/* Before the first REQ can come. */
@@ -61,7 +62,7 @@ int listen_start(struct stream *s, int backlog)
 	return err;
 }
 
-/* What the peer asked gets its answer. Under no lock but that of s. 0 or -errno. */
+/* Accepts the peer's request. Caller holds only the lock of s. Returns 0 or -errno. */
 static int listen_answer(struct stream *s)
 {
 	u8 data[WIRE_CONN_BYTES];
@@ -78,7 +79,7 @@ static int listen_answer(struct stream *s)
 	return rdma_accept(s->id, &param) ? -errno : 0;
 }
 
-/* As the listener is, but of its own state. NULL: no memory. */
+/* Creates a stream with the listener's options but its own state. NULL: no memory. */
 static struct stream *listen_child(struct stream *l, struct rdma_cm_event *e)
 {
 	struct stream *s = stream_alloc(l->rs.domain);
@@ -128,7 +129,7 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 	if (room)
 		s = listen_child(l, e);
 	if (s) {
-		/* Nobody knows it yet, so this waits for nobody. */
+		/* No other thread knows s yet, so this cannot block. */
 		pthread_mutex_lock(&s->rs.lock);
 		s->asked = asked;
 		answer = l->answered.count + l->ready.count <= l->backlog;
@@ -200,7 +201,7 @@ void listen_end(struct stream *l)
 			rsocket_unlock(&l->rs);
 			if (!s)
 				break;
-			/* The thread of the events takes it for closed. */
+			/* The event thread treats it as closed. */
 			pthread_mutex_lock(&s->rs.lock);
 			s->rs.closed = true;
 			if (s->state == STREAM_ASKED)
@@ -211,7 +212,7 @@ void listen_end(struct stream *l)
 	}
 }
 
-/* A place is free: the first of those that wait is answered. */
+/* Answers the first waiting request if there is room. */
 static void listen_next(struct stream *l)
 {
 	struct stream *s = NULL;
@@ -223,7 +224,7 @@ static void listen_next(struct stream *l)
 	if (s) {
 		queue_remove(s);
 		queue_add(&l->answered, s);
-		/* Of this call, while it answers. */
+		/* Reference of this call, while it answers. */
 		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
 	}
 	rsocket_unlock(&l->rs);
@@ -266,7 +267,7 @@ int listen_accept(struct stream *l, struct stream **accepted)
 	rsocket_unlock(&l->rs);
 	if (err)
 		return err;
-	/* Its thread may still be at work on the queue. */
+	/* The event thread may still be using the queue. */
 	pthread_mutex_lock(&s->rs.lock);
 	s->listener = NULL;
 	rsocket_unlock(&s->rs);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An rsocket, what streams and datagrams have in common, and the rooms' functions for each other.
+ * The rsocket object, common to streams and datagrams, and the functions shared between the files
+ * of this directory.
  *
- * Made of the public calls of rdma_cm(7) and verbs alone. Errors are negative errnos inside; the
- * functions that programs call return -1 and set errno.
+ * rsockets use only the public calls of rdma_cm(7) and verbs. Errors are negative errnos inside;
+ * functions for programs return -1 and set errno.
  *
  * Locks, in the order in which they are taken:
- *   sending, receiving  one thread that sends, one that receives; held while it waits
- *   lock		 all else that is in the object; never held while a thread sleeps
- *   accept_lock	 (rsocket_listen.c) which connection waits in which listener
+ *   sending, receiving  the thread that sends or receives; held while it waits
+ *   lock		 the rest of the object; never held while a thread sleeps. A connection's
+ *			 before its listener's, which guards the queue of connections
  *
- * An object lives as long as it has references: the table of descriptors has one until rclose(),
- * each call has one while it runs. The last one that goes ends the connection.
+ * An object exists while it is referenced: by the table of descriptors until rclose(), and by each
+ * running call. Releasing the last reference ends the connection.
  */
 #ifndef RSOCKET_OBJECT_H
 #define RSOCKET_OBJECT_H
@@ -37,17 +38,17 @@ struct wait_link {
 
 /* A descriptor whose readiness the kernel knows (rsocket_standin.c); under the rsocket's lock. */
 struct standin {
-	int fd;	     /* a copy of the program's; -1: none was asked for */
-	int peer;    /* the other end; -1: closed, as there was an error */
-	int channel; /* that the thread waits for; -1: none yet */
+	int fd;	     /* a copy of the program's descriptor; -1: none was requested */
+	int peer;    /* the other end; -1: closed after an error */
+	int channel; /* completion channel that the thread waits for; -1: none yet */
 	bool watched;
-	bool arrived; /* since the last look: there is to be an edge */
-	bool refused; /* a call found too little room: there is to be an edge when there is */
-	short shown;  /* poll events */
+	bool arrived; /* since the last update: an edge is due */
+	bool refused; /* a call found too little room: an edge is due when there is room */
+	short shown;  /* poll events as shown to the kernel */
 };
 
 struct rsocket {
-	int fd; /* -1: nobody was told of it yet */
+	int fd; /* -1: not yet returned to the program */
 	int domain, type;
 	atomic_int references;
 	pthread_mutex_t sending, receiving, lock;
@@ -55,12 +56,12 @@ struct rsocket {
 	/* under lock */
 	struct wait_link *waiters;
 	bool closed;	 /* rclose() was called */
-	int error;	 /* what SO_ERROR tells, positive */
+	int error;	 /* the value of SO_ERROR, positive */
 	int file_flags;	 /* F_SETFL */
 	int fd_flags;	 /* F_SETFD */
 	struct standin standin;
 
-	/* options, under lock; sizes are final once the connection or the QP is made */
+	/* options, under lock; sizes are final once the connection or the QP exists */
 	u32 send_bytes, receive_bytes;
 	u32 requests, receives, inlined;
 	u32 iomap_size;
@@ -71,8 +72,9 @@ struct rsocket {
 	struct timeval receive_timeout, send_timeout;
 };
 
-/* Memory that is registered has pages of its own, as a fork may take them from the child. NULL:
- * none left. Zeros. */
+/*
+ * Whole pages of zeros for registered memory, as a fork may take pages from the child. May be NULL.
+ */
 void *pages_get(size_t bytes);
 void pages_put(void *pages, size_t bytes);
 
@@ -80,30 +82,31 @@ void pages_put(void *pages, size_t bytes);
 
 struct rsocket_config {
 	u32 send_bytes, receive_bytes, requests, receives, inlined, iomap_size;
-	u32 polling_us;	/* how long a call polls before it sleeps */
-	int wake_up_ms;	/* how long rpoll() sleeps at a time */
+	u32 polling_us;	/* polling time of a call before it sleeps */
+	int wake_up_ms;	/* longest single sleep of rpoll() */
 };
 const struct rsocket_config *rsocket_config(void);
 
-#define RSOCKET_LEAST_BYTES    4096u /* of a buffer */
+#define RSOCKET_LEAST_BYTES    4096u /* bytes of a buffer */
 #define RSOCKET_MOST_BYTES     (1u << 30)
 #define RSOCKET_LEAST_REQUESTS 16u
 #define RSOCKET_MOST_REQUESTS  0xfffeu
-#define RSOCKET_MOST_ROUTE_BYTES 65536u /* of RDMA_ROUTE */
+#define RSOCKET_MOST_ROUTE_BYTES 65536u /* length of RDMA_ROUTE */
 
 /* ---- rsocket_table.c: descriptors ---- */
 
-/* With a reference; NULL: it is no rsocket. */
+/* Returns the rsocket with a reference; NULL: not an rsocket. */
 struct rsocket *rsocket_get(int fd);
 void rsocket_put(struct rsocket *rs);
-/* Begins a call of a program, with a reference and a hold (cancel.h). NULL with errno EBADF. */
+/* Begins a program's call, with a reference and a hold (cancel.h). NULL with errno EBADF. */
 struct rsocket *rsocket_find(int fd);
-/* A descriptor of its own becomes its number. 0 or -errno. */
+/* Reserves a descriptor as the number of rs. Returns 0 or -errno. */
 int rsocket_number(struct rsocket *rs);
-/* Its number is a descriptor that there is: the table has a reference from now on. 0 or -errno. */
+/* Makes fd the number of rs, whose first reference becomes the table's. Returns 0 or -errno. */
 int rsocket_enter(struct rsocket *rs, int fd);
-/* The table's reference, which becomes the caller's; NULL: somebody else closed it;
- * &rsocket_inherited: it was the parent's. */
+/*
+ * Removes fd and passes on the table's reference. NULL: closed; &rsocket_inherited: the parent's.
+ */
 struct rsocket *rsocket_remove(int fd);
 extern struct rsocket rsocket_inherited;
 void rsocket_init(struct rsocket *rs, int domain, int type);
@@ -111,44 +114,44 @@ void rsocket_init(struct rsocket *rs, int domain, int type);
 /* ---- rsocket_standin.c: descriptors whose readiness the kernel knows ---- */
 
 void standin_init(struct rsocket *rs);
-/* In rclose(), before the descriptor of rs is closed; under the lock, or in a forked child. */
+/* Ends the stand-in in rclose() before rs->fd is closed. Under the lock, or in a forked child. */
 void standin_end(struct rsocket *rs);
-/* Releases the lock. First the state of an rsocket that is watched is written to its stand-in. */
+/* Releases the lock, after writing the state of a watched rsocket to its stand-in. */
 void rsocket_unlock(struct rsocket *rs);
 
-/* ---- rsocket_wait.c: sleeping, and being woken ---- */
+/* ---- rsocket_wait.c: sleeping and waking ---- */
 
 #define FOREVER INT64_MAX
 s64 rsocket_now(void); /* ns */
-/* The end of a wait of so long; no time at all: none. 0, nothing is waited for: less than that. */
+/* Returns the end of a wait: no limit for a timeout of 0, no wait (0) for a negative one. */
 s64 rsocket_deadline(const struct timeval *timeout);
 
-/* This thread's; NULL: there are no descriptors left (errno). */
+/* Returns this thread's waiter; NULL with errno: no descriptor or memory. */
 struct waiter *waiter_self(void);
 int waiter_fd(const struct waiter *waiter);
-/* Under the rsocket's lock. */
+/* Caller holds the rsocket's lock. */
 void waiter_join(struct rsocket *rs, struct wait_link *link, struct waiter *waiter);
 void waiter_leave(struct wait_link *link);
-/* Something changed: every thread that sleeps for it looks again. */
+/* Wakes all threads that sleep for rs, after a change: each checks again. */
 void waiters_wake(struct rsocket *rs);
-/* After the last waiter_leave(). */
+/* Clears the waiter, after the last waiter_leave(). */
 void waiter_reset(struct waiter *waiter);
 /*
  * Sleeps until one of the descriptors is readable, as poll() does. restart: -EINTR only if a
- * handler is installed without SA_RESTART. Returns how many have events, 0: none until the
- * deadline. In a single hold the thread may be cancelled meanwhile: then cancelled(arg) runs, with
- * no lock held but those of rsocket_take_turn().
+ * handler is installed without SA_RESTART. Returns the number of descriptors with events; 0:
+ * deadline. With a single hold the thread may be cancelled: then cancelled(arg) runs, with at most
+ * the lock of rsocket_take_turn() held.
  */
 int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
 		 void (*cancelled)(void *arg), void *arg);
 
-/* Takes `sending` or `receiving` for the rest of the call. A thread that is cancelled ends it. */
+/* Takes `sending` or `receiving` for the rest of the call. Cancelling the thread releases it. */
 void rsocket_take_turn(pthread_mutex_t *turn);
 void rsocket_end_turn(pthread_mutex_t *turn);
 
 /*
- * Waits, under the lock, until ready() or closed. 0, -EAGAIN: not until the deadline (0: now),
- * -EINTR, -EBADF: closed. A thread that is cancelled meanwhile gives back the turn and the
+ * Waits until ready() or closed. Returns 0, -EAGAIN: deadline (0: no wait), -EINTR, or -EBADF:
+ * closed. Caller holds the lock. A thread that is cancelled here releases the turn and the
  * reference of its call.
  */
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
@@ -156,30 +159,30 @@ bool rsocket_nonblocking(const struct rsocket *rs, int flags);
 
 /* ---- buffers of a message: rsocket_transfer.c ---- */
 
-/* Returns whether a buffer that has bytes is NULL. */
+/* Returns whether a non-empty buffer is NULL. */
 bool iov_has_null(const struct iovec *iov, size_t n);
 /* Copies the n buffers to `to`, which has room for all of their bytes. */
 void iov_gather(u8 *to, const struct iovec *iov, size_t n);
 
-/* ---- what both kinds have ---- */
+/* ---- functions of both kinds ---- */
 
-/* All under the lock. Takes what has completed; true: something changed. */
+/* Processes completions; true: something changed. This and the next three: under the lock. */
 bool rsocket_progress(struct rsocket *rs);
-/* Readies the descriptor that is readable when more completes; -1: there is none. */
+/* Arms the descriptor that becomes readable with the next completion; -1: there is none. */
 int rsocket_arm(struct rsocket *rs);
-/* It was readable: what made it so is taken away. */
+/* Clears that descriptor after it was readable. */
 void rsocket_disarm(struct rsocket *rs);
-/* What poll() tells of it. */
+/* Returns the events for poll(). */
 short rsocket_events(struct rsocket *rs, short wanted);
-/* Ends it; the last reference is gone. */
+/* Destroys rs, which has no references left. */
 void rsocket_end(struct rsocket *rs);
 
 /* ---- addresses: rsocket_address.c ---- */
 
-socklen_t sockaddr_bytes(const struct sockaddr *address); /* 0: of no family that we have */
+socklen_t sockaddr_bytes(const struct sockaddr *address); /* 0: unsupported family */
 /* Returns 0, -EINVAL (too short), -EFAULT (NULL) or -EAFNOSUPPORT. */
 int sockaddr_check(const struct sockaddr *address, socklen_t bytes);
-/* As getsockname() does: as much as fits, and how much there is. */
+/* As getsockname(): copies as much as fits, and returns the full size. */
 int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * rsetsockopt(), rgetsockopt(), rfcntl().
- */
+/* rsetsockopt(), rgetsockopt(), rfcntl(). */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -14,14 +12,14 @@
 
 static u32 option_bytes(int value)
 {
-	/* as the kernel does: twice, for what is needed beside the data */
+	/* doubled as in the kernel, for overhead */
 	u64 bytes = value < 0 ? RSOCKET_MOST_BYTES : 2ull * (u32)value;
 
 	return (u32)(bytes < RSOCKET_LEAST_BYTES ? RSOCKET_LEAST_BYTES :
 		     bytes > RSOCKET_MOST_BYTES ? RSOCKET_MOST_BYTES : bytes);
 }
 
-/* Sizes do not change once there are buffers. */
+/* True if sizes can no longer change: there are buffers. */
 static bool option_is_fixed(struct rsocket *rs)
 {
 	return rs->type == SOCK_DGRAM ? dgram_of(rs)->started :
@@ -61,7 +59,7 @@ static int option_set_socket(struct rsocket *rs, int name, const void *value, in
 		return 0;
 	case SO_REUSEADDR:
 		err = option_set_cm(rs, RDMA_OPTION_ID_REUSEADDR, &number, sizeof(number));
-		/* Once it is bound there is nothing to reuse. */
+		/* Once bound, there is nothing to reuse. */
 		if (err && (err == -ENOSYS ||
 			    (rs->type == SOCK_STREAM && stream_of(rs)->state != STREAM_NEW)))
 			err = 0;
@@ -101,7 +99,7 @@ static int option_set_tcp(struct rsocket *rs, int name, int number)
 			connect_keepalive(stream_of(rs), true);
 		return 0;
 	default:
-		return 0; /* of RC, which has its own */
+		return 0; /* RC has its own mechanism */
 	}
 }
 
@@ -153,7 +151,7 @@ static int option_set_rdma(struct rsocket *rs, int name, const void *value, sock
 	}
 }
 
-/* The options that can be set, with the least bytes of a value. */
+/* Settable options, with the minimum length of a value. */
 static const struct {
 	int level, name;
 	socklen_t least;
@@ -181,7 +179,7 @@ static const struct {
 	{ IPPROTO_IPV6, IPV6_V6ONLY, sizeof(int) },
 };
 
-/* Checks the value of an option. Returns 0 or -errno; -ENOTSUP: it cannot be set. */
+/* Checks the value of an option. Returns 0 or -errno; -ENOTSUP: not settable. */
 static int option_check(int level, int name, const void *value, socklen_t bytes)
 {
 	u32 i;
@@ -200,7 +198,7 @@ static int option_set(struct rsocket *rs, int level, int name, const void *value
 {
 	int number = 0, err = option_check(level, name, value, bytes);
 
-	/* A datagram's UDP socket has the options as well, and more. */
+	/* The UDP socket of a datagram socket has these options and more. */
 	if (rs->type == SOCK_DGRAM && level != SOL_RDMA) {
 		if (setsockopt(rs->fd, level, name, value, bytes))
 			return -errno;
@@ -233,9 +231,9 @@ static int option_set(struct rsocket *rs, int level, int name, const void *value
 	}
 }
 
-/* ---- asking ---- */
+/* ---- getting ---- */
 
-/* As much as there is room for. */
+/* Copies as much as there is room for. */
 static int option_tell(void *value, socklen_t *bytes, const void *what, size_t n)
 {
 	*bytes = (socklen_t)min_u64(*bytes, n);
@@ -244,7 +242,7 @@ static int option_tell(void *value, socklen_t *bytes, const void *what, size_t n
 	return 0;
 }
 
-/* One that never waits is told as none, as the kernel does it. */
+/* Returns a negative timeout, which never waits, as 0 like the kernel. */
 static int option_tell_timeout(void *value, socklen_t *bytes, const struct timeval *timeout)
 {
 	const struct timeval none = { 0 };
@@ -252,7 +250,7 @@ static int option_tell_timeout(void *value, socklen_t *bytes, const struct timev
 	return option_tell(value, bytes, timeout->tv_sec < 0 ? &none : timeout, sizeof(none));
 }
 
-/* SO_ERROR, which is told once. */
+/* Returns SO_ERROR and clears it. */
 static int option_take_error(struct rsocket *rs)
 {
 	int error = rs->error;
@@ -263,7 +261,7 @@ static int option_take_error(struct rsocket *rs)
 	return error;
 }
 
-/* Of whole numbers: false: there is none of that name. */
+/* Gets an integer option; false: there is none with this name. */
 static bool option_number(struct rsocket *rs, int level, int name, int *n)
 {
 	struct stream *s = rs->type == SOCK_STREAM ? stream_of(rs) : NULL;
@@ -322,7 +320,7 @@ static int option_get_tcp_info(struct stream *s, void *value, socklen_t *bytes)
 	return option_tell(value, bytes, &info, sizeof(info));
 }
 
-/* The paths of the route, as the kernel takes them for RDMA_OPTION_IB_PATH. */
+/* Returns the paths of the route in the form of RDMA_OPTION_IB_PATH. */
 static int option_get_route(struct stream *s, void *value, socklen_t *bytes)
 {
 	struct ibv_path_data data = { 0 };
@@ -366,7 +364,7 @@ static int option_get(struct rsocket *rs, int level, int name, void *value, sock
 
 	if (!bytes || (!value && *bytes))
 		return -EFAULT;
-	/* The sizes are those of the queue pair, the rest was set at the UDP socket. */
+	/* The sizes belong to the queue pair, the other options to the UDP socket. */
 	if (rs->type == SOCK_DGRAM && level != SOL_RDMA &&
 	    (level != SOL_SOCKET || (name != SO_RCVBUF && name != SO_SNDBUF)))
 		return getsockopt(rs->fd, level, name, value, bytes) ? -errno : 0;

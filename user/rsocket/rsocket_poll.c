@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rpoll() and rselect(), of rsockets and other descriptors together.
+ * rpoll() and rselect(), for rsockets and other descriptors together.
  *
- * First every rsocket is looked at. If nothing is found, the thread enters the waiters of each and
- * arms its queue, looks once more, and sleeps in poll(): on its own descriptor, the rsockets'
- * completion channels, and the others.
+ * First checks every rsocket. If there are no events, the thread enters the waiters of each and
+ * arms its queue, checks once more, and sleeps in poll() on its wake-up descriptor, the rsockets'
+ * completion channels, and the other descriptors.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct poll_set {
 	struct pollfd *fds; /* the caller's */
 	nfds_t n;
 	struct polled *polled;
-	struct pollfd *sleep; /* n, and the thread's own */
+	struct pollfd *sleep; /* n entries, and the thread's wake-up descriptor */
 	struct waiter *waiter;
 	u32 rsockets;
 };
@@ -67,7 +67,10 @@ static short set_events(struct poll_set *set, nfds_t i)
 	return events;
 }
 
-/* Looks at all. Others than rsockets: with poll(), for no time. Returns how many have events. */
+/*
+ * Checks all rsockets, and other descriptors by poll() without waiting. Returns the number with
+ * events.
+ */
 static int set_look(struct poll_set *set)
 {
 	int found = 0, err = 0;
@@ -123,7 +126,7 @@ static void set_leave(struct poll_set *set, bool slept)
 	waiter_reset(set->waiter);
 }
 
-/* Only rsockets: a look at them, when others were not asked for. */
+/* Checks the rsockets only. */
 static int set_look_again(struct poll_set *set)
 {
 	int found = 0;
@@ -254,7 +257,7 @@ static int select_tell(const struct pollfd *p, fd_set *reads, fd_set *writes, fd
 	return n;
 }
 
-/* rpoll(); a thread that is cancelled there frees fds. */
+/* rpoll(); frees fds if the thread is cancelled there. */
 static int select_poll(struct pollfd *fds, nfds_t n, int ms)
 {
 	int found;

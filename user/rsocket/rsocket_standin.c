@@ -3,7 +3,7 @@
  * Stand-ins: descriptors whose readiness the kernel knows, for epoll(7) and SIGIO.
  *
  * A stand-in is one end of a pair of Unix stream sockets. Both ends stay here (the program has a
- * copy of one), and the rsocket's state is written into the pair:
+ * copy of one), and show the rsocket's state to the kernel:
  *
  *	POLLIN		one byte lies in the stand-in
  *	not POLLOUT	bytes of the stand-in lie in its peer, more than a quarter of SO_SNDBUF
@@ -11,12 +11,12 @@
  *	POLLHUP		neither end does
  *	POLLERR		the peer was closed with bytes unread
  *
- * All else is the kernel's: level and edge triggered sets, EPOLLONESHOT, EPOLLEXCLUSIVE, nested
- * sets, dup(), F_SETOWN. An edge comes with each arrival, and with room after a call that found
- * none: then the state is written once more.
+ * The kernel does the rest: level and edge triggered sets, EPOLLONESHOT, EPOLLEXCLUSIVE, nested
+ * sets, dup(), F_SETOWN. Each arrival causes an edge, as does room after a call that found none:
+ * then the state is written once more.
  *
- * Only rsockets that are watched cost these calls. One thread of the process waits for their
- * completions; whoever changes such an rsocket writes its state before the lock is released.
+ * Only watched rsockets cost these calls. One thread of the process waits for their completions. A
+ * thread that changes a watched rsocket writes its state before it releases the lock.
  */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
@@ -29,7 +29,7 @@
 
 enum { EVENTS = 64, FILLER_BYTES = 2048 };
 
-/* Of this process; a forked child makes its own. */
+/* Per process; a forked child creates its own. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Epoll set of the completion channels; written under start_lock before an rsocket is watched. */
 static int channels = -1;
@@ -47,7 +47,10 @@ static void *standin_run(void *of)
 		if (n < 0 && errno != EINTR)
 			return NULL;
 		for (i = 0; i < n; i++) {
-			/* NULL: closed since. Another one of that number loses nothing. */
+			/*
+			 * NULL: closed since. An event for another rsocket of this number does no
+			 * harm.
+			 */
 			struct rsocket *rs = rsocket_get(events[i].data.fd);
 
 			if (!rs)
@@ -101,8 +104,8 @@ static int standin_start(void)
 /* ---- writing the state, under the rsocket's lock ---- */
 
 /*
- * Arms the completion queue and has the thread wait for the channel. Completions that came before
- * the queue was armed make no event, and are taken here.
+ * Arms the completion queue and makes the thread wait for the channel. Handles completions that
+ * came before the queue was armed, which cause no event.
  */
 static void standin_attach(struct rsocket *rs)
 {
@@ -128,11 +131,11 @@ static void standin_put(int fd, size_t n)
 {
 	static const u8 bytes[FILLER_BYTES];
 
-	/* Refused only where it is full or shut, and so has that state already. */
+	/* Fails only if full or shut down: then the state is already correct. */
 	send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* POLLHUP alone is of a stream that was never connected: it has a way back. */
+/* POLLHUP alone belongs to a stream that was never connected, and may be withdrawn. */
 static void standin_show_end(struct rsocket *rs, short now)
 {
 	struct standin *in = &rs->standin;
@@ -151,7 +154,7 @@ static void standin_show_in(struct standin *in, short now)
 {
 	bool shown = in->shown & POLLIN;
 
-	/* After its end a stream is readable for good. */
+	/* After its end a stream stays readable. */
 	if (now & POLLRDHUP)
 		return;
 	if ((now & POLLIN) && (!shown || in->arrived))
@@ -184,12 +187,12 @@ static void standin_show(struct rsocket *rs)
 	standin_attach(rs);
 	now = rsocket_events(rs, POLLIN | POLLOUT | POLLRDHUP);
 	if (in->peer < 0) {
-		/* Its error was told. */
+		/* The program has read the rsocket's error. */
 		if (!rs->error)
 			getsockopt(in->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
 		return;
 	}
-	/* First, as a program that wakes is to see it with the rest. */
+	/* First, so that a woken program sees the end together with the rest. */
 	standin_show_end(rs, now);
 	standin_show_in(in, now);
 	standin_show_out(in, now);
@@ -226,7 +229,7 @@ void standin_end(struct rsocket *rs)
 
 /* ---- for librspreload.so ---- */
 
-/* Ends a call that began with rsocket_find(); err: 0 or -errno. */
+/* Ends a call that began with rsocket_find(). value: a result or -errno. */
 static int standin_return(struct rsocket *rs, int value)
 {
 	rsocket_unlock(rs);
@@ -238,8 +241,10 @@ static int standin_return(struct rsocket *rs, int value)
 	return -1;
 }
 
-/* Returns a copy of the program's descriptor, for rs: a stream's own descriptor becomes the copy, a
- * datagram socket's is its UDP socket. -errno: none made. */
+/*
+ * Returns a copy of the program's descriptor, or -errno. For a stream it replaces rs->fd; a
+ * datagram socket keeps its UDP socket there.
+ */
 static int standin_copy(struct rsocket *rs, int of)
 {
 	int fd = rs->type == SOCK_STREAM ? dup3(of, rs->fd, O_CLOEXEC) :
@@ -264,7 +269,7 @@ RSOCKET_EXPORT int xroce_rsocket_stand_in(int socket)
 		close(ends[1]);
 		return standin_return(rs, copy);
 	}
-	/* The kernel's least: the filler is more than a quarter of it. */
+	/* The kernel's minimum, so that the filler is more than a quarter of it. */
 	setsockopt(copy, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
 	fcntl(ends[0], F_SETFD, 0);
 	rs->standin = (struct standin){

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A stream's queue pair, its buffers, and what completes.
- */
+/* A stream's queue pair, buffers and completions. */
 #define _GNU_SOURCE
 #include "rsocket_stream.h"
 
@@ -23,9 +21,9 @@ struct stream *stream_alloc(int domain)
 	return s;
 }
 
-/* ---- making it ---- */
+/* ---- creation ---- */
 
-/* As many receives as were completed, or as there are at first. */
+/* Posts receives, initially or to replace completed ones. */
 static int stream_post_receives(struct stream *s, u32 n)
 {
 	struct ibv_recv_wr wrs[BATCH], *bad;
@@ -85,7 +83,7 @@ static int stream_make_qp(struct stream *s)
 	};
 	err = rdma_create_qp(s->id, NULL, &attr);
 	if (err && rs->inlined) {
-		/* More than the device has: without. */
+		/* More than the device supports: retry without. */
 		attr.cap.max_inline_data = 0;
 		err = rdma_create_qp(s->id, NULL, &attr);
 	}
@@ -109,7 +107,7 @@ static int stream_make_buffers(struct stream *s)
 	rs->receive_bytes &= ~1u;
 	s->table_size = rs->iomap_size;
 	s->receive_bytes = rs->receive_bytes;
-	/* Behind it: an update's entry where it cannot be posted inline, one for each half. */
+	/* Followed by an update's entry that cannot be posted inline, one for each half. */
 	s->send_bytes = rs->send_bytes + 2 * sizeof(struct wire_sge);
 	s->list_bytes = WIRE_SLOTS * sizeof(struct wire_sge) +
 			s->table_size * sizeof(struct wire_iomap);
@@ -164,7 +162,7 @@ void stream_begin(struct stream *s, const struct wire_conn *peer)
 	s->reads = s->writes = true;
 }
 
-/* ---- its end ---- */
+/* ---- destruction ---- */
 
 static void stream_unregister(struct ibv_mr *mr)
 {
@@ -293,7 +291,7 @@ static void stream_sent(struct stream *s, const struct ibv_wc *wc)
 		stream_finish(s, 0);
 }
 
-/* False: the queue pair takes no more, and the connection is over. */
+/* Posts a request. Returns false if the queue pair rejects it; the connection is then over. */
 bool stream_post(struct stream *s, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -322,7 +320,7 @@ static void stream_update(struct stream *s)
 			if (s->inlined < sizeof(update.sge)) {
 				u8 *copy = s->send + s->rs.send_bytes;
 
-				/* Of this half the last update has long arrived: it was filled. */
+				/* This half was filled since, so its last update has arrived. */
 				copy += s->flow.publish_at ? sizeof(update.sge) : 0;
 				memcpy(copy, &update.sge, sizeof(update.sge));
 				sge.addr = (uintptr_t)copy;
@@ -389,7 +387,7 @@ void stream_disarm(struct stream *s)
 		ibv_ack_cq_events(cq, 1);
 		s->armed = false;
 	}
-	/* Whoever else sleeps on it arms it again. */
+	/* Other threads that sleep on it arm it again. */
 	waiters_wake(&s->rs);
 }
 
@@ -422,7 +420,7 @@ short stream_events(struct stream *s, short wanted)
 	if (s->peer_ended)
 		events |= POLLRDHUP;
 	events &= wanted;
-	/* While there is something to read it can be read, as after the FIN of TCP. */
+	/* Unread data can be read first, as after the FIN of TCP. */
 	if (s->state == STREAM_ENDED && !s->flow.unread)
 		events |= POLLHUP;
 	return s->rs.error ? events | POLLERR : events;
@@ -443,8 +441,10 @@ static bool stream_has_control(struct rsocket *rs)
 	return s->state != STREAM_CONNECTED || s->flow.controls;
 }
 
-/* Says that we send no more, or nothing in either direction. Waits until all is on the other
- * side: a process may end next. 0 or -errno; -EAGAIN: not before the deadline. */
+/*
+ * Announces the end of sending, or of both directions. Waits until all data has arrived at the
+ * peer, as the process may exit next. Returns 0 or -errno; -EAGAIN: deadline.
+ */
 static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
 {
 	struct ibv_send_wr wr = {
@@ -461,7 +461,7 @@ static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
 	return rsocket_wait(&s->rs, stream_all_sent, deadline);
 }
 
-/* Its deadline: none, unless SO_LINGER has one. */
+/* Returns the deadline: none, unless set by SO_LINGER. */
 static s64 stream_linger(const struct stream *s)
 {
 	if (!s->rs.linger.l_onoff)

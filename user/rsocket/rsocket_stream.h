@@ -2,9 +2,9 @@
 /*
  * A stream: an rsocket of SOCK_STREAM, on an RC connection of rdma_cm.
  *
- * Its state follows the events of the connection, which one thread of the process takes
- * (rsocket_connect.c), and the messages of the peer, which whoever calls takes from the completion
- * queue. What it holds besides its id (queue pair, buffers) is made once the route is known.
+ * Its state follows the events of the connection, which one thread of the process handles
+ * (rsocket_connect.c), and the peer's messages, which any caller takes from the completion queue.
+ * Its queue pair and buffers are created once the route is known.
  */
 #ifndef RSOCKET_STREAM_H
 #define RSOCKET_STREAM_H
@@ -15,14 +15,14 @@
 enum stream_state {
 	STREAM_NEW,	  /* may be bound */
 	STREAM_LISTENING,
-	STREAM_ADDRESS,	  /* rconnect(): its address is resolved */
-	STREAM_ROUTE,	  /* its route */
+	STREAM_ADDRESS,	  /* rconnect(): resolving the address */
+	STREAM_ROUTE,	  /* resolving the route */
 	STREAM_REQUESTED, /* the REQ was sent */
-	STREAM_ASKED,	  /* a REQ came; not answered yet */
-	STREAM_ANSWERED,  /* answered; not established yet */
+	STREAM_ASKED,	  /* received a REQ, not answered yet */
+	STREAM_ANSWERED,  /* answered, not established yet */
 	STREAM_CONNECTED,
 	STREAM_FAILED,	  /* never connected */
-	STREAM_ENDED,	  /* no more messages; what was received can be read */
+	STREAM_ENDED,	  /* no more messages; received data can be read */
 };
 
 struct stream_queue {
@@ -43,15 +43,15 @@ struct stream {
 
 	/* under rs.lock */
 	enum stream_state state;
-	bool reads, writes; /* CONNECTED: neither we nor the peer ended that direction */
-	bool shut_write;    /* we did */
+	bool reads, writes; /* CONNECTED: neither side has ended that direction */
+	bool shut_write;    /* we ended it */
 	bool peer_ended;    /* the peer sends no more */
-	bool told;	    /* of a rconnect() that did not wait: its end */
-	u32 tries;	    /* to resolve */
+	bool told;	    /* the result of a non-blocking rconnect() was returned */
+	u32 tries;	    /* resolution attempts */
 	struct sockaddr_storage peer, bound;
 	void *route; /* RDMA_ROUTE */
 	socklen_t route_bytes;
-	s64 keepalive_at, keepalive_ns; /* of the thread that sends them */
+	s64 keepalive_at, keepalive_ns; /* for the thread that sends keepalives */
 	struct stream *keepalive_next;
 
 	struct flow flow;
@@ -60,25 +60,25 @@ struct stream {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool armed;
-	u32 requests;	     /* the QP's places for messages with a credit */
-	u32 inlined;	     /* that a message may have */
+	u32 requests;	     /* send queue slots for messages with a credit */
+	u32 inlined;	     /* inline limit of a message */
 	u8 *receive, *send;
 	void *list;	     /* WIRE_SLOTS entries and the table */
 	size_t receive_bytes, send_bytes, list_bytes;
 	struct ibv_mr *receive_mr, *send_mr, *list_mr;
 
-	/* the peer's buffers, as its messages said; ours that the peer may write */
+	/* the peer's mapped buffers, from its messages; our buffers that the peer may write */
 	struct wire_iomap *table;
 	u32 table_size;
 	u32 peer_table_size;
 	struct mapping *mapped, *unsent;
-	bool *peer_used; /* entries of the peer's table */
+	bool *peer_used; /* used entries of the peer's table */
 
 	/* a listener, under its rs.lock */
 	u32 backlog;
 	bool listen_shut;
 	struct stream_queue waiting, answered, ready;
-	/* one of those that wait, under the listener's rs.lock */
+	/* a queued connection, under the listener's rs.lock */
 	struct stream *listener, *next;
 	struct stream_queue *queue;
 };
@@ -93,33 +93,33 @@ static inline bool stream_is_opening(const struct stream *s)
 	return s->state >= STREAM_ADDRESS && s->state <= STREAM_ANSWERED;
 }
 
-/* ---- rsocket_stream.c; under the lock unless said ---- */
+/* ---- rsocket_stream.c; under the lock unless noted ---- */
 
 struct stream *stream_alloc(int domain);
-/* Queue pair and buffers, for an id that has a device. 0 or -errno. */
+/* Creates queue pair and buffers, for an id with a device. Returns 0 or -errno. */
 int stream_make(struct stream *s);
 void stream_tell(const struct stream *s, u8 bytes[WIRE_CONN_BYTES]);
-/* The peer said this: both can send from now on. */
+/* Applies the peer's parameters: both can send from now on. */
 void stream_begin(struct stream *s, const struct wire_conn *peer);
-/* What stream_make() made goes. */
+/* Undoes stream_make(). */
 void stream_unmake(struct stream *s);
-/* No more messages. error: what the next call is told, 0: it is told of the end. */
+/* Ends the messages. error: returned by the next call; 0: the next call reports the end. */
 void stream_finish(struct stream *s, int error);
-/* The connection did not come to be. error: positive. */
+/* The connection was not established. error: positive. */
 void stream_fail(struct stream *s, int error);
 
 bool stream_progress(struct stream *s);
 int stream_arm(struct stream *s);
 void stream_disarm(struct stream *s);
 short stream_events(struct stream *s, short wanted);
-/* Not under the lock: nobody else has it. */
+/* Not under the lock: there are no other users. */
 void stream_destroy(struct stream *s);
 int stream_shutdown(struct stream *s, int how);
-/* Not under the lock: what rclose() does before the last reference goes. */
+/* Not under the lock: the work of rclose() before the last reference is released. */
 void stream_close(struct stream *s);
 bool stream_post(struct stream *s, struct ibv_send_wr *wr);
 
-/* What a call tells that can do nothing: the error of the connection, once, or `otherwise`. */
+/* Returns the connection's error, once, or `otherwise`, for a call that cannot proceed. */
 int stream_error(struct stream *s, int otherwise);
 
 enum { STREAM_SEND, STREAM_CONTROL, STREAM_GOODBYE, STREAM_RECEIVE };
@@ -130,7 +130,7 @@ static inline u64 stream_wr_id(u32 kind, u32 ring_bytes)
 
 /* ---- rsocket_connect.c; not under the lock ---- */
 
-/* An id whose events the thread takes. 0 or -errno. */
+/* Creates an id with events for the thread. Returns 0 or -errno. */
 int connect_id(struct stream *s);
 int connect_start(struct stream *s, const struct sockaddr *address, socklen_t bytes);
 /* SO_KEEPALIVE and TCP_KEEPIDLE; under the lock of s. */
@@ -140,13 +140,17 @@ void connect_keepalive(struct stream *s, bool on);
 
 int listen_start(struct stream *s, int backlog);
 int listen_accept(struct stream *s, struct stream **accepted);
-/* A REQ, before its event is acknowledged. After that its id is to be destroyed if the context is
- * NULL, and the stream that is returned, if any, is to be put. */
+/*
+ * Handles a REQ, before its event is acknowledged. After that the caller destroys the id if its
+ * context is NULL, and puts the returned stream, if any.
+ */
 struct stream *listen_asked(struct stream *s, struct rdma_cm_event *e);
-/* Events of a connection that came: true: it is nobody's, and goes when they are acknowledged. */
+/*
+ * Handle events of an incoming connection. Return true if the caller must put it after the event.
+ */
 bool listen_established(struct stream *s);
 bool listen_failed(struct stream *s);
-/* The listener's device has gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
+/* The listener's device is gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
 void listen_device_gone(struct stream *l);
 void listen_end(struct stream *s);
 
@@ -154,16 +158,19 @@ void listen_end(struct stream *s);
 
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags);
 ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int flags);
-/* Under both locks: waits until the next message may have at least one byte. 0 or -errno. */
+/*
+ * Waits until the next message may have at least one byte. Under `sending` and the lock. 0 or
+ * -errno.
+ */
 int stream_wait_room(struct stream *s, s64 deadline);
 
-/* ---- rsocket_iomap.c; under the lock, and those that send under sending as well ---- */
+/* ---- rsocket_iomap.c; under the lock; iomap_send() under `sending` as well ---- */
 
 int iomap_send(struct stream *s, s64 deadline);
-/* The peer wrote an entry. */
+/* Copies an entry that the peer wrote; false: no such entry. */
 bool iomap_changed(struct stream *s, u32 index);
 void iomap_free(struct stream *s);
-/* *offset: where the peer finds the buffer; -1 becomes its address. Returns 0 or -errno. */
+/* *offset: the peer's offset of the buffer; -1 becomes its address. Returns 0 or -errno. */
 int iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t *offset);
 int iomap_remove(struct stream *s, void *buf, size_t n);
 /* Not under the lock. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which descriptor is which rsocket. A stream's number is a descriptor of /dev/null, opened to
- * reserve it, so that no other file of the program can have the same one; a datagram's is its UDP
- * socket.
+ * The table of descriptors and rsockets. A stream's number is a descriptor of /dev/null, which
+ * reserves the number from other files of the program; a datagram's number is its UDP socket.
  *
- * In a forked child the parent's rsockets are closed: their connections are the parent's. The child
- * can make its own.
+ * In a forked child the parent's rsockets are closed, as their connections belong to the parent.
+ * The child can create its own.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +17,7 @@ enum { CHUNK = 1024, CHUNKS = 1024, LOCKS = 64 };
 static struct rsocket **_Atomic chunks[CHUNKS];
 static pthread_mutex_t locks[LOCKS] = { [0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER };
 
-/* In place of those of the parent, in a forked child. */
+/* Replaces the parent's rsockets in a forked child. */
 struct rsocket rsocket_inherited;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,7 +36,7 @@ static void table_fork(void)
 		for (j = 0; chunk && j < CHUNK; j++) {
 			if (!chunk[j] || chunk[j] == &rsocket_inherited)
 				continue;
-			/* The parent's stand-in ends with the parent's copies of it. */
+			/* The parent's stand-in ends once all copies of it are closed. */
 			standin_end(chunk[j]);
 			chunk[j] = &rsocket_inherited;
 		}
@@ -49,7 +48,7 @@ static void table_once(void)
 	pthread_atfork(NULL, NULL, table_fork);
 }
 
-/* The place of a descriptor; NULL: beyond the table, or (not made) nothing was there ever. */
+/* Returns the slot of a descriptor; NULL: beyond the table, or (make false) never used. */
 static struct rsocket **table_place(int fd, bool make)
 {
 	struct rsocket **chunk, **none = NULL;
@@ -97,7 +96,7 @@ struct rsocket *rsocket_find(int fd)
 
 void rsocket_put(struct rsocket *rs)
 {
-	/* acquire, release: all that others did with it comes before its end */
+	/* acq_rel: all users' accesses come before the destruction */
 	if (atomic_fetch_sub_explicit(&rs->references, 1, memory_order_acq_rel) == 1)
 		rsocket_end(rs);
 }

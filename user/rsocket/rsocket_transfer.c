@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sending and receiving on a stream. Bytes are copied outside the lock: only the thread that holds
- * `sending` uses free room of the ring, only the one that holds `receiving` unread bytes of the
+ * Sending and receiving on a stream. Bytes are copied outside the lock: only the holder of
+ * `sending` uses free room of the ring, and only the holder of `receiving` unread bytes of the
  * receive buffer.
  */
 #define _GNU_SOURCE
@@ -9,15 +9,17 @@
 
 #include "rsocket_stream.h"
 
-/* A message of a long transfer has so many bytes at most; the first has fewer, to be on its way
- * while the next is copied. */
+/*
+ * Size limits of a long transfer's messages: the first is smaller, to leave while the next is
+ * copied.
+ */
 enum { FIRST_BYTES = 4096, MOST_BYTES = 1 << 16 };
 
-/* Where a call is in its list of buffers. */
+/* Position of a call in its list of buffers. */
 struct cursor {
 	const struct iovec *iov;
 	int n;
-	size_t at; /* within the first */
+	size_t at; /* offset in the first buffer */
 };
 
 static size_t cursor_total(const struct iovec *iov, int n)
@@ -54,7 +56,7 @@ void iov_gather(u8 *to, const struct iovec *iov, size_t n)
 	}
 }
 
-/* The bytes that lie together, at most so many; the cursor moves behind them. */
+/* Returns contiguous bytes, at most `most`, and advances the cursor. */
 static u8 *cursor_take(struct cursor *c, size_t most, size_t *got)
 {
 	u8 *from;
@@ -97,7 +99,7 @@ static bool transfer_is_open(struct rsocket *rs)
 	return !stream_is_opening(stream_of(rs));
 }
 
-/* Under the lock: a stream that is being connected is waited for. */
+/* Waits for a stream that is being connected. Caller holds the lock. */
 static int transfer_ready(struct stream *s, s64 deadline)
 {
 	int err;
@@ -134,7 +136,7 @@ int stream_wait_room(struct stream *s, s64 deadline)
 	return s->shut_write ? -EPIPE : stream_error(s, -ECONNRESET);
 }
 
-/* One message of n bytes. False: the connection is over. */
+/* Posts one message of n bytes. Returns false if the connection is over. */
 static bool transfer_post(struct stream *s, struct cursor *c, u32 n)
 {
 	struct ibv_sge sges[2];
@@ -268,7 +270,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 
 	if (total == SIZE_MAX)
 		return -EINVAL;
-	/* Neither errors are queued nor urgent data sent. */
+	/* There are no queued errors and no urgent data. */
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return flags & MSG_ERRQUEUE ? -EAGAIN : -EINVAL;
 	rsocket_take_turn(&s->rs.receiving);
@@ -293,7 +295,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 			cancel_hold(); /* the caller gets the bytes that were taken */
 		some = true;
 		got += transfer_copy(s, &c, total - got, flags);
-		/* credits for what was read */
+		/* credits for the bytes read */
 		stream_progress(s);
 		if (got == total || !(flags & MSG_WAITALL) || (flags & MSG_PEEK))
 			break;

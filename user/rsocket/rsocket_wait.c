@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Threads that sleep for an rsocket. Each thread has a descriptor of its own that others make
- * readable. Before it looks for the last time it enters the rsocket's list of waiters, under the
- * lock; whoever changes the rsocket does so under the lock and wakes all of the list. So nothing
- * that changes between the look and the sleep is missed.
+ * Threads that sleep for an rsocket. Each thread has a descriptor that others make readable. Before
+ * its last check the thread enters the rsocket's list of waiters, under the lock. Changes of the
+ * rsocket happen under the lock and wake the whole list, so no change between check and sleep is
+ * missed.
  *
- * An event of the completion channel is taken by one thread, which may be another than the one that
- * waits for what completed: that thread wakes the others, and each arms the queue again if it has
- * to sleep on.
+ * The event of the completion channel goes to one thread, which may be waiting for another
+ * completion. It wakes the others, and each arms the queue again if it must sleep on.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -20,7 +19,7 @@
 
 struct waiter {
 	int fd;
-	u32 generation; /* of the process it was made in */
+	u32 generation; /* fork generation in which it was created */
 	atomic_bool woken;
 };
 
@@ -125,7 +124,7 @@ void waiter_reset(struct waiter *waiter)
 
 	if (atomic_exchange_explicit(&waiter->woken, false, memory_order_relaxed) &&
 	    read(waiter->fd, &n, sizeof(n)) < 0)
-		return; /* nothing was written yet, which a waker does under a lock: not reached */
+		return; /* not reached: a waker sets woken and writes under the same lock */
 }
 
 s64 rsocket_now(void)
@@ -156,9 +155,8 @@ bool rsocket_nonblocking(const struct rsocket *rs, int flags)
 }
 
 /*
- * A blocking call of a socket goes on after a signal whose handler was installed with SA_RESTART;
- * poll() never does. Which signal it was is not known, so the call ends if any handler wants calls
- * to end.
+ * After a signal whose handler has SA_RESTART, a blocking socket call continues; poll() never does.
+ * The signal is unknown here, so the call ends if any handler lacks SA_RESTART.
  */
 static bool signals_interrupt(void)
 {
@@ -213,7 +211,7 @@ int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
 	return err;
 }
 
-/* ---- a call that waits ---- */
+/* ---- a waiting call ---- */
 
 static __thread pthread_mutex_t *turn_of_call; /* NULL: the call has none */
 
@@ -248,8 +246,10 @@ static void wait_cancelled(void *arg)
 	rsocket_put(call->rs);
 }
 
-/* Polls for a moment, as a sleep costs more: completions of a busy peer are there in microseconds.
- * The lock is let go of in between. */
+/*
+ * Polls briefly, as sleeping costs more: completions of a busy peer arrive within microseconds.
+ * Releases the lock in between.
+ */
 static bool wait_poll(struct rsocket *rs, bool (*ready)(struct rsocket *rs))
 {
 	s64 end = rsocket_now() + rsocket_config()->polling_us * (s64)NSEC_PER_USEC;
@@ -285,7 +285,7 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 	do {
 		fds[0] = (struct pollfd){ .fd = rsocket_arm(rs), .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = call.waiter->fd, .events = POLLIN };
-		/* What completed before it was armed makes no event. */
+		/* Completions before the arming cause no event. */
 		rsocket_progress(rs);
 		if (rs->closed || ready(rs))
 			break;

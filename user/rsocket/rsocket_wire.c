@@ -49,7 +49,9 @@ struct wire_sge wire_swap_sge(struct wire_sge sge)
 	};
 }
 
-/* A table's size in 8 bits: up to 128 as it is, more in units of 256 with the top bit set. */
+/*
+ * Encodes a table's size in 8 bits: as it is up to 128, else in units of 256 with the top bit set.
+ */
 static u8 wire_scale(u32 n)
 {
 	if (n <= 128)

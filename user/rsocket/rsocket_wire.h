@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rsockets say to each other, byte for byte as rdma-core's do. Pure.
+ * The protocol between rsockets, byte for byte as in rdma-core. No I/O.
  *
  * A stream is an RC connection. Each end has a receive buffer in two halves, and a list of two
- * entries into which the peer writes where its halves are. Data goes by RDMA WRITE into the half
- * that the list names. Every message ends with 32 bits of immediate data: 3 bits say what it is,
- * 29 carry a number.
+ * entries into which the peer writes the addresses of its halves. Data is sent by RDMA WRITE into
+ * the half in the list. Every message ends with 32 bits of immediate data: a 3-bit operation and a
+ * 29-bit number n.
  *
  *   WIRE_DATA    n bytes were written into the buffer
  *   WIRE_SGL     n messages may be sent in all (modulo 2^16), and the list may have a new entry
  *   WIRE_IOMAP   entry n of the table of mapped buffers was written
  *   WIRE_CTRL    enum wire_ctrl
  *
- * Where the buffers are first is told in the private data of the connection's REQ and REP. A
- * datagram goes by UD SEND behind a struct wire_dgram; while the peer's QPN is unknown it goes by
- * UDP, behind a struct wire_udp that tells the sender's.
+ * The private data of REQ and REP contain the first half and the list. A datagram is sent by UD
+ * SEND after a struct wire_dgram; while the peer's QPN is unknown, by UDP after a struct wire_udp
+ * with the sender's QPN.
  */
 #ifndef RSOCKET_WIRE_H
 #define RSOCKET_WIRE_H
@@ -42,8 +42,7 @@ static inline u32 wire_number(u32 message)
 	return message & WIRE_NUMBER_MAX;
 }
 
-/* An entry of the list and of the table: written by the peer, in the byte order of the host that
- * reads it. */
+/* An entry of the list or the table: written by the peer, in the byte order of the reading host. */
 struct wire_sge {
 	u64 address;
 	u32 key;
@@ -57,9 +56,9 @@ struct wire_iomap {
 };
 _Static_assert(sizeof(struct wire_iomap) == 24, "on the wire");
 
-#define WIRE_SLOTS 2u /* entries of our list; the table of mapped buffers follows it */
+#define WIRE_SLOTS 2u /* entries of our list; the table of mapped buffers follows */
 
-/* The same in the other byte order. */
+/* Converts to the other byte order. */
 struct wire_sge wire_swap_sge(struct wire_sge sge);
 
 /* ---- private data of REQ and REP ---- */
@@ -67,26 +66,26 @@ struct wire_sge wire_swap_sge(struct wire_sge sge);
 #define WIRE_CONN_BYTES 40u
 
 struct wire_conn {
-	bool big_endian;	/* the byte order in which this host reads its list and table */
-	bool iomap;		/* it has a table behind the list, of iomap_size entries */
-	u16 credits;		/* messages that may be sent to it at first */
+	bool big_endian;	/* byte order in which this host reads its list and table */
+	bool iomap;		/* has a table after the list, of iomap_size entries */
+	u16 credits;		/* initial credits: messages that may be sent to it */
 	u32 iomap_size;		/* up to 128, or a multiple of 256 */
-	struct wire_sge list;	/* length: how many entries */
+	struct wire_sge list;	/* length: number of entries */
 	struct wire_sge buffer; /* the first half */
 };
 
 void wire_put_conn(u8 bytes[WIRE_CONN_BYTES], const struct wire_conn *conn);
-/* False: of another version, shorter than it must be, or with a list of no entries. */
+/* Returns false if the version differs, the data is too short, or the list is empty. */
 bool wire_get_conn(struct wire_conn *conn, const void *bytes, size_t n);
 
-/* The size of a table that 8 bits can tell, near n. */
+/* Returns the size of a table, near n, that 8 bits can encode. */
 u32 wire_iomap_size(u32 n);
 
 /* ---- datagrams ---- */
 
-#define WIRE_DGRAM_BYTES     2048u /* a datagram's room, with its header */
-#define WIRE_DGRAM_MAX_BYTES 24u   /* of a header before a UD datagram */
-#define WIRE_UDP_MAX_BYTES   28u   /* of a header before a UDP datagram */
+#define WIRE_DGRAM_BYTES     2048u /* room of a datagram with its header */
+#define WIRE_DGRAM_MAX_BYTES 24u   /* maximum header of a UD datagram */
+#define WIRE_UDP_MAX_BYTES   28u   /* maximum header of a UDP datagram */
 
 struct wire_address {
 	u8 version; /* 4 or 6 */
@@ -95,9 +94,9 @@ struct wire_address {
 	u8 bytes[16]; /* version 4: the first 4 */
 };
 
-/* Returns how many bytes the header has: 8 or 24. */
+/* Returns the length of the header: 8 or 24 bytes. */
 u32 wire_put_dgram(u8 bytes[WIRE_DGRAM_MAX_BYTES], const struct wire_address *from);
-/* Returns the header's bytes, 0: there is no whole header. */
+/* Returns the length of the header; 0: incomplete. */
 u32 wire_get_dgram(struct wire_address *from, const void *bytes, size_t n);
 
 struct wire_udp {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What librspreload.so calls in our librdmacm.so.1, of the same build. */
+/* Private calls of librspreload.so into our librdmacm.so.1, of the same build. */
 #ifndef RSOCKET_XROCE_RSOCKET_H
 #define RSOCKET_XROCE_RSOCKET_H
 
 /*
  * Returns a new descriptor that stands for the rsocket in the program, or -1 and errno. The caller
- * owns the descriptor and makes it once per rsocket. The rsocket's own descriptor is replaced.
+ * owns the descriptor, and calls this once per rsocket. The rsocket's own descriptor is replaced.
  */
 int xroce_rsocket_stand_in(int socket);
 /*
- * From now on the kernel's poll state of the stand-in follows the rsocket, until rclose().
- * Returns 0, or -1 and errno. A repeated call changes nothing.
+ * From now on the kernel's poll state of the stand-in follows the rsocket, until rclose(). Returns
+ * 0, or -1 and errno. A repeated call changes nothing.
  */
 int xroce_rsocket_watch(int socket);
-/* Returns the bytes that a stream can read at once, of a datagram socket the next datagram's, or
- * -1 and errno. */
+/* Returns the readable bytes of a stream or the length of the next datagram, or -1 and errno. */
 int xroce_rsocket_unread(int socket);
 
 #endif
