@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The calls that a program makes: to the rsocket's or the C library's function.
- */
+/* The redirected calls of a program: each calls the rsocket's or the C library's function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +23,7 @@
 #include "../rsocket/xroce_rsocket.h"
 #include "preload.h"
 
-/* What a descriptor stands for. */
+/* The file that a descriptor of the program stands for. */
 struct target {
 	bool is_rsocket;
 	int fd;
@@ -42,7 +40,7 @@ static struct target target_of(int fd)
 	return (struct target){ .is_rsocket = entry->kind == ENTRY_RSOCKET, .fd = entry->fd };
 }
 
-/* The same, of a call that sends or receives. */
+/* The same for a call that sends or receives. */
 static struct target target_used(int fd)
 {
 	struct entry *entry = entry_of(fd);
@@ -52,9 +50,9 @@ static struct target target_used(int fd)
 	return target_of(fd);
 }
 
-/* ---- making sockets ---- */
+/* ---- creating sockets ---- */
 
-/* The libraries that rsockets are made of need the kernel's sockets themselves. */
+/* The libraries underneath rsockets need kernel sockets themselves. */
 static bool caller_is_ours(const void *caller)
 {
 	const void *ours[] = { (const void *)rsocket, (const void *)ibv_get_device_list };
@@ -83,7 +81,7 @@ EXPORT int socket(int domain, int type, int protocol)
 		return fd < 0 ? -1 : entry_open(fd, ENTRY_FORK);
 	}
 	fd = rsocket(domain, type, protocol);
-	/* No device: the program has its socket all the same. */
+	/* No device: the program gets a kernel socket instead. */
 	if (fd < 0)
 		return real.socket(domain, type, protocol);
 	config_apply(fd);
@@ -93,7 +91,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	return number;
 }
 
-/* The socket is the kernel's from now on, with what the rsocket was told. 0, or -1 and errno. */
+/* Replaces the rsocket by a kernel socket with the same options. Returns 0, or -1 and errno. */
 static int become_kernel(struct entry *entry)
 {
 	static const int options[][2] = { { SOL_SOCKET, SO_REUSEADDR },
@@ -119,7 +117,7 @@ static int become_kernel(struct entry *entry)
 	return 0;
 }
 
-/* Is it an rsocket, or a connection that is to become one, at a port that is TCP's? */
+/* True for an rsocket, or a socket that is to become one, whose port is reserved for TCP. */
 static bool wants_tcp(struct entry *entry, const struct sockaddr *address, socklen_t n)
 {
 	int type = SOCK_STREAM;
@@ -132,7 +130,7 @@ static bool wants_tcp(struct entry *entry, const struct sockaddr *address, sockl
 	return (entry->kind == ENTRY_RSOCKET || entry->kind == ENTRY_FORK) && type == SOCK_STREAM;
 }
 
-/* 0, or -1 and errno. */
+/* Returns 0, or -1 and errno. */
 static int make_tcp(struct entry *entry)
 {
 	if (entry->kind == ENTRY_RSOCKET)
@@ -217,7 +215,7 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t n)
 		if (!ret || errno == EINPROGRESS || errno == EALREADY || errno == EISCONN ||
 		    errno == EINTR || errno == EINVAL || errno == EFAULT)
 			return ret;
-		/* The peer has no rsocket: the connection is made by TCP. */
+		/* The peer has no rsocket: connect by TCP. */
 		return become_kernel(entry) ? -1 : real.connect(entry->fd, address, n);
 	}
 	if (entry && entry->kind == ENTRY_FORK)
@@ -252,7 +250,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 		return real.recvmsg(t.fd, msg, flags);
 	if (!msg)
 		return rrecvmsg(t.fd, NULL, flags);
-	/* No control data come with an rsocket, so none of the room for them is used. */
+	/* rsockets carry no control data, so none of its buffer is used. */
 	control = msg->msg_control;
 	room = msg->msg_controllen;
 	msg->msg_control = NULL;
@@ -277,7 +275,7 @@ static int mmsg_count(const struct mmsghdr *msgs, unsigned int n, const struct t
 	return n < IOV_MAX ? (int)n : IOV_MAX;
 }
 
-/* As recvmmsg(2) does, looks at the time after each message alone. */
+/* As recvmmsg(2), checks the timeout only after each message. */
 EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 		    struct timespec *timeout)
 {
@@ -322,7 +320,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 	return t.is_rsocket ? rreadv(t.fd, iov, n) : real.readv(t.fd, iov, n);
 }
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* Entry points of programs compiled with _FORTIFY_SOURCE. */
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags, struct sockaddr *from,
@@ -369,7 +367,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t len, int flags)
 	return sendto(fd, buf, len, flags, NULL, 0);
 }
 
-/* Another process gets the stand-in, which is of no use there. */
+/* Reports passing an rsocket: another process gets the stand-in, which is unusable there. */
 static void say_passed(const struct msghdr *msg)
 {
 	struct msghdr *of = (struct msghdr *)msg;
@@ -380,7 +378,7 @@ static void say_passed(const struct msghdr *msg)
 	for (cmsg = CMSG_FIRSTHDR(of); cmsg; cmsg = CMSG_NXTHDR(of, cmsg)) {
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* A length out of range is for the kernel to refuse. */
+		/* The kernel rejects a length out of range. */
 		room = msg->msg_controllen -
 		       (size_t)((const char *)cmsg - (const char *)msg->msg_control);
 		if (cmsg->cmsg_len < CMSG_LEN(0) || cmsg->cmsg_len > room)
@@ -443,7 +441,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 	return t.is_rsocket ? rwritev(t.fd, iov, n) : real.writev(t.fd, iov, n);
 }
 
-/* A piece of the file at a time, read and sent: as much as was sent is taken from the file. */
+/* Copies the file in pieces; the offset advances by the bytes sent. */
 EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 {
 	struct target t = target_used(out);
@@ -487,7 +485,7 @@ EXPORT ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)
 	return sendfile(out, in, (off_t *)offset, count);
 }
 
-/* Programs that splice have another way for files that refuse. */
+/* Programs that use splice() have a fallback for files without it. */
 EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n,
 		      unsigned int flags)
 {
@@ -501,7 +499,7 @@ EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n
 	return -1;
 }
 
-/* Its reads and writes are within the C library. */
+/* Fails for an rsocket: stdio reads and writes inside the C library. */
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
 	if (target_of(fd).is_rsocket) {
@@ -536,7 +534,7 @@ EXPORT int getsockname(int fd, struct sockaddr *restrict address, socklen_t *res
 	return t.is_rsocket ? rgetsockname(t.fd, address, n) : real.getsockname(t.fd, address, n);
 }
 
-/* Options that only say how TCP is to go about it: without them all works. */
+/* Options that only tune TCP and can be ignored. */
 static bool is_hint(int level, int name)
 {
 	if (level == IPPROTO_TCP)
@@ -580,7 +578,7 @@ EXPORT int close(int fd)
 
 	if (!entry_owned(fd))
 		return real.close(fd);
-	/* The number is free only when the entry is not there any more. */
+	/* The number must not be reused before its entry is gone. */
 	ret = entry_close(fd);
 	real.close(fd);
 	return ret;
@@ -601,7 +599,7 @@ EXPORT int dup3(int fd, int to, int flags)
 	struct entry *entry = entry_owned(fd);
 	int copy;
 
-	/* A call that the kernel refuses leaves the other descriptor open. */
+	/* A call that the kernel rejects leaves the other descriptor open. */
 	if (fd == to || (flags & ~O_CLOEXEC) || real.fcntl(fd, F_GETFD) < 0)
 		return real.dup3(fd, to, flags);
 	if (entry_owned(to))
@@ -629,7 +627,7 @@ EXPORT void closefrom(int first)
 	close_range(first < 0 ? 0 : (unsigned int)first, ~0u, 0);
 }
 
-/* The signals of an rsocket are those of its stand-in. */
+/* An rsocket's signals come from its stand-in. */
 static int set_async(int fd, int rsocket, bool on)
 {
 	if (on && xroce_rsocket_watch(rsocket))
@@ -662,7 +660,7 @@ static int fcntl_any(int fd, int cmd, void *argument)
 		return copy;
 	case F_GETFD:
 	case F_SETFD:
-	/* Of an rsocket: the stand-in's. */
+	/* For an rsocket: on the stand-in. */
 	case F_SETOWN:
 	case F_GETOWN:
 	case F_SETOWN_EX:
@@ -706,7 +704,7 @@ EXPORT int fcntl64(int fd, int cmd, ...)
 	return fcntl_any(fd, cmd, argument);
 }
 
-/* The requests of ioctl() that an rsocket answers; the rest is the stand-in's. */
+/* Handles the ioctl() requests of an rsocket; others go to the stand-in. */
 static int ioctl_rsocket(int fd, int rsocket, unsigned long request, void *argument)
 {
 	int flags, bytes;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is redirected: /etc/rdma/rsocket/preload_config has lines of four words, a program (the
- * beginning of its name), a domain, a type and a protocol; "*" stands for any. Without a line all
- * sockets are. XROCE_TCP_PORTS has the ports whose connections stay the kernel's, as "19765,22".
+ * The rules of redirection: lines of four words in /etc/rdma/rsocket/preload_config, a program (a
+ * prefix of its name), a domain, a type and a protocol; "*" matches any. Without rules all sockets
+ * are redirected. XROCE_TCP_PORTS lists ports whose connections stay with the kernel, as
+ * "19765,22".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +45,7 @@ static int send_queue, receive_queue, inlined;
 static bool forks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The word, with or without one of its prefixes. */
+/* Looks up a word, with or without one of its prefixes. */
 static bool config_word(const struct word *words, const char *text, int *value)
 {
 	static const char *const prefixes[] = { "AF_", "PF_", "SOCK_", "IPPROTO_" };
@@ -137,7 +138,7 @@ bool config_is_tcp(const struct sockaddr *address, socklen_t n)
 	if (!text || !address || n < sizeof(struct sockaddr_in) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
-	/* at the same place in either family */
+	/* both families have it at the same offset */
 	port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
 	for (; *text; text = *end ? end + 1 : end)
 		if (strtol(text, &end, 10) == port && end != text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which descriptor of the program stands for what. Entries are used again and never freed: a thread
- * may look at one while another closes it.
+ * The table of the program's descriptors and their entries. Entries are reused and never freed: a
+ * thread may read one while another closes it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,8 +18,8 @@
 enum { ENTRIES = 1 << 16 };
 
 static struct entry *_Atomic table[ENTRIES];
-static pid_t process; /* whose table it is */
-static int numbers; /* one more than the greatest that ever had an entry; under the lock */
+static pid_t process; /* the process that owns the table */
+static int numbers; /* one more than the highest number that ever had an entry; under the lock */
 static struct entry *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -46,7 +46,7 @@ struct entry *entry_of(int fd)
 		       atomic_load_explicit(&table[fd], memory_order_acquire) : NULL;
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static struct entry *entry_get(void)
 {
 	struct entry *entry = unused;
@@ -58,7 +58,7 @@ static struct entry *entry_get(void)
 	return entry;
 }
 
-/* Under the lock. */
+/* Caller holds the lock. */
 static void entry_number(int number, struct entry *entry)
 {
 	if (number >= numbers)
@@ -68,8 +68,8 @@ static void entry_number(int number, struct entry *entry)
 }
 
 /*
- * In a forked child the parent's rsockets are closed. What stood for them is /dev/null: with a copy
- * of the stand-in, sets of the parent would keep what the parent closed.
+ * In a forked child the parent's rsockets are closed, and /dev/null replaces their descriptors: a
+ * copy of the stand-in would stay in the parent's epoll sets after the parent closes it.
  */
 static void entries_forked(void)
 {
@@ -83,7 +83,7 @@ static void entries_forked(void)
 
 		if (!entry)
 			continue;
-		/* The sets are the parent's as well: nothing is taken out of them here. */
+		/* The epoll sets are shared with the parent: nothing is removed from them here. */
 		entry->watches = NULL;
 		if (entry->kind != ENTRY_RSOCKET)
 			continue;
@@ -109,7 +109,7 @@ struct entry *entry_owned(int fd)
 	return entry && getpid() == process ? entry : NULL;
 }
 
-/* A new descriptor of the program; -1 and errno. */
+/* Returns a new descriptor of the program, or -1 and errno. */
 static int stand_in(int fd, enum entry_kind kind)
 {
 	return kind == ENTRY_RSOCKET ? xroce_rsocket_stand_in(fd) : real.dup(fd);
@@ -204,7 +204,7 @@ void entry_become(struct entry *entry, int fd, enum entry_kind kind)
 	watches_check(entry);
 	copy = stand_in(fd, kind);
 	pthread_mutex_lock(&lock);
-	/* Others that use it meanwhile are told EBADF or ENOTSOCK: it is one thread's to settle. */
+	/* Concurrent users of the entry get EBADF or ENOTSOCK: only one thread should settle it. */
 	atomic_store(&entry->fd, fd);
 	atomic_store(&entry->kind, kind);
 	for (number = 0; copy >= 0 && number < numbers; number++) {

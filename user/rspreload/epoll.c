@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * epoll(7): a set is the kernel's, and an rsocket is in it by its stand-in. Which sets an entry is
- * in is kept, to take it out when it is closed though a child has copies of its descriptors, and
- * to put it back when the entry becomes another one.
+ * epoll(7): the kernel's epoll sets contain an rsocket's stand-in. Each entry records its sets. It
+ * is removed from them when it is closed, though a child may have copies of its descriptors, and
+ * added again when the entry changes to another file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@ struct watch {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The place of the record; at the end of the list: there is none. The caller holds the lock. */
+/* Returns the place of the record, or the end of the list. Caller holds the lock. */
 static struct watch **watch_place(struct entry *entry, int set, int fd)
 {
 	struct watch **place = &entry->watches;
@@ -45,7 +45,7 @@ static void watch_note(struct entry *entry, int set, int op, int fd,
 	} else if (op != EPOLL_CTL_DEL) {
 		if (!watch)
 			*place = watch = calloc(1, sizeof(*watch));
-		/* Without memory it is only not put back. */
+		/* Without memory, it is just not added again later. */
 		if (watch)
 			*watch = (struct watch){ watch->next, set, fd, *event };
 	}
@@ -86,7 +86,7 @@ void watches_end(struct entry *entry)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A set that is known by a number of before does not have the descriptor: its record goes. */
+/* Removes records whose set number now belongs to another set, which lacks the descriptor. */
 void watches_check(struct entry *entry)
 {
 	struct watch **place = &entry->watches, *watch;

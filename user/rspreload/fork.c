@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Programs that fork between accept() and the first byte. A connection of RDMA belongs to the
- * process that made it, so it is made by the one that first sends or receives: until then both
- * sides have a TCP connection.
+ * Programs that fork between accept() and the first byte. An RDMA connection belongs to the process
+ * that created it. So the first process that sends or receives creates it; until then both sides
+ * use a TCP connection.
  *
- * The accepting side listens with an rsocket at the port of the TCP connection and says so by four
- * bytes of 0 on it; the connecting side waits for them and connects there. At one port only one
- * process can listen at a time: others try again.
+ * The accepting side listens with an rsocket on the port of the TCP connection, and announces that
+ * by four bytes of 0 on it. The connecting side waits for the bytes and connects there. Only one
+ * process can listen on a port at a time: others retry.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -59,7 +59,9 @@ static int fork_connect(int kernel)
 	return -1;
 }
 
-/* Listens where the TCP connection came to; another process of this program may do so just now. */
+/*
+ * Listens on the TCP connection's local port; retries while another process of this program does.
+ */
 static int fork_listen(int kernel)
 {
 	union {
@@ -92,8 +94,9 @@ static int fork_listen(int kernel)
 }
 
 /*
- * The peer closes the TCP connection when it gives up, and when it is connected: that may be seen
- * before the connection that it made, whose last message of the three may be lost as well.
+ * The peer closes the TCP connection on failure, and after it connected. The close may be seen
+ * before the new connection, whose third handshake message may also be lost: wait for it a little
+ * longer.
  */
 static bool fork_is_asked(int listener, int kernel)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * poll() and select() of descriptors of both kinds.
- */
+/* poll() and select() of rsockets and other descriptors. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +17,7 @@ bool is_time(const struct timespec *t)
 	return !t || (t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < 1000000000);
 }
 
-/* False also of arguments that poll(2) refuses. */
+/* Also returns false for arguments that poll(2) rejects. */
 static bool poll_has_entry(struct pollfd *fds, nfds_t n)
 {
 	struct rlimit most;
@@ -62,7 +60,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 	return ret;
 }
 
-/* Rounded up, as no call may end before its time. */
+/* Rounds up, as no call may end before its time. */
 static int poll_ms(const struct timespec *t)
 {
 	if (!t)
@@ -89,7 +87,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 	return ret;
 }
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* Entry points of programs compiled with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
 		size_t room);
@@ -128,7 +126,7 @@ static bool select_has_entry(int n, const fd_set *reads, const fd_set *writes,
 	return false;
 }
 
-/* Keeps what is set and happened; returns how many. */
+/* Keeps a set bit whose event happened, clears it otherwise; returns the number kept. */
 static int select_keep(fd_set *set, int fd, int happened)
 {
 	if (!is_set(fd, set))
@@ -192,7 +190,7 @@ EXPORT int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	return ret;
 }
 
-/* As the kernel does, it tells what is left of the time. */
+/* Updates the timeout with the remaining time, as the kernel does. */
 EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *timeout)
 {
 	struct timespec start, now, t;
@@ -207,7 +205,7 @@ EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct 
 		errno = EINVAL;
 		return -1;
 	}
-	/* More than a second of microseconds is taken. */
+	/* Values of a second or more in tv_usec are accepted. */
 	t = (struct timespec){ timeout->tv_sec, timeout->tv_usec % 1000000 * 1000 };
 	if (__builtin_add_overflow(t.tv_sec, timeout->tv_usec / 1000000, &t.tv_sec) ||
 	    t.tv_sec > INT_MAX)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * librspreload.so: the socket calls of a program become those of rsocket(7), without its knowledge.
+ * librspreload.so redirects the socket calls of an unmodified program to rsocket(7).
  *
- * A descriptor that the program gets stands for an entry: an rsocket, or a socket of the kernel
- * (where rsockets cannot, or not yet). It is an rsocket's stand-in, whose readiness the kernel
- * knows (user/rsocket/rsocket_standin.c), or a copy of the socket. Copies that dup() makes share
- * the entry. Descriptors without an entry are the kernel's.
+ * A descriptor of the program stands for an entry: an rsocket, or a kernel socket (if rsockets
+ * cannot be used, or not yet). The descriptor is the rsocket's stand-in, whose readiness the kernel
+ * knows (user/rsocket/rsocket_standin.c), or a copy of the socket. Copies made by dup() share the
+ * entry. Descriptors without an entry belong to the kernel.
  */
 #ifndef RSPRELOAD_PRELOAD_H
 #define RSPRELOAD_PRELOAD_H
@@ -68,7 +68,7 @@ struct real_calls {
 	REAL_CALLS(REAL_MEMBER)
 #undef REAL_MEMBER
 };
-/* Found at the first call, which may come before any constructor. */
+/* Looked up at the first call, which may come before any constructor. */
 const struct real_calls *real_calls(void);
 #define real (*real_calls())
 
@@ -76,8 +76,8 @@ const struct real_calls *real_calls(void);
 
 enum entry_kind {
 	ENTRY_RSOCKET,
-	ENTRY_KERNEL, /* of the kernel, for good */
-	/* Of the kernel until a process uses it that will not fork (fork.c). */
+	ENTRY_KERNEL, /* a kernel socket, permanently */
+	/* A kernel socket until a process uses it that will not fork (fork.c). */
 	ENTRY_FORK,
 	ENTRY_FORK_LISTEN,
 	ENTRY_FORK_ACTIVE,
@@ -88,55 +88,55 @@ struct watch;
 struct entry {
 	_Atomic int kind;  /* enum entry_kind */
 	_Atomic int fd;	   /* the rsocket or the socket */
-	int left;	   /* an rsocket that is not used any more; -1 */
+	int left;	   /* an rsocket no longer in use; -1: none */
 	int references;	   /* under the lock of entries.c */
-	bool inherited;	   /* an rsocket of the process that forked this one */
+	bool inherited;	   /* an rsocket of the parent process */
 	struct watch *watches; /* under the lock of epoll.c */
 	struct entry *free;
 };
 
-/* NULL: the kernel's. */
+/* Returns the entry, or NULL for a descriptor of the kernel. */
 struct entry *entry_of(int fd);
 /*
- * The same for a call that changes the table. NULL in a child of vfork(), which has the parent's
- * memory and descriptors of its own.
+ * The same for a call that changes the table. Returns NULL in a child of vfork(), which shares the
+ * parent's memory but not its descriptors.
  */
 struct entry *entry_owned(int fd);
-/* A new descriptor for it: its number, or -1 and errno; then fd is closed. */
+/* Opens a descriptor for fd: returns its number, or -1 and errno with fd closed. */
 int entry_open(int fd, enum entry_kind kind);
-/* The descriptor, which is a copy of another, shares its entry. */
+/* Shares the entry with fd, a copy of another descriptor. */
 void entry_share(int fd, struct entry *entry);
-/* The descriptor has no entry any more; with the last one that goes the entry ends. */
+/* Removes the descriptor's entry; ends the entry with its last descriptor. */
 int entry_close(int fd);
-/* Closes what it stands for. */
+/* Closes the rsocket or socket of an entry. */
 int entry_end(struct entry *entry);
-/* The entry stands for another one from now on, and so do its descriptors. */
+/* Makes the entry, and so its descriptors, stand for fd instead. */
 void entry_become(struct entry *entry, int fd, enum entry_kind kind);
-/* The kernel knows the readiness of fd from now on. 0, or -1 and errno. */
+/* Makes the kernel follow the readiness of fd. Returns 0, or -1 and errno. */
 int entry_watch(int fd, struct entry *entry);
-/* The entries' descriptors from first to last are closed. */
+/* Closes the descriptors with entries from first to last. */
 void entry_close_range(unsigned int first, unsigned int last);
-/* Says that an rsocket of the parent is of no use. */
+/* Prints that an rsocket of the parent is unusable. */
 void entry_say_inherited(int fd);
 
 /* ---- poll.c ---- */
 
-/* Returns whether the kernel takes it for a time to wait; NULL: for ever. */
+/* Returns whether the kernel accepts t as a timeout; NULL: no limit. */
 bool is_time(const struct timespec *t);
 
 /* ---- epoll.c ---- */
 
-/* The entry is taken out of all sets. */
+/* Removes the entry from all epoll sets. */
 void watches_end(struct entry *entry);
-/* Before and after the entry's descriptors become those of another file. */
+/* Called before and after the entry's descriptors change to another file. */
 void watches_check(struct entry *entry);
 void watches_restore(struct entry *entry);
-/* In a forked child. */
+/* For a forked child. */
 void watches_forked(void);
 
 /* ---- say.c ---- */
 
-/* Each is said once in a process. */
+/* Messages, each printed once per process. */
 enum said {
 	SAY_FORK,
 	SAY_PASSED,
@@ -147,25 +147,25 @@ enum said {
 	SAY_CONTROL,
 	SAY_OPTION,
 };
-/* Writes a line to standard error; errno stays. */
+/* Writes a line to standard error; preserves errno. */
 void say_once(enum said what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- config.c ---- */
 
-/* Is a socket of this kind to be an rsocket? */
+/* Returns whether a socket of this kind should be an rsocket. */
 bool config_wants(int domain, int type, int protocol);
-/* XROCE_TCP_PORTS: does it name the port of the address? */
+/* Returns whether XROCE_TCP_PORTS contains the port of the address. */
 bool config_is_tcp(const struct sockaddr *address, socklen_t n);
 /* RDMAV_FORK_SAFE: connections are made after the fork. */
 bool config_forks(void);
-/* RS_SQ_SIZE, RS_RQ_SIZE, RS_INLINE. */
+/* Applies RS_SQ_SIZE, RS_RQ_SIZE and RS_INLINE. */
 void config_apply(int rsocket);
 
 /* ---- fork.c ---- */
 
-/* The entry is about to be used by this process: if it waited for that, it becomes an rsocket. */
+/* Makes an rsocket of an entry that waited for the first use by this process. */
 void fork_settle(struct entry *entry);
-/* What a socket was told that the other should know: flags and options. */
+/* Copies flags and options from a kernel socket to its rsocket. */
 void fork_copy_options(int from_kernel, int to_rsocket);
 
 #endif

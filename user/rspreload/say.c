@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rsockets cannot do, said once of each kind in a process: the program's own message would not
- * name the cause.
+ * Messages about unsupported uses of rsockets, each printed once per process: the program's own
+ * message would not show the cause.
  */
 #define _GNU_SOURCE
 #include <errno.h>
