@@ -182,11 +182,11 @@ _Static_assert(sizeof(struct xroce_engine) <= 4096, "a page");
  * not 0, threads sleep on the socket itself and then run the engine. XDP then takes no arm word and
  * writes no record: interrupting the CPU for one costs more than all else together.
  *
- *	XDP, the packet redirected		the last watcher leaves
- *	watched: count it in unannounced	watched to 0 (full barrier);
- *	(full barrier);				run the engine; fewer of these have
- *	still watched: done;			come than are counted: wait for them,
- *	else take arm words			a moment
+ *	XDP, after redirecting a packet		the last watcher to leave
+ *	if watched: add 1 to unannounced	set watched to 0 (full barrier);
+ *	(full barrier);				run the engine; if fewer packets
+ *	if still watched: done;			arrived than unannounced says,
+ *	else take arm words			wait briefly for the rest
  */
 struct xroce_vector {
 	__u32 asleep;		/* user space sets, XDP takes */
@@ -283,10 +283,10 @@ _Static_assert(sizeof(struct xroce_flow_tunnel) == 80, "whole words, none padded
 /*
  * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in match order, in one
  * half of the map. xroce_flows (ARRAY of 1) selects the half. User space writes the other half and
- * then increments the generation, so XDP always finds a complete order. XDP walks all flows for a
- * frame that is not a RoCEv2 packet for this device, and only flows with copies for a packet that
- * is. XDP redirects or drops the frame by the first flow that takes it, and counts it. Before that,
- * it copies the frame for flows with copies. The engine compares again to find the QPs.
+ * then increments the generation, so XDP always finds a complete order. For a RoCEv2 packet to this
+ * device, XDP walks only flows with copies; for other frames, all flows. The first flow that takes
+ * the frame redirects or drops it, and counts it. Before that, XDP copies the frame for flows with
+ * copies. The engine compares again to find the QPs.
  */
 struct xroce_flow {
 	struct xroce_flow_key value, mask;
@@ -310,11 +310,11 @@ enum {
 
 /*
  * xroce_copies (ARRAY_OF_MAPS of 1): the ring buffer for copies of frames that match a flow with
- * XROCE_FLOW_COPY. The frames themselves continue as without such a flow. The library creates the
- * buffer with the first such flow and reads it until the process exits. XDP writes struct
- * xroce_rx_record. Its CQE has the time, and the kind instead of the opcode. For a RoCEv2 packet to
- * this device it also has XROCE_RX_GSO and the IP header's offset. Frames that flows redirect to
- * the socket are not in the buffer: the engine makes those copies.
+ * XROCE_FLOW_COPY. The frames themselves continue as if there were no such flow. The library
+ * creates the buffer with the first such flow and reads it until the process exits. XDP writes
+ * struct xroce_rx_record, whose CQE has the time, and the kind instead of the opcode. For a RoCEv2
+ * packet to this device it also has XROCE_RX_GSO and the IP header's offset. The engine, not XDP,
+ * copies frames that flows redirect to the socket.
  */
 #define XROCE_COPY_RING_BYTES (4u << 20)
 
@@ -726,8 +726,8 @@ struct xroce_tap {
 /*
  * A client's second TAP device is for single frames. Its XDP program, xroce_single, redirects
  * permitted frames to the interface (xroce_out, DEVMAP of 1), without an skb. Other frames pass on
- * to xroce_egress, as do all frames with this bit in the first byte of the source MAC (which no
- * sender's MAC has). The kernel routes such frames and writes the Ethernet header.
+ * to xroce_egress. So do frames with this bit in the first byte of the source MAC, which no
+ * sender's MAC has: the kernel routes them and writes the Ethernet header.
  */
 #define XROCE_ROUTED 1u
 

@@ -24,8 +24,7 @@
 #define XROCE_MAP_TRACE	  ".data.trace"
 #define XROCE_MAP_TRACER  "xroce_tracer"
 #define XROCE_TRACERS	  4
-/* ns; a tracer renews it several times within this period */
-#define XROCE_TRACE_LEASE 2000000000ull
+#define XROCE_TRACE_LEASE 2000000000ull /* ns; renewed several times within it */
 
 /* Classes of records that a tracer requests. */
 enum {

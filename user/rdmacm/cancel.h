@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pthread_cancel(): a call of the library disables the cancellation of its thread while it holds a
- * lock, an event or a half-made object, and enables it only while it sleeps. Holds nest.
+ * pthread_cancel(): a call of the library disables cancellation while it holds a lock, an event or
+ * an incomplete object. It enables cancellation only while it sleeps. Holds nest.
  */
 #ifndef RDMACM_CANCEL_H
 #define RDMACM_CANCEL_H

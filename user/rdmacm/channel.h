@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
- * not empty, or one of several queues that share a descriptor. The program may set O_NONBLOCK on
- * the descriptor.
+ * Event channels: a queue of events and a descriptor that is readable while the queue is not empty,
+ * and only then. Several queues may share a descriptor. The program may set O_NONBLOCK on it.
  */
 #ifndef RDMACM_CHANNEL_H
 #define RDMACM_CHANNEL_H
@@ -48,9 +47,9 @@ int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
 
 /*
- * The descriptor shared by event channels of synchronous ids, once the separate ones of such
- * channels are 1 in COMMON_FD_PART of the process's descriptors. Readable while any of the channels
- * has an event. All calls need rdmacm_lock, except common_fd_wait().
+ * The descriptor shared by event channels of synchronous ids, used once 1/COMMON_FD_PART of the
+ * process's descriptors are such channels' separate ones. Readable while any of the channels has an
+ * event. All calls need rdmacm_lock, except common_fd_wait().
  */
 
 struct rdmacm_channel;

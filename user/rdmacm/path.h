@@ -13,8 +13,8 @@
 int path_set(struct rdmacm_id *id, const void *value, size_t len);
 
 /*
- * The public copies of an id's addresses and path, written in the program's thread without the
- * lock, by an event's deliver function or a call of the program.
+ * The public copies of an id's addresses and path. The program's thread writes them without the
+ * lock, in an event's deliver function or a call of the program.
  */
 
 /* Sets pub.route.addr from src, dst and path. */

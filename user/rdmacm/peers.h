@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Address handles of the peers of QP 1. Another thread looks a peer up: it asks the kernel and
- * never waits for a neighbour. Both the MADs to a new peer and the MADs received from it wait
- * for the look-up, so the CM sees no request before the way back to its sender is known. MADs
- * beyond a bound are dropped, and received ones are counted: their senders repeat them.
+ * never waits for a neighbour. MADs to a new peer and MADs from it wait for the look-up: the CM
+ * sees no request before the way back to its sender is known. MADs beyond a bound are dropped, and
+ * received ones are counted: their senders repeat them.
  *
- * The kernel resolves a neighbour that it does not know, within three seconds; the peer is
- * pending until resolve.c hears of the answer. A flood from silent addresses occupies no thread,
- * and replaces at most one known peer in each set.
+ * The kernel resolves a neighbour that it does not know, within three seconds; the peer is pending
+ * until resolve.c reports the answer. A flood from silent addresses occupies no thread, and
+ * replaces at most one known peer in each set.
  *
  * One handle serves all connections with a peer, with any flow label. All fields are guarded by
  * rdmacm_lock.

@@ -386,7 +386,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	if (err == -EHOSTUNREACH) {
 		loop_set_timer(&r->deadline,
 			       clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC);
-		/* for a change that came before the deadline was set */
+		/* a neighbour may have changed before the deadline was set */
 		if (r->changed)
 			neighbours_ask();
 		err = 0;

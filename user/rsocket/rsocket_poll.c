@@ -2,9 +2,9 @@
 /*
  * rpoll() and rselect(), for rsockets and other descriptors together.
  *
- * First checks every rsocket. If there are no events, the thread enters the waiters of each and
- * arms its queue, checks once more, and sleeps in poll() on its wake-up descriptor, the rsockets'
- * completion channels, and the other descriptors.
+ * First checks every rsocket. If there are no events, the thread enters the waiters of each, arms
+ * its queue, and checks once more. Then it sleeps in poll() on its wake-up descriptor, the
+ * rsockets' completion channels, and the other descriptors.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /*
  * A stream: an rsocket of SOCK_STREAM, on an RC connection of rdma_cm.
  *
- * Its state follows the events of the connection, which one thread of the process handles
- * (rsocket_connect.c), and the peer's messages, which any caller takes from the completion queue.
- * Its queue pair and buffers are created once the route is known.
+ * Its state follows the connection's events and the peer's messages. One thread of the process
+ * handles the events (rsocket_connect.c); any caller takes messages from the completion queue. The
+ * queue pair and buffers are created once the route is known.
  */
 #ifndef RSOCKET_STREAM_H
 #define RSOCKET_STREAM_H

@@ -8,7 +8,7 @@
  * 29-bit number n.
  *
  *   WIRE_DATA    n bytes were written into the buffer
- *   WIRE_SGL     n messages may be sent in all (modulo 2^16), and the list may have a new entry
+ *   WIRE_SGL     total number of messages permitted (modulo 2^16); the list may have a new entry
  *   WIRE_IOMAP   entry n of the table of mapped buffers was written
  *   WIRE_CTRL    enum wire_ctrl
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * epoll(7): the kernel's epoll sets contain an rsocket's stand-in. Each entry records its sets. It
- * is removed from them when it is closed, though a child may have copies of its descriptors, and
- * added again when the entry changes to another file.
+ * epoll(7): the kernel's epoll sets contain an rsocket's stand-in. Each entry records its sets.
+ * Closing the entry removes it from them, though a child may have copies of its descriptors. When
+ * the entry changes to another file, it is added again.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -4,8 +4,8 @@
  * functions call this library. A context attaches nothing to the interface until the first call of
  * context_port(), for the first memory region or queue pair.
  *
- * Objects hold a reference on their context. ibv_close_device(3) allows closing a context before
- * its objects are destroyed, as a leak: its memory then stays.
+ * Objects hold a reference on their context. ibv_close_device(3) before the last object is
+ * destroyed is allowed as a leak: the context's memory remains.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/eventfd.h>

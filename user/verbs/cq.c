@@ -9,9 +9,9 @@
 #include "objects.h"
 
 /*
- * At least two entries: the slot of a send queue with one WQE is free again when the WQE completes,
- * so a second one may complete before the application polls (perftest's ib_send_lat -e does this
- * when an ACK is late). No adapter has a CQ of one entry.
+ * At least two entries. A send queue slot is free when its WQE completes, so even with one WQE a
+ * second completion may arrive before the application polls. (perftest's ib_send_lat -e does this
+ * when an ACK is late.) No adapter has a CQ of one entry.
  */
 #define CQE_MIN 2
 

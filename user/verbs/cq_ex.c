@@ -141,8 +141,8 @@ static u64 wall_now_ns(void)
 
 /*
  * Returns the offset from the monotonic time of completions to the wall clock, which is constant
- * until the wall clock is set. The two clocks cannot be read at the same instant, so the offset is
- * kept while it is still within the bounds of the readings.
+ * until the wall clock is set. The two clocks cannot be read at the same instant: the offset is
+ * kept while it is within the bounds of the readings.
  */
 static s64 wall_ahead_ns(struct vcq *vcq)
 {

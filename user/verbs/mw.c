@@ -3,9 +3,9 @@
  * Memory windows: creation, and the request that binds one. The engine binds and invalidates in the
  * order of the send queue; this file checks in advance.
  *
- * In the R_Key of a bound type 2 window, the low 8 bits are the application's choice and the others
- * are fixed by the window, whatever the request contains. The resulting key is written to the
- * window, as in irdma: an application that passed other upper bits finds it there.
+ * In the R_Key of a bound type 2 window, the application chooses the low 8 bits; the window fixes
+ * the others, whatever the request contains. The resulting key is written to the window, as in
+ * irdma, for applications that passed other upper bits.
  */
 #include "objects.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * On-demand paging: regions whose pages need not be present at registration (ibv_reg_mr(3),
- * IBV_ACCESS_ON_DEMAND), up to the whole address space, and the advice to fault them in
+ * On-demand paging (ibv_reg_mr(3), IBV_ACCESS_ON_DEMAND): regions whose pages need not be present
+ * at registration, up to the whole address space, and the advice to fault them in
  * (ibv_advise_mr(3)). The engine accesses the process's own mappings: an access faults a missing
  * page in, and fails on an unmapped one (docs/memory.md). This file has the checks that a paging
  * adapter makes.
