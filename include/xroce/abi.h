@@ -532,8 +532,8 @@ struct xroce_engine_stats {
 	__u64 resp_access;	/* QPs stopped by a peer's request without access rights, */
 	__u64 resp_invalid;	/* or by an invalid request */
 	__u64 tx_copies_lost;	/* copies of sent frames for local flows and groups lost: no room */
-	/* pads to whole cache lines, which no two engines share; new counters go here */
 	__u64 rto_spurious;	/* of rto_probes: the answer was late, nothing was lost */
+	/* pads to whole cache lines, which no two engines share; new counters go here */
 	__u64 unused[6];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");

@@ -276,7 +276,7 @@ struct vxrcd {
 struct vchannel {
 	struct ibv_comp_channel ibv;
 	struct port_channel *pc;
-	pthread_mutex_t lock; /* guards the fields below */
+	pthread_mutex_t lock; /* guards the fields below, up to sigio */
 	struct vcq *head, **tail;
 	bool raised;	      /* the descriptor is readable because the queue is not empty */
 	bool left_fd;	      /* ibv.fd is no longer pc's: port_channel_leave_fd() */
@@ -338,10 +338,7 @@ struct vqp {
 	struct port *port;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
 	struct vtable *table;	   /* work queues that receive its frames, or NULL */
-	/*
-	 * the next handle of the same XRC_RECV QP (ibv_open_qp(3)), in a ring; under the port's
-	 * lock
-	 */
+	/* next handle of the XRC_RECV QP (ibv_open_qp(3)), in a ring; under the port's lock */
 	struct vqp *sibling;
 	struct vlock sq_lock, rq_lock;
 	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
