@@ -731,10 +731,7 @@ struct xroce_tap {
  */
 #define XROCE_ROUTED 1u
 
-/*
- * Reasons for which xroce_egress rejects a frame; xroce_refused (PERCPU_ARRAY of 1) has a counter
- * for each.
- */
+/* Reasons for which xroce_egress rejects a frame, counted in xroce_refused (PERCPU_ARRAY of 1). */
 #define XROCE_EGRESS_REASONS(X)                                                                    \
 	X(unknown_tap, "from a device that is no client's")                                        \
 	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths, opcode")                 \
@@ -776,10 +773,7 @@ _Static_assert(sizeof(struct xroce_refused) == XROCE_EGRESS_COUNT * sizeof(__u64
  * their number. The program takes entry `next`, increments `next`, and sends the frame.
  */
 #define XROCE_TX_FRAMES	      256
-/*
- * room for any frame; an odd number of cache lines, so that frames do not all start in the same
- * cache set
- */
+/* room for any frame; an odd number of cache lines, so that frames start in different cache sets */
 #define XROCE_TX_FRAME_BYTES  4288
 #define XROCE_TX_LIVE_BYTES   3408 /* the longest possible XDP live frame */
 

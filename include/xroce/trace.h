@@ -70,10 +70,7 @@ struct xroce_trace {
 enum {
 	XROCE_RECORD_RECEIVED = 1,
 	XROCE_RECORD_DROPPED,
-	/*
-	 * a batch from the library: struct xroce_tale, followed by the struct xroce_told that it
-	 * counts
-	 */
+	/* a batch from the library: struct xroce_tale, followed by its struct xroce_told */
 	XROCE_RECORD_TALE,
 	/* the reader splits a tale into these: cqe.qpn is the QP's, src_qpn the peer's */
 	XROCE_RECORD_SENT,

@@ -142,10 +142,7 @@ enum xroce_transport {
 
 #define OPCODE_TRANSPORT(opcode) ((opcode) >> 5)
 
-/*
- * Class of an opcode and the extension headers that it carries. Code tests a flag and never lists
- * opcodes.
- */
+/* Class of an opcode and its extension headers. Code tests a flag and never lists opcodes. */
 enum {
 	OP_VALID = 1 << 0,	 /* present in the table */
 	OP_REQUEST = 1 << 1,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared by bind.c, resolve.c, path.c, option.c, multicast.c and listen.c; id.h has calls for
- * others.
+ * Shared by bind.c, resolve.c, path.c, option.c, multicast.c, listen.c; id.h has the other calls.
  */
 #ifndef RDMACM_ADDR_H
 #define RDMACM_ADDR_H
@@ -69,8 +68,8 @@ void resolve_forget(struct rdmacm_id *id);
 void multicast_forget(struct rdmacm_id *id);
 
 /*
- * ---- listen.c: pins keep an id while a library thread uses it without the lock; the calls need
- * the lock ----
+ * ---- listen.c, under the lock: pins keep an id while a library thread uses it without the lock
+ * ----
  */
 
 void addr_pin(struct rdmacm_id *id);

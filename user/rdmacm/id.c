@@ -157,8 +157,7 @@ static void id_move_events(struct rdmacm_id *id, struct rdma_event_channel *chan
 }
 
 /*
- * Waits until delivered events are acknowledged: after that, no thread uses this id from the old
- * channel.
+ * Waits until delivered events are acknowledged: later no thread uses the id from the old channel.
  */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *channel)
 {

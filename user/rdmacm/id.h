@@ -132,10 +132,7 @@ void id_end(struct rdmacm_id *id);
  * stored in pub.event. Returns 0 or the event's -errno.
  */
 int id_complete(struct rdmacm_id *id);
-/*
- * Sets pub.verbs, pub.pd and pub.port_num from id->device, in the program's thread. Returns 0 or
- * -errno.
- */
+/* In the program's thread: sets pub.verbs, pub.pd and pub.port_num by id->device. 0 or -errno. */
 int id_show_device(struct rdmacm_id *id);
 
 /*

@@ -45,10 +45,7 @@ struct loop_work {
 	struct loop_work *next;
 };
 void loop_work(struct loop_work *work);
-/*
- * Does one piece of work that no thread has taken. Returns false if there is none. Caller holds the
- * lock.
- */
+/* Does one piece of work that no thread has taken; false: none. Caller holds the lock. */
 bool loop_work_here(void);
 
 /* For a forked child, which has neither thread nor timers. */

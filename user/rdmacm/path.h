@@ -21,10 +21,7 @@ int path_set(struct rdmacm_id *id, const void *value, size_t len);
 void route_show(struct rdmacm_id *id);
 /* Sets pub.route.path_rec and num_paths from path and path_mtu. Returns 0 or -ENOMEM. */
 int route_show_path(struct rdmacm_id *id);
-/*
- * Makes a path's address vector, under rdmacm_lock. Returns 0, or -EADDRNOTAVAIL if its GID is
- * gone.
- */
+/* Makes a path's address vector, under rdmacm_lock. 0, or -EADDRNOTAVAIL: its GID is gone. */
 int route_ah_attr(const struct rdmacm_id *id, struct ibv_ah_attr *attr);
 /* Makes a socket address from a GID; a link-local one gets the device's scope. */
 void route_sockaddr(struct sockaddr_storage *out, const struct gid *gid, u16 port, u32 ifindex);

@@ -315,10 +315,7 @@ static void resolve_name_loopback(struct address *to)
 	to->ip.raw[15] = 1;
 }
 
-/*
- * Sets r->route for a bound id. Returns 0 or the call's -errno; *told: an error to report by an
- * event.
- */
+/* Sets r->route for a bound id. Returns 0 or the call's -errno; *told: an error for an event. */
 static int resolve_route_to(struct rdmacm_id *id, struct addr_resolve *r, int *told)
 {
 	const struct address *local = addr_local(id);

@@ -103,10 +103,7 @@ static void connect_unresolved(struct stream *s, const struct rdma_cm_event *e,
 		stream_fail(s, connect_errno(e));
 }
 
-/*
- * Handles an event. Caller holds the lock. Returns true if no one owns the stream: the caller puts
- * it.
- */
+/* Handles an event, under the lock. Returns true if no one owns the stream: the caller puts it. */
 static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 {
 	bool passive = s->state == STREAM_ASKED || s->state == STREAM_ANSWERED;

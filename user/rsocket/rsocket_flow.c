@@ -134,10 +134,7 @@ static void flow_next_target(struct flow *flow)
 	struct flow_slot *slot = &flow->slots[flow->slot];
 	u64 address, rest;
 
-	/*
-	 * acquire: the peer's entry is in memory before its message; the two words need no mutual
-	 * order
-	 */
+	/* acquire: the entry is in memory before its message; the words need no mutual order */
 	address = atomic_load_explicit(&slot->address, memory_order_acquire);
 	rest = atomic_load_explicit(&slot->key_and_length, memory_order_acquire);
 	if (!address || !rest)

@@ -102,10 +102,7 @@ void flow_control_done(struct flow *flow);
 
 /* ---- sending ---- */
 
-/*
- * Returns the most bytes of the next message; 0: none now. Up to `inlined` bytes need no room in
- * the ring.
- */
+/* Returns the limit of the next message; 0: none now. Up to `inlined` bytes need no ring space. */
 u32 flow_room(struct flow *flow, u32 inlined);
 
 struct flow_piece {
@@ -120,10 +117,7 @@ struct flow_write {
 };
 /* Describes the next message, of n bytes, at most flow_room(). */
 void flow_write(struct flow *flow, u32 n, u32 inlined, struct flow_write *write);
-/*
- * The same for a WRITE to another address of the peer. An entry of its table also needs
- * flow_count().
- */
+/* The same for a WRITE elsewhere in the peer's memory; in its table, flow_count() as well. */
 void flow_place(struct flow *flow, u32 n, u32 inlined, struct flow_write *write);
 void flow_count(struct flow *flow);
 void flow_done(struct flow *flow, u32 ring_bytes);

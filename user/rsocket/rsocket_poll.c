@@ -67,10 +67,7 @@ static short set_events(struct poll_set *set, nfds_t i)
 	return events;
 }
 
-/*
- * Checks all rsockets, and other descriptors by poll() without waiting. Returns the number with
- * events.
- */
+/* Checks rsockets, and other descriptors by poll() without a wait. Returns how many have events. */
 static int set_look(struct poll_set *set)
 {
 	int found = 0, err = 0;

@@ -47,10 +47,7 @@ static void *standin_run(void *of)
 		if (n < 0 && errno != EINTR)
 			return NULL;
 		for (i = 0; i < n; i++) {
-			/*
-			 * NULL: closed since. An event for another rsocket of this number does no
-			 * harm.
-			 */
+			/* NULL: closed since. An event for a reused number is harmless. */
 			struct rsocket *rs = rsocket_get(events[i].data.fd);
 
 			if (!rs)

@@ -145,9 +145,7 @@ int listen_accept(struct stream *s, struct stream **accepted);
  * context is NULL, and puts the returned stream, if any.
  */
 struct stream *listen_asked(struct stream *s, struct rdma_cm_event *e);
-/*
- * Handle events of an incoming connection. Return true if the caller must put it after the event.
- */
+/* Handle events of an incoming connection. True: the caller must put it after the event. */
 bool listen_established(struct stream *s);
 bool listen_failed(struct stream *s);
 /* The listener's device is gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
@@ -158,10 +156,7 @@ void listen_end(struct stream *s);
 
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags);
 ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int flags);
-/*
- * Waits until the next message may have at least one byte. Under `sending` and the lock. 0 or
- * -errno.
- */
+/* Waits for room for a message of at least one byte. Under `sending` and the lock. 0 or -errno. */
 int stream_wait_room(struct stream *s, s64 deadline);
 
 /* ---- rsocket_iomap.c; under the lock; iomap_send() under `sending` as well ---- */

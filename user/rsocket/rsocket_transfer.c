@@ -9,10 +9,7 @@
 
 #include "rsocket_stream.h"
 
-/*
- * Size limits of a long transfer's messages: the first is smaller, to leave while the next is
- * copied.
- */
+/* Message sizes of a long transfer: the first is small, to leave while the next is copied. */
 enum { FIRST_BYTES = 4096, MOST_BYTES = 1 << 16 };
 
 /* Position of a call in its list of buffers. */

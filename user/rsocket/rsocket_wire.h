@@ -12,9 +12,9 @@
  *   WIRE_IOMAP   entry n of the table of mapped buffers was written
  *   WIRE_CTRL    enum wire_ctrl
  *
- * The private data of REQ and REP contain the first half and the list. A datagram is sent by UD
- * SEND after a struct wire_dgram; while the peer's QPN is unknown, by UDP after a struct wire_udp
- * with the sender's QPN.
+ * The private data of REQ and REP contain the first half and the list. A datagram follows a struct
+ * wire_dgram in a UD SEND. While the peer's QPN is unknown, it follows a struct wire_udp with the
+ * sender's QPN in a UDP packet.
  */
 #ifndef RSOCKET_WIRE_H
 #define RSOCKET_WIRE_H

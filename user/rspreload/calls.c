@@ -263,8 +263,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 }
 
 /*
- * Checks a list of messages as the kernel does. Returns the number of messages of one call, or -1
- * and errno.
+ * Checks a list of messages as the kernel does. Returns the number for one call, or -1 and errno.
  */
 static int mmsg_count(const struct mmsghdr *msgs, unsigned int n, const struct timespec *timeout)
 {

@@ -19,8 +19,8 @@
 
 /*
  * Programs for InfiniBand subnets pass a hop limit of 0 or 1, which has no effect there. On RoCE
- * such a packet would stop at the first router: the kernel uses the route's limit instead. For a
- * multicast group, 1 keeps the packets in the subnet, as in IP.
+ * such a packet would stop at the first router: a default replaces it, as the kernel's RoCE takes
+ * the route's limit. For a multicast group, 1 keeps the packets in the subnet, as in IP.
  */
 static u8 hop_limit(const struct ibv_global_route *grh, const struct gid *peer)
 {

@@ -309,10 +309,7 @@ const struct cqe *cq_peek_or_run(struct vcq *vcq)
 	return cq_found(vcq, cq_peek(&vcq->cq));
 }
 
-/*
- * Keeps the lock, as an iteration continues. A thread that runs an engine never waits for a CQ's
- * consumer.
- */
+/* Keeps the lock during an iteration. A thread in an engine never waits for a CQ's consumer. */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq)
 {
 	const struct cqe *e = cq_peek(&vcq->cq);

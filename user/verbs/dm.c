@@ -21,10 +21,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE)
 
-/*
- * mlx5's unit of ibv_memcpy_to_dm() and ibv_memcpy_from_dm(): offsets and lengths are multiples of
- * it.
- */
+/* mlx5's unit of offsets and lengths in ibv_memcpy_to_dm() and ibv_memcpy_from_dm(). */
 #define DM_UNIT 4u
 
 /* Shared by handles and regions. */

@@ -19,10 +19,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)
 
-/*
- * Checks [offset, offset + length) of the buffer. Returns 0 or a positive errno, as the kernel
- * does.
- */
+/* Checks [offset, offset + length) of the buffer. Returns 0 or the kernel's positive errno. */
 static int dmabuf_check(int fd, u64 offset, size_t length)
 {
 	struct statfs fs;

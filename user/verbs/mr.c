@@ -43,10 +43,7 @@ static int access_check(unsigned int access)
 	return access & ACCESS_FLUSH_PERSISTENT ? EOPNOTSUPP : 0;
 }
 
-/*
- * Faults pages in for reading or writing. Returns 0 or a positive errno. EINVAL is ambiguous: see
- * mr_fault_in().
- */
+/* Faults pages in. Returns 0 or a positive errno; EINVAL is ambiguous, see mr_fault_in(). */
 static int mr_populate(u64 start, u64 end, int advice)
 {
 	while (madvise((void *)(uintptr_t)start, end - start, advice))
@@ -116,10 +113,7 @@ static int mr_check(void *addr, size_t length, u64 iova, unsigned int access)
 					       mr_fault_in(addr, length, access);
 }
 
-/*
- * Adds a region to the engine's table, which handles zero-based regions. Returns 0 or a positive
- * errno.
- */
+/* Adds a region to the engine's table, which handles zero-based ones. 0 or a positive errno. */
 static int mr_enter(struct vpd *pd, enum mr_kind kind, void *addr, size_t length, u64 iova,
 		    unsigned int access, struct mr **out)
 {
@@ -151,10 +145,7 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 	return busy ? EBUSY : 0;
 }
 
-/*
- * Creates a region of the program's memory, which is checked; of device memory; or of none,
- * MR_NULL.
- */
+/* Creates a region of the program's memory, which is checked, of device memory, or MR_NULL. */
 static struct ibv_mr *mr_new(struct ibv_pd *ibpd, enum mr_kind kind, void *addr, size_t length,
 			     u64 iova, unsigned int access, struct dm *dm)
 {

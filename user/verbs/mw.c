@@ -79,10 +79,7 @@ int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
 		 const struct ibv_mw_bind_info *info)
 {
 	u32 key = mw_next_key(container_of(mw, const struct vmw, ibv), rkey);
-	/*
-	 * A window has remote rights only. Programs pass the region's rights, including local
-	 * write.
-	 */
+	/* A window has remote rights only. Programs pass the region's, including local write. */
 	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
 
 	if (access & ~(u32)MW_ACCESS_KNOWN || (!info->mr && (info->addr || info->length)))

@@ -776,7 +776,7 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw_op(struct ibv_mw *mw);
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 /*
- * Fills in the bind part of a WQE. Returns 0 or EINVAL. The caller sets the window's key to
+ * Fills in a WQE's bind part. Returns 0 or EINVAL. The caller sets the window's key to
  * bind.new_key.
  */
 int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,

@@ -134,8 +134,8 @@ static int advise_check(struct vpd *pd, enum ibv_advise_mr_advice advice, u32 fl
 }
 
 /*
- * Fetches nothing unless all elements are valid. The pages are present on return, with or without
- * the flag.
+ * Fetches nothing unless all elements are valid. On return the pages are present, whatever the
+ * flag.
  */
 int advise_mr_op(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge)

@@ -36,10 +36,7 @@ void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32
 	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ? vqp->qkey : remote_qkey;
 }
 
-/*
- * Copies inline data. Aligned words are loaded as a whole, as everywhere; a bad address faults in
- * the program.
- */
+/* Copies inline data. Aligned words are loaded as a whole; a bad address faults in the program. */
 static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 {
 	for (int i = 0; i < num_sge; i++) {

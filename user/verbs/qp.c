@@ -12,10 +12,7 @@
 _Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
 	       "qp.h takes the states' values from verbs.h");
 
-/*
- * Returns 0 or a positive errno: EOPNOTSUPP for types of <infiniband/verbs.h> that this library
- * lacks.
- */
+/* Returns 0 or a positive errno: EOPNOTSUPP for types of verbs.h that this library lacks. */
 static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 {
 	switch (type) {
@@ -69,8 +66,8 @@ static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, 
 }
 
 /*
- * Returns the full capacity of a send queue slot: programs post a few bytes inline to QPs without
- * inline data, which the libraries of rxe and adapters permit (rdma_xclient).
+ * Returns at least the capacity of a send queue slot: programs post a few bytes inline to QPs
+ * without inline data, which the libraries of rxe and adapters permit (rdma_xclient).
  */
 static u32 inline_granted(const struct ibv_qp_cap *cap)
 {
@@ -109,10 +106,7 @@ static int init_check(const struct ibv_context *context, const struct qp_origin 
 	return 0;
 }
 
-/*
- * Removes the handle from its QP's ring. Returns false if it is the only one. Caller holds the
- * port's lock.
- */
+/* Under the port's lock: removes the handle from its QP's ring; false if it is the only one. */
 static bool sibling_leave(struct vqp *vqp)
 {
 	struct vqp *before = vqp;
@@ -393,10 +387,7 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	return &vqp->ibv;
 }
 
-/*
- * Adds the handle to the ring of the domain's target QP with this number. Returns 0 or a positive
- * errno.
- */
+/* Adds the handle to the ring of the domain's target QP of this number. 0 or a positive errno. */
 static int target_enter(struct vqp *vqp, u32 qpn)
 {
 	struct vqp *first = NULL;

@@ -14,7 +14,7 @@ _Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_A
 	       "qp.h takes the mask's values from verbs.h");
 
 /*
- * Programs pass a region's rights here: rights that do not apply to QPs are ignored, as in
+ * Programs pass a region's rights here: rights without meaning for a QP are ignored, as in
  * adapters.
  */
 #define ACCESS_FLAGS_ALL ((1 << 10) - 1) /* up to IBV_ACCESS_FLUSH_PERSISTENT */

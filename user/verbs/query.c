@@ -20,10 +20,7 @@ enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			      enum gid_type_sysfs *type);
 
-/*
- * Returns the port's P_Keys; without a port, those a new one would get. Returns 0 or a positive
- * errno.
- */
+/* Returns the P_Keys of the port, or of the one to be created. 0 or a positive errno. */
 static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
 {
 	const struct port *port = context_made_port(ctx);

@@ -105,8 +105,8 @@ static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opco
 }
 
 /*
- * True if the setter required by the service was called (ibv_wr_post(3)). Every address handle has
- * a hop limit.
+ * True if the service's required setter was called (ibv_wr_post(3)). Address handles have a hop
+ * limit.
  */
 static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
 {
