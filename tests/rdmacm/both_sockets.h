@@ -7,9 +7,12 @@
 #define TESTS_RDMACM_BOTH_SOCKETS_H
 
 #include <fcntl.h>
+#include <poll.h>
 #include <rdma/rsocket.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "man.h"
@@ -42,10 +45,18 @@ struct calls {
 	int (*close)(int);
 };
 
+/* poll(2), past ASan's wrapper, which reads entries that a wrong count promises. */
+static inline int kernel_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	const struct timespec wait = { ms / 1000, ms % 1000 * 1000000L };
+
+	return (int)syscall(SYS_ppoll, p, n, ms < 0 ? NULL : &wait, NULL, 0);
+}
+
 static const struct calls kernels = {
-	socket,	    bind,	listen, accept, connect, shutdown, getsockname, getpeername,
-	getsockopt, setsockopt, fcntl,	poll,	select,	 recv,	   recvfrom,	send,
-	sendto,	    read,	readv,	write,	writev,	 recvmsg,  sendmsg,	close,
+	socket,	    bind,	listen, accept,	     connect, shutdown, getsockname, getpeername,
+	getsockopt, setsockopt, fcntl,	kernel_poll, select,  recv,	recvfrom,    send,
+	sendto,	    read,	readv,	write,	     writev,  recvmsg,	sendmsg,     close,
 };
 
 static const struct calls rsockets = {
