@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Records of a ring buffer as a batch of packets; see rx_ring.h. The lengths in it are XDP's word
- * and are checked all the same: nothing is read beyond what the producer's position says is there.
+ * Reads records of a ring buffer as a batch of packets; see rx_ring.h. XDP writes the lengths in
+ * the ring, but they are checked: nothing is read beyond the producer's position.
  */
 #include "rx_ring.h"
 
@@ -10,7 +10,7 @@
 
 #include "xsk.h"
 
-/* What the kernel writes in front of each record, at a multiple of 8. */
+/* What the kernel writes before each record, at a multiple of 8. */
 struct rx_ring_header {
 	u32 len; /* with BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT */
 	u32 page;
@@ -20,11 +20,11 @@ _Static_assert(sizeof(struct rx_ring_header) == BPF_RINGBUF_HDR_SZ, "the kernel'
 #define RECORD_ALIGN 8ul
 #define BYTES_MIN    4096u
 #define BYTES_MAX    (1u << 30) /* positions are compared in 32 bits */
-/* What a record of the largest packet takes: whole cache lines (bpf/deliver.h). */
+/* The size of a record with the longest packet: whole cache lines (bpf/deliver.h). */
 #define FULL_RECORD                                                                                \
 	((sizeof(struct rx_ring_header) + sizeof(struct xroce_rx_record) + PACKET_FRAME_MAX +      \
 	  CACHE_LINE - 1) & -CACHE_LINE)
-/* Records are mostly of one size: where the one lies that comes so many later. */
+/* Prefetch distance in records, most of which have the same size. */
 #define AHEAD	     4u
 
 int rx_ring_open(struct rx_ring *r, int fd, u32 bytes)
@@ -62,7 +62,7 @@ static const struct rx_ring_header *rx_ring_at(const struct rx_ring *r, unsigned
 	return (const struct rx_ring_header *)(r->memory.data + (at & (r->memory.bytes - 1)));
 }
 
-/* Bytes from at on that have been reserved: never more than the ring's. */
+/* Returns how many bytes are reserved from position at on: at most the ring's size. */
 static unsigned long rx_ring_there(const struct rx_ring *r, unsigned long at)
 {
 	/* acquire: pairs with the release in the kernel's bpf_ringbuf_reserve() */
@@ -73,8 +73,9 @@ static unsigned long rx_ring_there(const struct rx_ring *r, unsigned long at)
 }
 
 /*
- * The record at a place of which that many bytes are there: its header's length, and in *bytes what
- * it takes in the ring. Of one that does not fit, that is all. False: it is still being written.
+ * Reads the header of a record of which `there` bytes are in the ring. Sets its length in *len and
+ * its size in the ring in *bytes; a record that does not fit takes the rest. Returns false if it is
+ * still being written.
  */
 static per_packet bool rx_ring_header(const struct rx_ring_header *header, unsigned long there,
 				      u32 *len, unsigned long *bytes)
@@ -97,11 +98,11 @@ static rare void rx_ring_take_odd(struct xsk_batch *b, u32 i, const u8 *data, u3
 	b->odd_parts[i] = data != NULL;
 	b->frame[i].frame.data = NULL;
 	if (data)
-		/* no room: it is not written to */
+		/* room 0: the ring is read-only */
 		b->part[b->num_parts++] = (struct segment_part){ (u8 *)(uintptr_t)data, len, 0 };
 }
 
-/* The packet of a record that has len bytes. Returns its hint's flags. */
+/* Adds the packet of a record with len bytes. Returns the flags of its hint. */
 static per_packet u32 rx_ring_take(struct xsk_batch *b, const struct xroce_rx_record *record,
 				   u32 len)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP
- * socket; tx_policy.c chooses between that, XDP redirection (tx_redirect.c) and super-packets
- * (tx_gso.c); tx_shared.c sends through a TAP device that the broker has made. Others join by
- * filling in these functions.
+ * How frames leave: one interface, struct tx, with several implementations. tx_xsk.c sends through
+ * an AF_XDP socket. tx_policy.c chooses between that, XDP redirection (tx_redirect.c) and
+ * super-packets (tx_gso.c). tx_shared.c sends through TAP devices that the broker has made.
  *
- * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it
- * back; tx_flush() ends the batch. Under the lock of the shard that it is of.
+ * The pump asks for room, takes frames, has the engine fill them, and commits or returns each one;
+ * tx_flush() ends the batch. Everything here runs under the lock of the shard that owns the struct
+ * tx.
  */
 #ifndef IO_TX_H
 #define IO_TX_H
@@ -20,7 +20,7 @@ struct tx_ops {
 	u8 *(*frame)(struct tx *tx);
 	void (*give_back)(struct tx *tx, u8 *frame);
 	void (*commit)(struct tx *tx, u8 *frame, u32 len);
-	/* NULL: commit leaves frames as they are, always */
+	/* NULL: commit() never changes a frame */
 	void (*commit_as_is)(struct tx *tx, u8 *frame, u32 len);
 	bool (*flush)(struct tx *tx);
 	void (*close)(struct tx *tx);
@@ -31,8 +31,8 @@ struct tx {
 };
 
 /*
- * Frames that can be taken and committed now, after looking for those that have left: what is in
- * flight is bounded.
+ * Returns how many frames can be taken and committed now, after collecting completed ones. The
+ * number of frames in flight is bounded.
  */
 static inline u32 tx_room(struct tx *tx, u64 now_ns)
 {
@@ -40,8 +40,8 @@ static inline u32 tx_room(struct tx *tx, u64 now_ns)
 }
 
 /*
- * A frame of at least PACKET_FRAME_MAX bytes to write into, or NULL when there is no room. Commit
- * it or give it back.
+ * Returns a frame with room for at least PACKET_FRAME_MAX bytes, or NULL if there is no room. The
+ * caller commits it or gives it back.
  */
 static inline u8 *tx_frame(struct tx *tx)
 {
@@ -54,8 +54,8 @@ static inline void tx_give_back(struct tx *tx, u8 *frame)
 }
 
 /*
- * The frame is to be sent: it is the way's from now on, and leaves with a tx_flush(), the next one
- * if the way has room.
+ * Queues the frame, which the caller no longer owns. It leaves with the next tx_flush(), or with a
+ * later one if there is no room.
  */
 static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 {
@@ -63,8 +63,8 @@ static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 }
 
 /*
- * The same with a frame of any kind, which is to leave alone and unchanged; those of RoCEv2 may be
- * joined to super-packets.
+ * As tx_commit(), for a frame of any kind, which leaves alone and unchanged; tx_commit() may join
+ * RoCEv2 frames to super-packets.
  */
 static inline void tx_commit_as_is(struct tx *tx, u8 *frame, u32 len)
 {
@@ -75,8 +75,9 @@ static inline void tx_commit_as_is(struct tx *tx, u8 *frame, u32 len)
 }
 
 /*
- * Start what was committed, and what an earlier flush could not: it does not wait for an interface
- * that takes nothing. False if frames are left that nothing but another flush will start.
+ * Starts sending the committed frames and frames left by an earlier flush. Does not wait for an
+ * interface that takes nothing. Returns false if frames are left that only another flush will
+ * start.
  */
 static inline bool tx_flush(struct tx *tx)
 {
@@ -91,31 +92,32 @@ static inline void tx_close(struct tx *tx)
 struct xroce_engine_stats;
 struct xsk_set;
 
-/* The maker that sends through the first socket of a set. NULL: no memory. */
+/* Returns a sender through the first socket of a set, or NULL if there is no memory. */
 struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats);
 
 struct netdev;
 /*
- * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of
- * which xsk is one. Owns xsk from here on; returns xsk itself where there is no other, and says why
- * on standard error, unless quiet, if that is a surprise. NULL only for NULL. queue is the one that
- * xsk sends by, where the interface has several; -1 where it has one.
+ * Returns a sender that chooses among the ways out that the interface and the kernel have
+ * (tx_policy.c), xsk included. Takes ownership of xsk. Returns xsk itself if there is no other way,
+ * and unless quiet says why on standard error if that is unexpected; returns NULL only if xsk is
+ * NULL. queue is the queue that xsk sends by if the interface has several, else -1.
  */
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,
 			  bool quiet, struct xroce_engine_stats *stats);
 
 /*
- * The maker for a process that shares the interface (tx_shared.c): through TAP devices, behind
- * which the broker's programs check each frame. tap_fd is a descriptor with IFF_TAP | IFF_NO_PI |
- * IFF_VNET_HDR; single_fd is one of the device for single frames, with the first two, or -1: there
- * is none. They do not block; tx_close() closes them. In the interface's network namespace; needs
- * no privilege. NULL: no memory, or no such descriptor, and both stay open.
+ * Returns a sender for a process that shares the interface (tx_shared.c), through TAP devices on
+ * which the broker's programs check each frame. tap_fd is open with IFF_TAP | IFF_NO_PI |
+ * IFF_VNET_HDR; single_fd, the device for single frames, with the first two, or -1 if there is
+ * none. Both are non-blocking; tx_close() closes them. Call it in the interface's network
+ * namespace; it needs no privilege. Returns NULL if there is no memory or a descriptor is unfit;
+ * both then stay open.
  */
 struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, bool quiet,
 			  struct xroce_engine_stats *stats);
 /*
- * The same, by one device, for frames to other processes of the interface alone: none leaves by the
- * interface, whose counters are not looked at. It starts no job (os/link_watch.h).
+ * As tx_shared_open(), through one device, for frames to other processes on the interface. None
+ * leaves by the interface, so its counters are not read and no job is started (os/link_watch.h).
  */
 struct tx *tx_local_open(const struct netdev *dev, int tap_fd, struct xroce_engine_stats *stats);
 

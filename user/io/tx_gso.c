@@ -21,18 +21,20 @@
 #include "tx_redirect.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* younger than the headers that we build with */
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* newer than the headers that we build with */
 #endif
 
-#define SEND_BUFFER (4 << 20) /* what may be on its way: about 60 super-packets */
+#define SEND_BUFFER (4 << 20) /* most bytes in flight: about 60 super-packets */
 #define ETH_HEADER  14u
 #define ETH_SOURCE  6u
 #define SHORT_FRAME 2048u
-#define SENDS_MAX   32u	      /* super-packets and single frames that are gathered */
-#define PIECES_MAX  512u      /* of memory in these */
-/* Frames alone that are dropped in a row: others' packets fill a queue for less long. */
+#define SENDS_MAX   32u	      /* super-packets and single frames in one gather */
+#define PIECES_MAX  512u      /* pieces of memory in these */
+/*
+ * Single frames dropped in a row that indicate a rule: other traffic fills a queue for less long.
+ */
 #define DROPS_OF_RULE 16u
-/* Between tries of a super-packet that is refused: TX_HEALTH_REFUSALS of them take 20 ms. */
+/* Pause between tries of a refused super-packet: TX_HEALTH_REFUSALS of them take 20 ms. */
 #define PAUSE_MIN_NS (20 * NSEC_PER_USEC)
 #define PAUSE_MAX_NS (2 * NSEC_PER_MSEC)
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
@@ -41,10 +43,10 @@ _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
 struct tx_gso_call {
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
-	u32 count[SENDS_MAX]; /* of frames in each */
-	u32 len[SENDS_MAX];   /* of its first frame, in bytes */
-	int tap[SENDS_MAX];   /* the descriptor that each is written to */
-	bool once[SENDS_MAX]; /* may not be sent again, as it may have left in part */
+	u32 count[SENDS_MAX]; /* frames in each message */
+	u32 len[SENDS_MAX];   /* length of its first frame in bytes */
+	int tap[SENDS_MAX];   /* the descriptor that it is written to */
+	bool once[SENDS_MAX]; /* not to be sent again, as parts of it may have left */
 	struct {
 		struct virtio_net_hdr vnet;
 		u8 header[GSO_HEADER_BYTES];
@@ -52,7 +54,7 @@ struct tx_gso_call {
 	struct iovec piece[PIECES_MAX];
 };
 
-/* The kernel reads both in one piece. */
+/* The kernel reads both as one buffer. */
 _Static_assert(offsetof(struct tx_gso_call, head[0].header) -
 			       offsetof(struct tx_gso_call, head[0]) ==
 		       sizeof(struct virtio_net_hdr),
@@ -71,8 +73,8 @@ static int tx_gso_open_socket(u32 ifindex, int *fd, const char **why)
 	if (*fd < 0)
 		return -errno;
 	/*
-	 * PACKET_QDISC_BYPASS is left out: with it the kernel drops what it would have to cut.
-	 * Without room for more, what there is does.
+	 * Without PACKET_QDISC_BYPASS, with which the kernel drops what it would have to cut. A
+	 * send buffer that cannot grow is used as it is.
 	 */
 	if (setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -97,7 +99,7 @@ int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
 	return err;
 }
 
-/* The kernel's default, unless the descriptor's maker has said otherwise. */
+/* Sets the header size to the kernel's default, which the descriptor's creator may have changed. */
 static int gso_set_header_size(int tap_fd)
 {
 	const int bytes = sizeof(struct virtio_net_hdr);
@@ -134,7 +136,7 @@ void tx_gso_close(struct tx_gso *g)
 	*g = (struct tx_gso){ .fd = -1, .single_fd = -1 };
 }
 
-/* A rule drops frames alone as well. */
+/* Returns whether rules seem to drop frames: single frames are dropped as well. */
 static bool gso_is_ruled(const struct tx_gso *g)
 {
 	return g->drops >= DROPS_OF_RULE;
@@ -160,9 +162,10 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
 }
 
 /*
- * ENOBUFS of a packet socket may be about the last only of the frames that the kernel cut a
- * super-packet into. The reliable services tell a frame that comes twice; to the others it is
- * another message. A TAP says nothing of what it has taken, and sends no part of what it refuses.
+ * Returns whether receivers cannot detect that a frame arrives twice. ENOBUFS from a packet socket
+ * may concern only the last of the frames that the kernel cut a super-packet into. Reliable
+ * services discard the duplicates; for the others each is another message. A TAP sends nothing of a
+ * super-packet that it refuses.
  */
 static bool is_unreliable(const struct gso_frame *f)
 {
@@ -172,8 +175,8 @@ static bool is_unreliable(const struct gso_frame *f)
 }
 
 /*
- * To the TAP of single frames, if there is one. The frame goes to the interface as it is, or, with
- * the group bit in its source MAC, with an Ethernet header of the kernel's.
+ * Adds a frame for the TAP of single frames. The frame goes to the interface as it is; or, with the
+ * group bit in its source MAC, with an Ethernet header that the kernel writes.
  */
 static void gso_add_single(struct tx_gso *g, const struct gso_frame *frame)
 {
@@ -191,7 +194,7 @@ static void gso_add_single(struct tx_gso *g, const struct gso_frame *frame)
 	add_piece(c, frame->bytes + ETH_HEADER, frame->len - ETH_HEADER);
 }
 
-/* By itself, with an empty header in front. */
+/* Adds a single frame after an empty virtio_net_hdr. */
 static void gso_add_alone(struct tx_gso *g, const struct gso_frame *frame)
 {
 	struct tx_gso_call *c = g->call;
@@ -204,9 +207,9 @@ static void gso_add_alone(struct tx_gso *g, const struct gso_frame *frame)
 }
 
 /*
- * How much the kernel is to keep in one piece: it takes no more than fits a page. Of a TAP's
- * super-packet of short frames that much, as the headers of those are found faster there; of long
- * ones the headers alone, as page by page they are copied faster.
+ * Returns how many bytes the kernel should keep linear; it limits them to a page. For short frames
+ * through a TAP that is all of the super-packet, as it finds their headers faster there. For long
+ * frames it is the headers alone, as copying page by page is faster.
  */
 static u32 gso_linear(const struct tx_gso *g, const struct gso_frame *frame, u32 count)
 {
@@ -235,7 +238,7 @@ static void gso_add_super(struct tx_gso *g, const struct gso_frame *frame, u32 c
 	}
 }
 
-/* One packet more, of count frames. */
+/* Adds one packet of count frames. */
 static void gso_add_packet(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 {
 	struct tx_gso_call *c = g->call;
@@ -256,7 +259,7 @@ static void gso_add_packet(struct tx_gso *g, const struct gso_frame *frame, u32 
 	c->frames += count;
 }
 
-/* As much as there is room for. */
+/* Gathers as many of the n frames as there is room for. */
 static void gso_gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 {
 	struct tx_gso_call *c = g->call;
@@ -275,7 +278,8 @@ static bool no_room(int err)
 }
 
 /*
- * How many to send in one call: it does not say what the one behind those that it has sent has met.
+ * Returns the number of messages for one call. sendmmsg() hides the error of the message after the
+ * last one sent, so a `once` message is sent alone.
  */
 static u32 run_at(const struct tx_gso_call *c, u32 at)
 {
@@ -287,8 +291,8 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
 }
 
 /*
- * What was gathered, from at on. Returns how many of them the kernel has taken, or -errno of the
- * first. syscall(): the functions would be cancellation points, under the shard's lock.
+ * Sends the gathered messages from index at on. Returns how many the kernel accepted, or -errno for
+ * the first. Uses syscall(), as the libc functions are cancellation points, under the shard's lock.
  */
 static long gso_hand_over(const struct tx_gso *g, u32 at)
 {
@@ -314,9 +318,9 @@ static void gso_tell(struct tx_gso *g, const char *what)
 }
 
 /*
- * The kernel has taken super-packets, or frames alone of up to longest bytes. One as long as the
- * one that was refused last says that no rule drops them. If one did, super-packets may leave as
- * well.
+ * Updates the doubts after the kernel accepted super-packets, or single frames of up to longest
+ * bytes. A frame as long as the one refused last shows that no rule drops them. If rules did until
+ * now, super-packets are enabled again.
  */
 static void gso_trust(struct tx_gso *g, u32 supers, u32 longest)
 {
@@ -331,7 +335,7 @@ static void gso_trust(struct tx_gso *g, u32 supers, u32 longest)
 	g->drops = 0;
 }
 
-/* The kernel has taken so many from at on. Returns how many frames those are. */
+/* Counts `sent` accepted messages from index at on. Returns how many frames they hold. */
 static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engine_stats *stats)
 {
 	const struct tx_gso_call *c = g->call;
@@ -355,15 +359,15 @@ static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engin
 	return frames;
 }
 
-/* The device is down or gone: for a single frame as well. */
+/* Returns whether the device is down or gone, which concerns single frames as well. */
 static bool is_about_the_device(int err)
 {
 	return err == ENETDOWN || err == ENXIO || err == EIO || err == EBADFD;
 }
 
 /*
- * Send what was gathered. Returns how many frames are done with; fewer than were gathered if there
- * is no room for more, or if the rest is to be gathered anew.
+ * Sends the gathered messages. Returns how many frames are done with: fewer than were gathered if
+ * there is no room, or if the rest must be gathered again.
  */
 static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
 {
@@ -468,7 +472,7 @@ void tx_gso_try_again(struct tx_gso *g, u64 now_ns)
 /* ---- tx order ---- */
 
 #define TAG_BYTES  4u
-#define IPV4_BYTES 20u /* the engine's has no options */
+#define IPV4_BYTES 20u /* the engine sends no options */
 #define IPV6_BYTES 40u
 #define UDP_BYTES  8u
 
@@ -494,7 +498,9 @@ bool tx_order_matters(const u8 *frame)
 
 /* ---- tx health ---- */
 
-/* A way that was given up before has had its chance: then one refusal, or one look, is enough. */
+/*
+ * Once disabled before, super-packets get no second chance: one refusal or one bad look is enough.
+ */
 static bool was_given_up(const struct tx_health *h)
 {
 	return h->away_ns != 0;
@@ -552,7 +558,7 @@ enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns)
 void tx_health_again(struct tx_health *h)
 {
 	h->until_ns = min_u64(h->until_ns, 1);
-	/* the next time is as long as the first */
+	/* the next pause is as long as the first */
 	h->away_ns = min_u64(h->away_ns, TX_HEALTH_AWAY_NS / 2);
 }
 
@@ -560,7 +566,7 @@ bool tx_health_is_away(struct tx_health *h, u64 now_ns)
 {
 	if (h->until_ns && now_ns >= h->until_ns) {
 		h->until_ns = 0;
-		/* what was dropped meanwhile was not a super-packet of ours */
+		/* drops during the pause were not super-packets of ours */
 		h->has_looked = false;
 	}
 	return h->until_ns != 0;

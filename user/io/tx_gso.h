@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames out through a packet socket or a TAP device, as super-packets where they may share one
- * (../engine/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
- * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
- * NIC. An interface that does not take super-packets is sent single frames for a time
- * (tx_gso.h). Which way a frame goes is the business of tx_policy.c and tx_shared.c. Under the
- * shard's lock.
+ * Sends frames through a packet socket or a TAP device, joined to super-packets where possible
+ * (../engine/gso.h): up to 64 frames pass the kernel at the cost of one. On veth a super-packet
+ * reaches a peer without native XDP whole; for all others the kernel or the NIC cuts it. An
+ * interface that does not take super-packets gets single frames for a time. tx_policy.c and
+ * tx_shared.c choose the way of a frame. Under the shard's lock.
  */
 #ifndef IO_TX_GSO_H
 #define IO_TX_GSO_H
@@ -16,47 +15,47 @@
 #include "../engine/types.h"
 
 /*
- * Whether an interface does take super-packets, by what becomes of them: the kernel refuses one
- * while nothing of ours waits, or accepts them and the interface's counter says that it dropped
- * them. When that goes on they are given up for a time, twice as long after each try. It makes no
- * system call; under the shard's lock.
+ * Judges whether an interface takes super-packets. It does not if the kernel refuses one while no
+ * frame of ours is queued, or accepts it and the interface's drop counter grows. If that persists,
+ * super-packets are disabled for a time, which doubles with each failed retry. Makes no system
+ * call; under the shard's lock.
  */
 
-#define TX_HEALTH_REFUSALS   16u		   /* in a row, */
-/* and for so long: a full ring of the other end empties sooner */
+#define TX_HEALTH_REFUSALS   16u		   /* refusals in a row, and */
+/* their least duration: a full ring at the other end empties sooner */
 #define TX_HEALTH_REFUSED_NS (20 * NSEC_PER_MSEC)
-#define TX_HEALTH_LOOKS	     3u			   /* in a row that found half of them dropped, */
-#define TX_HEALTH_SENDS	     8u			   /* and of so many super-packets at least */
+#define TX_HEALTH_LOOKS	     3u			   /* looks in a row with half dropped, and */
+#define TX_HEALTH_SENDS	     8u			   /* their least number of super-packets */
 #define TX_HEALTH_AWAY_NS    (10 * NSEC_PER_SEC)
 #define TX_HEALTH_AWAY_MAX_NS (640 * NSEC_PER_SEC)
 
 struct tx_health {
 	u32 refusals;
-	u64 refused_ns;	   /* of the first of these */
+	u64 refused_ns;	   /* time of the first of these */
 	u32 bad_looks;
-	u64 bad_sends;	   /* super-packets in these */
-	u64 sends;	   /* since the last look */
-	u64 dropped;	   /* the interface's counter then */
+	u64 bad_sends;	   /* super-packets sent in these */
+	u64 sends;	   /* super-packets since the last look */
+	u64 dropped;	   /* interface drop counter at the last look */
 	bool has_looked;
-	u64 away_ns;	   /* how long they are given up the next time */
-	u64 until_ns;	   /* given up until then; 0: not */
+	u64 away_ns;	   /* last pause; 0: never disabled */
+	u64 until_ns;	   /* disabled until then; 0: enabled */
 };
 
-/* Returned once for each time that they are given up. */
+/* TX_REFUSES and TX_DROPS are returned once, when super-packets become disabled. */
 enum tx_verdict { TX_HEALTHY, TX_REFUSES, TX_DROPS };
 
-/* n super-packets were accepted. */
+/* Counts n super-packets that the kernel accepted. */
 void tx_health_sent(struct tx_health *h, u32 n);
-/* One was refused, and nothing of ours was on its way. */
+/* Records that a super-packet was refused while no frame of ours was queued. */
 enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns);
-/* The interface has dropped so many packets in all, of all senders. */
+/* Evaluates the interface's drop counter, which counts packets of all senders. */
 enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns);
 /*
- * The cause of refusals has ended: super-packets are tried again at once, and given up at one more
- * refusal or look.
+ * Enables super-packets at once because the cause of refusals has ended. One more refusal or bad
+ * look disables them again.
  */
 void tx_health_again(struct tx_health *h);
-/* They are given up, for now. */
+/* Returns whether super-packets are disabled at now_ns. */
 bool tx_health_is_away(struct tx_health *h, u64 now_ns);
 
 struct tx_gso_call;
@@ -65,88 +64,93 @@ struct tx_gso {
 	int fd;
 	bool is_tap;
 	/*
-	 * A second TAP, for single frames up to TX_TAP_BYTES: its XDP program sends on to the
-	 * interface what may leave. -1: there is none
+	 * A second TAP, for single frames up to TX_TAP_BYTES. Its XDP program redirects permitted
+	 * frames to the interface. -1: there is none
 	 */
 	int single_fd;
 	/*
-	 * The owner's: such frames go without an skb, for which the interface must take redirected
-	 * frames; and for now no frames are joined
+	 * Set by the owner. is_direct: single_fd may redirect frames without an skb, as the
+	 * interface takes redirected frames. is_alone: no frames are joined for now
 	 */
 	bool is_direct, is_alone;
 	/*
-	 * the kernel knows no such super-packets (before 6.2), or none are wanted: frames leave one
-	 * by one
+	 * super-packets are not wanted or the kernel does not support them (before 6.2): frames
+	 * leave one by one
 	 */
 	bool refused;
-	/* so they do, as the interface does not take any: they are given up for a time */
+	/* frames leave one by one for a time, as the interface does not take super-packets */
 	bool is_off;
-	/* in the last call: a super-packet, for want of room or for good; a frame, for room */
+	/*
+	 * the last call failed for a super-packet, but not by EAGAIN; for a single frame, by
+	 * ENOBUFS
+	 */
 	bool was_refused, was_full;
-	/* super-packets were given up, as they are refused, and none has been taken since */
+	/* super-packets were disabled because of refusals, and none has been accepted since */
 	bool is_refusing;
-	/* frames alone that were dropped, and none as long as doubted_len taken since */
+	/* single frames dropped since a super-packet or a frame of doubted_len was accepted */
 	u32 drops;
 	/* length in bytes of the frame, or segment, that was refused last */
 	u32 doubted_len;
-	/* after a refusal no packet is sent before again_ns; the last pause: pause_ns */
+	/* pause after a refusal: none sends before again_ns; its last length */
 	u64 again_ns, pause_ns;
-	/* the interface's name, for one line on standard error when super-packets are given up */
-	const char *tell;	  /* NULL: none, or it has been written */
+	/* interface name, for one line on standard error when super-packets become disabled */
+	const char *tell;	  /* NULL: quiet, or the line was written */
 	struct tx_health health;
 	struct gso_ids *ids;
-	struct tx_gso_call *call; /* what is gathered for the kernel */
+	struct tx_gso_call *call; /* frames gathered for the kernel */
 };
 
 /*
- * Through a packet socket. Returns 0 or -errno, with *why the step that failed. In the network
- * namespace of the interface; needs CAP_NET_RAW.
+ * Opens a packet socket. Returns 0 or -errno, with the failed step in *why. Call it in the
+ * interface's network namespace; needs CAP_NET_RAW.
  */
 int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why);
 /*
- * Through TAP devices, of which these are descriptors that do not block: fd with IFF_TAP |
- * IFF_NO_PI | IFF_VNET_HDR, single_fd with the first two, or -1. Needs no privilege. Returns 0:
- * both are closed with the rest; or -errno: they are not.
+ * Uses two non-blocking TAP descriptors: fd with IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, and single_fd
+ * with the first two, or -1. Needs no privilege. Returns 0, and tx_gso_close() closes both; or
+ * -errno, and both stay the caller's.
  */
 int tx_gso_open_taps(struct tx_gso *g, int fd, int single_fd);
 void tx_gso_close(struct tx_gso *g);
 
 /*
- * Send n frames in order. Returns how many of them are done with: fewer than n if there is no room
- * for more, which should be tried again later. Counts in stats what was sent and what the kernel
- * refused.
+ * Sends n frames in order. Returns how many are done with: fewer than n if there is no room, then
+ * the caller retries later. Counts sent and refused frames in stats.
  */
 u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 		struct xroce_engine_stats *stats);
 
 /*
- * What is refused may be so by a rule of the host: then no frame may leave by another way, which
- * would go round it.
+ * Returns whether a rule of the host may be what refuses frames. Then no frame may leave by another
+ * way, which would bypass the rule.
  */
 bool tx_gso_is_doubted(const struct tx_gso *g);
 
-/* Nothing that was sent is still on its way to the interface. A system call. Not of a TAP. */
+/* Returns whether all sent frames have reached the interface. One system call. Not for a TAP. */
 bool tx_gso_is_idle(const struct tx_gso *g);
 
 /*
- * Whether super-packets are given up, is_off. The last call was refused one, and nothing of ours
- * was on its way; the interface has dropped so many packets in all; and, before a batch, whether
- * the time is over for which they were given up.
+ * These functions decide whether super-packets are disabled (is_off). tx_gso_refused(): the last
+ * call was refused a super-packet while no frame of ours was queued. tx_gso_look(): the interface
+ * has dropped `dropped` packets in all. tx_gso_try_again(), before a batch: ends the pause if its
+ * time is over.
  */
 void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats);
-/* In the last call a frame alone found no room, and nothing of ours was on its way: it is lost. */
+/*
+ * Records a single frame lost: it found no room in the last call while no frame of ours was queued.
+ */
 void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats);
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats);
 void tx_gso_try_again(struct tx_gso *g, u64 now_ns);
 
 /*
- * Which frames must not be overtaken by later ones of their QP on an interface with several queues.
- * A message of UC is lost by it. Datagrams have no order among themselves, but a flow-control probe
- * must not pass those that it follows: it would say that they were taken, and more would be sent
- * than the receiver has room for. RC and XRC keep what comes early.
+ * Returns whether later frames of the same QP must not overtake this frame, on an interface with
+ * several queues. A UC message would be lost. Datagrams have no order, but a flow-control probe
+ * must not pass the datagrams before it: it would report them as taken, and the sender would exceed
+ * the receiver's room. RC and XRC keep early packets.
  */
 
-/* Of a frame as the engine makes it. */
+/* The engine made the frame. */
 bool tx_order_matters(const u8 *frame);
 
 #endif

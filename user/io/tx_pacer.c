@@ -8,13 +8,13 @@
 #include "tx_pacer.h"
 
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
-/* while frames cannot be redirected, or are being lost */
+/* while the interface takes no redirected frames, or drops some */
 #define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)
 #define STALE_NS      (2 * LOOK_NS)
 #define PORTION_NS    (50 * NSEC_PER_USEC)
-/* so few that AF_XDP, which is told of room, is better */
+/* below that AF_XDP is better, as it waits for room */
 #define PORTION_MIN   16u
-#define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
+#define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in PORTION_NS: no limit */
 
 int tx_pacer_open(struct tx_pacer *p, u32 ifindex, struct xroce_engine_stats *stats)
 {
@@ -28,7 +28,7 @@ void tx_pacer_close(struct tx_pacer *p)
 	tx_counters_close(&p->watch);
 }
 
-/* What is lost while we send nothing is nothing to us. */
+/* Drops while we send nothing are of no concern. */
 static void pacer_adjust(struct tx_pacer *p, u64 dropped)
 {
 	if (dropped <= p->dropped) {
@@ -112,7 +112,7 @@ static int tx_counters_link_cb(const struct nlmsghdr *nlh, void *arg)
 	nl_parse(nlh, sizeof(struct ifinfomsg), tb, IFLA_STATS64);
 	if (nl_get(tb[IFLA_MTU], &mtu, sizeof(mtu)))
 		reading->frame_max = min_u32(mtu, UINT32_MAX - ETH_HLEN) + ETH_HLEN;
-	/* the struct grows at its end from kernel to kernel */
+	/* The struct grows at its end with newer kernels. */
 	if (tb[IFLA_STATS64]) {
 		len = mnl_attr_get_payload_len(tb[IFLA_STATS64]);
 		memcpy(&stats, mnl_attr_get_payload(tb[IFLA_STATS64]), min_u32(len, sizeof(stats)));
@@ -142,7 +142,7 @@ static int ask_features(struct tx_counters *w, u64 *features)
 	return nl_exchange(w->generic, nlh, netdev_features_cb, features);
 }
 
-/* The watch thread's. */
+/* Runs in the watch thread. */
 static void tx_counters_read(void *arg)
 {
 	struct tx_counters *w = arg;

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which way frames leave. There are four:
+ * Chooses the way by which frames leave. There are four:
  *
  *   AF_XDP       through the socket. Always works; two skbs a frame in copy mode, none where the
  *                driver has zero-copy
  *   TAP          written to a TAP device and redirected by XDP, up to 16 small frames in one write:
  *                no skb
- *   live frames  a page of the kernel's for each, filled and redirected by XDP: no skb, many in one
- *                call
+ *   live frames  pages of the kernel that XDP fills and redirects: no skb, many in one call
  *   GSO          through a packet socket, up to 64 packets between two QPs in one skb, which stays
- *                one where nobody has to cut it
+ *                one unless it has to be cut
  *
- * A socket with zero-copy is used alone. Else choose_way() has the rule, a batch at a time:
- * redirection whenever the interface takes redirected frames (on veth: while its peer has native
- * XDP or GRO) and no frame of the batch is too long, as TAP or live frames by what it costs, see
- * is_many(); otherwise GSO if enough frames of it join others, see is_worth_gso(), and AF_XDP if
- * not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for batches that
- * cannot go that way, which go by AF_XDP.
+ * A socket with zero-copy is used alone. Otherwise choose_way() decides for each batch. It
+ * redirects if the interface takes redirected frames (on veth: while its peer has native XDP or
+ * GRO) and no frame of the batch is too long; by TAP or live frames depending on cost, see
+ * is_many(). Otherwise it uses GSO if enough frames of the batch join others, see is_worth_gso(),
+ * and AF_XDP if not. XROCE_TX=xsk, tap, live or gso forces a way; batches that cannot go by tap or
+ * live go by AF_XDP.
  *
- * What tx_pacer.c says of losses holds for redirected frames, and for super-packets to an
- * interface that takes those. When small portions do not end them, AF_XDP has its turn, which waits
+ * The pacer (tx_pacer.c) limits redirected frames, and super-packets to an interface that takes
+ * redirected frames. If the smallest portions do not end the losses, AF_XDP is used, which waits
  * for a frame to leave before it takes another. Forced ways stay.
  *
- * A batch with frames that are to leave as they are, of raw packet QPs, does not go as GSO, nor in
- * another order. Where that way is forced, each of its frames is sent alone.
+ * A batch with frames that must leave as they are, from raw packet QPs, is neither sent as GSO nor
+ * reordered. Where GSO is forced, each of its frames is sent alone.
  *
  * An interface may drop super-packets (tx_gso.h). Then frames leave through AF_XDP, or one by one
- * through the packet socket if that is the forced way. If it refuses them, all frames of the
- * batches that are not redirected leave one by one through the packet socket, where they meet the
- * rules of the host: one may be what refuses. One line on standard error says so, once.
+ * through the packet socket if GSO is forced. If it refuses them, all batches that are not
+ * redirected leave one by one through the packet socket, where they meet the rules of the host: one
+ * of these may be what refuses. One line on standard error reports it, once.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -45,33 +44,33 @@
 #include "tx_redirect.h"
 
 #define XSK_AGAIN_NS NSEC_PER_SEC
-/* frames at a time: they are still in the cache when the socket copies them */
+/* frames at a time: still in the cache when the socket copies them */
 #define GSO_BATCH    64u
 
 struct tx_policy {
 	struct tx tx;
 	struct tx *xsk;
 	struct tx_redirect redirect;
-	/* of what is redirected; the interface takes nothing while there is no redirection */
+	/* for redirected frames; without redirection the interface takes nothing */
 	struct tx_pacer pacer;
 	struct tx_gso gso;
-	u32 looks;		/* of the pacer's, by which super-packets have been judged */
-	bool can_redirect, can_gso, can_watch; /* these have been made; can_watch: the pacer */
-	bool quiet;		/* of what cannot be made, another has told */
-	char name[IF_NAMESIZE];	/* the interface's */
+	u32 looks;		/* the pacer look by which super-packets were judged last */
+	bool can_redirect, can_gso, can_watch; /* opened ways; can_watch: the pacer */
+	bool quiet;		/* another sender has reported missing ways */
+	char name[IF_NAMESIZE];	/* of the interface */
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
-	bool pooled;		/* frames are taken from the pool; else from the AF_XDP socket */
-	struct tx_pool pool;	/* its frames are those that are redirected, if any can be */
-	bool ordered;		/* some of the queue must not be overtaken */
-	bool as_is;		/* some of it is to leave as it is */
-	int xsk_queue;		/* the one that the AF_XDP socket sends by; -1: there is no other */
+	bool pooled;		/* frames come from the pool, else from the AF_XDP socket */
+	struct tx_pool pool;	/* shares the frames of redirection, if it is open */
+	bool ordered;		/* the queue holds frames that must not be overtaken */
+	bool as_is;		/* the queue holds frames that must leave as they are */
+	int xsk_queue;		/* queue by which the AF_XDP socket sends; -1: the only one */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
-	u32 xsk_room;		/* of it when it has nothing to do */
-	/* when frames that join no others may go by it again: choose_socket() */
+	u32 xsk_room;		/* its room when it is idle */
+	/* when unjoined frames may use the AF_XDP socket again: choose_socket() */
 	u64 xsk_again_ns;
-	u64 now_ns;		/* of the last policy_room() */
-	/* frames may be on their way from the packet socket to the interface */
+	u64 now_ns;		/* time of the last policy_room() */
+	/* frames may be in flight between the packet socket and the interface */
 	bool gso_busy;
 };
 
@@ -85,9 +84,9 @@ static struct tx_policy *policy_of(struct tx *tx)
 enum way { BY_XSK, BY_REDIRECTION, BY_GSO, NOT_YET };
 
 /*
- * Whether a batch is cheaper as live frames. They cost 12 us a call and 0.3 to 0.4 us a frame; a
- * write to the TAP 1.3 us, and 0.7 us for each further frame in it (measured on veth; the ratios
- * matter).
+ * Returns whether a batch is cheaper as live frames. They cost 12 us a call and 0.3 to 0.4 us a
+ * frame; a write to the TAP costs 1.3 us, and 0.7 us for each further frame in it (measured on
+ * veth; the ratios matter).
  */
 static bool is_many(const struct tx_policy *t)
 {
@@ -103,16 +102,16 @@ static bool takes_redirected(const struct tx_policy *t)
 	return t->can_redirect && t->pacer.takes_redirected;
 }
 
-/* The interface has been losing redirected frames for long. */
+/* Returns whether the interface drops redirected frames even in the smallest portions. */
 static bool is_losing(const struct tx_policy *t)
 {
 	return t->choice == TX_AUTO && tx_pacer_is_smallest(&t->pacer);
 }
 
 /*
- * A frame that joins no other is cheaper through the AF_XDP socket: 0.9 us after 0.3 us for the
- * call, against 1.2 us after 0.2 us through the packet socket, to which those that join another add
- * 0.1 us (measured on veth; the ratios matter).
+ * Returns whether enough frames join others. A frame that joins no other is cheaper through the
+ * AF_XDP socket: 0.9 us plus 0.3 us for the call, against 1.2 us plus 0.2 us through the packet
+ * socket. Frames that join another cost 0.1 us there (measured on veth; the ratios matter).
  */
 static bool is_worth_gso(const struct tx_policy *t)
 {
@@ -131,9 +130,9 @@ static bool gso_is_idle(struct tx_policy *t)
 }
 
 /*
- * Between the two sockets, none of whose frames may pass the other's. On veth both are done with a
- * frame when their call returns; a NIC is not, and then all frames go through the packet socket,
- * for as long as we do not care to try again.
+ * Chooses between the two sockets so that no frame of one passes a frame of the other. On veth both
+ * are done with a frame when the call returns. A NIC is not: then all frames use the packet socket
+ * until xsk_again_ns.
  */
 static enum way choose_socket(struct tx_policy *t)
 {
@@ -141,20 +140,20 @@ static enum way choose_socket(struct tx_policy *t)
 		t->xsk_again_ns = t->now_ns + XSK_AGAIN_NS;
 		return NOT_YET;
 	}
-	/* a rule is met there, and by no frame of the AF_XDP socket */
+	/* the packet socket shows the host's rules at work; the AF_XDP socket would bypass them */
 	if (tx_gso_is_doubted(&t->gso))
 		return BY_GSO;
-	/* the packet socket is no refuge then */
+	/* super-packets are disabled: the packet socket has no advantage */
 	if (t->gso.is_off)
 		return gso_is_idle(t) ? BY_XSK : BY_GSO;
 	return is_worth_gso(t) || t->now_ns < t->xsk_again_ns || !gso_is_idle(t) ? BY_GSO : BY_XSK;
 }
 
 /*
- * Redirected frames leave by the queue of the CPU. Those that have to keep their order may do so
- * where that is the AF_XDP socket's; else they leave by that socket, and so by one queue always. (A
- * veth's peer has as many receive queues as this end sends by, or more: so nothing is known of a
- * CPU beyond them.)
+ * Returns whether the batch would leave by a single queue, if its frames must keep their order.
+ * Redirected frames leave by the queue of the CPU, which must be the AF_XDP socket's; otherwise
+ * that socket is used. A veth's peer has at least as many receive queues as this end has for
+ * sending, so CPUs beyond them are unpredictable.
  */
 static bool has_one_queue(const struct tx_policy *t)
 {
@@ -162,7 +161,8 @@ static bool has_one_queue(const struct tx_policy *t)
 }
 
 /*
- * Of all that is queued: none passes another on a faster way, as unreliable QPs count on the order.
+ * Chooses one way for the whole queue. No frame may pass another on a faster way, as unreliable QPs
+ * rely on the order.
  */
 static enum way choose_way(struct tx_policy *t)
 {
@@ -173,7 +173,7 @@ static enum way choose_way(struct tx_policy *t)
 		return has_one_queue(t) ? BY_REDIRECTION : BY_XSK;
 	if (unlikely(t->as_is))
 		return t->choice == TX_GSO || !gso_is_idle(t) ? BY_GSO : BY_XSK;
-	/* the packet socket's frames leave by the queue that the kernel chooses */
+	/* the kernel chooses the queue for the packet socket's frames */
 	if (t->ordered && t->choice != TX_GSO)
 		return BY_XSK;
 	if (t->can_gso)
@@ -186,8 +186,8 @@ static enum way choose_way(struct tx_policy *t)
 }
 
 /*
- * Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the
- * beginning.
+ * Returns false if the next batch will go by AF_XDP in any case: then its frames come from the
+ * socket's UMEM at once.
  */
 static bool is_pooled(const struct tx_policy *t)
 {
@@ -199,8 +199,9 @@ static bool is_pooled(const struct tx_policy *t)
 /* ---- whether super-packets arrive ---- */
 
 /*
- * What the counters say. Where frames are redirected they are tx_pacer.c's to judge; and a veth
- * that takes redirected frames drops some when it is full, for which the forced way is not left.
+ * Judges super-packets by the interface's drop counter. Where frames are redirected, the pacer
+ * judges the drops instead. A veth that takes redirected frames drops some when it is full, which
+ * is no reason to leave the forced way.
  */
 static void look_at_gso(struct tx_policy *t)
 {
@@ -276,8 +277,8 @@ static void policy_commit_as_is(struct tx *tx, u8 *buf, u32 len)
 }
 
 /*
- * Of all that is queued, as many as it has room for. These functions return how many frames are
- * done with.
+ * Sends as many queued frames as the AF_XDP socket has room for. These functions return how many
+ * frames are done with.
  */
 static u32 send_xsk(struct tx_policy *t)
 {
@@ -401,7 +402,7 @@ static const struct tx_ops ops = {
 	.close = policy_close,
 };
 
-/* A way that cannot be had. remedy: what helps, or NULL. Returns false. */
+/* Reports a way that cannot be opened. remedy: advice, or NULL. Returns false. */
 static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
 			const char *why, int err, const char *remedy)
 {
@@ -443,7 +444,7 @@ static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 	return true;
 }
 
-/* False: there is only AF_XDP, and nothing is left behind. */
+/* Returns false if there is only AF_XDP; nothing stays open then. */
 static bool open_ways(struct tx_policy *t, const struct netdev *dev)
 {
 	const int err = tx_pacer_open(&t->pacer, dev->ifindex, t->stats);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Transmit frames outside the UMEM, and the queue of those that have been committed. A frame is
- * free, or taken by the pump, or in the queue; sending copies it, so it is free again when it
- * leaves the queue. Under the shard's lock.
+ * Transmit frames outside the UMEM, and the queue of committed ones. A frame is free, taken by the
+ * pump, or queued. Sending copies it, so it is free when it leaves the queue. Under the shard's
+ * lock.
  */
 #ifndef IO_TX_POOL_H
 #define IO_TX_POOL_H
@@ -12,11 +12,11 @@
 #include "../engine/gso.h"
 
 struct tx_pool {
-	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them; whose memory: the owner's */
+	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them, in the owner's memory */
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
-	u32 waited;	     /* of these, from the front: there was no room for them before */
-	u32 bytes, longest;  /* of those in the queue */
+	u32 waited;	     /* the first of these, which an earlier flush had no room for */
+	u32 bytes, longest;  /* sum and maximum of the queued lengths */
 	u32 free[XROCE_TX_FRAMES];
 	u32 free_count;
 };
@@ -28,13 +28,13 @@ static inline void tx_pool_init(struct tx_pool *p, struct xroce_tx_frame *frame)
 		p->free[p->free_count++] = i;
 }
 
-/* NULL: none is free. */
+/* Returns NULL if no frame is free. */
 static inline u8 *tx_pool_take(struct tx_pool *p)
 {
 	return p->free_count ? p->frame[p->free[--p->free_count]].bytes : NULL;
 }
 
-/* Is this a frame of the pool? */
+/* Returns whether the frame belongs to the pool. */
 static inline bool tx_pool_has(const struct tx_pool *p, const u8 *buf)
 {
 	return buf >= p->frame[0].bytes && buf < p->frame[XROCE_TX_FRAMES].bytes;
@@ -57,13 +57,16 @@ static inline void tx_pool_commit(struct tx_pool *p, u8 *buf, u32 len)
 	p->longest = len > p->longest ? len : p->longest;
 }
 
-/* As gso_order() does; an acknowledgement that waits for room is not passed time and again. */
+/*
+ * Calls gso_order() on the new frames. Frames that waited keep their place, so that an
+ * acknowledgement among them is not passed at every flush.
+ */
 static inline void tx_pool_order(struct tx_pool *p)
 {
 	gso_order(p->queue + p->waited, p->queued - p->waited);
 }
 
-/* The first n are done with, and will be the first to be used again, as they are warm. */
+/* Frees the first n frames; they are reused first, while they are in the cache. */
 static inline void tx_pool_dequeue(struct tx_pool *p, u32 n)
 {
 	for (u32 i = n; i-- > 0;) {

@@ -6,7 +6,7 @@
 #include "tx_probe.h"
 #include "../os/xdp_mode.h"
 
-/* The path MTU from which on a frame is too long to be redirected. */
+/* The largest path MTU whose frames can be redirected. */
 #define REDIRECT_PATH_MTU 2048u
 
 enum tx_probe tx_probe(u32 ifindex)
@@ -42,10 +42,7 @@ u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 	if (path_mtu <= REDIRECT_PATH_MTU)
 		return path_mtu;
 	probe = tx_probe(dev->ifindex);
-	/*
-	 * where generic mode is wanted at this end the peer is taken to be so, too: it stays as it
-	 * is now
-	 */
+	/* a generic-mode interface that takes no redirected frames now is assumed to stay so */
 	if (probe == TX_PROBE_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)
 		return path_mtu;
 	return probe == TX_PROBE_REDIRECT || probe == TX_PROBE_NOT_NOW ? REDIRECT_PATH_MTU :

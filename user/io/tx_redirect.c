@@ -28,7 +28,7 @@
 #endif
 
 /*
- * frames that the kernel takes through the program before it hands them on: a quarter of a veth's
+ * frames that the kernel runs through the program before it passes them on: a quarter of a veth's
  * ring
  */
 #define LIVE_BATCH 32u
@@ -107,7 +107,10 @@ static void *tap_main(void *arg)
 	return NULL;
 }
 
-/* In a thread that ends: one that has changed its network namespace may not be let back. */
+/*
+ * Runs in a temporary thread: a thread that changed its network namespace may not be able to
+ * return.
+ */
 static int open_tap_elsewhere(struct tx_redirect *r, const char **why)
 {
 	struct tap_job job = { .r = r };
@@ -194,7 +197,9 @@ static const struct tx_redirect tx_redirect_none = {
 	.tap_fd = -1, .link_fd = -1, .program_fd = -1
 };
 
-/* The program has all else: of what the loader made its descriptor stays open alone. */
+/*
+ * The program holds everything else: its descriptor is the only one of the loader's to stay open.
+ */
 static int redirect_keep_program(struct tx_redirect *r, const char **why)
 {
 	r->program_fd =
@@ -241,8 +246,8 @@ void tx_redirect_close(struct tx_redirect *r)
 /* ---- sending ---- */
 
 /*
- * How many of the n entries from first on go into one write: as many as there is a devmap for, and
- * no more than fit.
+ * Returns how many of the n entries from first on go into one write: a number for which there is a
+ * devmap, within write_max.
  */
 static u32 redirect_pieces(const struct tx_redirect *r, u32 first, u32 n)
 {
@@ -268,7 +273,7 @@ static bool tx_redirect_strayed(const struct tx_redirect *r)
 	return atomic_load_explicit(shared_word(&r->ring->strayed), memory_order_relaxed);
 }
 
-/* A write of the k entries from i on. False: the kernel refused it. */
+/* Writes the k entries from index i on. Returns false if the kernel refused. */
 static bool tx_redirect_write(struct tx_redirect *r, u32 i, u32 k)
 {
 	struct iovec iov[TX_PIECES_MAX];
@@ -283,7 +288,7 @@ static bool tx_redirect_write(struct tx_redirect *r, u32 i, u32 k)
 	r->ring->next = i;
 	r->ring->cut = 0;
 	r->ring->pieces = k;
-	/* syscall(): write() would be a cancellation point, under the shard's lock */
+	/* Uses syscall(), as write() is a cancellation point, under the shard's lock. */
 	return (k == 1 ? syscall(SYS_write, r->tap_fd, iov[0].iov_base, iov[0].iov_len)
 		       : syscall(SYS_writev, r->tap_fd, iov, (int)k)) == bytes;
 }
@@ -303,7 +308,7 @@ u32 tx_redirect_tap(struct tx_redirect *r, u32 n, u32 *lost, __u64 *writes)
 	return n;
 }
 
-/* A signal ends a run between two of the kernel's batches: go on with what is left. */
+/* A signal ends a run between two of the kernel's batches; the loop continues with the rest. */
 u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost)
 {
 	static const u8 zeroes[XROCE_TX_LIVE_BYTES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames out of user memory and into ndo_xdp_xmit of an interface, without skbs: the transmit
- * program (bpf/xroce_tx.bpf.c), the TAP device that it is attached to, and the memory that it reads
- * frames from. Which way a frame goes is tx_policy.c's business. Under the shard's lock.
+ * Sends frames from user memory to an interface's ndo_xdp_xmit, without skbs. Owns the transmit
+ * program (bpf/xroce_tx.bpf.c), the TAP device it is attached to, and the memory it reads frames
+ * from. tx_policy.c chooses the way of a frame. Under the shard's lock.
  *
- * What the interface has no room for is lost without a word.
+ * A frame that the interface has no room for is dropped silently.
  */
 #ifndef IO_TX_REDIRECT_H
 #define IO_TX_REDIRECT_H
@@ -20,43 +20,43 @@
 struct xroce_tx_bpf;
 
 struct tx_redirect {
-	struct xroce_tx_bpf *bpf; /* while it is opened */
+	struct xroce_tx_bpf *bpf; /* NULL once tx_redirect_open() is done */
 	int tap_fd, link_fd, program_fd;
 	/*
-	 * bytes in one write of several frames; the owner sets it: by the link MTU, and no more
-	 * than TX_TAP_BYTES
+	 * most bytes in one write of several frames; set by the owner from the link MTU, at most
+	 * TX_TAP_BYTES
 	 */
 	u32 write_max;
 	struct xroce_tx_ring *ring;
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them */
 };
 
-/* Steps that fail for a reason that can be taken away. */
+/* Steps whose failure has a remedy. */
 #define TX_STEP_PROGRAM	  "loading the transmit program"
 #define TX_STEP_NAMESPACE "making a network namespace"
 #define TX_STEP_TAP	  "making a TAP device"
 
 /*
- * Returns 0 or -errno, with *why the step that failed. The TAP is in a network namespace of its
- * own, where no network manager sees it; both go when the descriptors do, however the process ends.
+ * Returns 0 or -errno, with the failed step in *why. The TAP is in its own network namespace, where
+ * no network manager sees it; the kernel removes both when the process's descriptors are closed.
  */
 int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why);
 void tx_redirect_close(struct tx_redirect *r);
-/* What helps a process of such capabilities (privilege.h) where that step failed, or NULL. */
+/* Returns advice for a failed step to a process with these capabilities (privilege.h), or NULL. */
 const char *tx_redirect_remedy(const char *step, u64 caps);
 
 /*
- * Frames leave by the queue of the CPU that sends them. The next batch: by this CPU only, -1: by
- * any.
+ * Sets the only CPU that may send the next batch; -1: any. Frames leave by the queue of the CPU
+ * that sends them.
  */
 void tx_redirect_by(struct tx_redirect *r, int cpu);
 /*
- * Send n entries of ring->batch, several small ones in one write; none is longer than TX_TAP_BYTES.
- * Returns how many are done with: all, or those before the first that would have left by another
- * CPU. Adds to *lost how many of these were lost, and to *writes the number of writes.
+ * Sends n entries of ring->batch, each at most TX_TAP_BYTES, several small ones in one write.
+ * Returns how many are done with: n, or the entries before the first that would have left on
+ * another CPU. Adds the number of lost ones to *lost, and the number of writes to *writes.
  */
 u32 tx_redirect_tap(struct tx_redirect *r, u32 n, u32 *lost, __u64 *writes);
-/* The same in one call for all; none is longer than XROCE_TX_LIVE_BYTES. */
+/* As tx_redirect_tap(), in one call; each entry is at most XROCE_TX_LIVE_BYTES. */
 u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of a process that shares the interface with others leave through TAP devices of its own
- * that the broker has made. The kernel runs the broker's program on each as it is written, and that
- * sends on to the interface, or to another process of it, what the process may send.
+ * Sends the frames of a process that shares the interface, through its own TAP devices, which the
+ * broker has made. The kernel runs the broker's program on each frame as it is written. The program
+ * passes permitted frames on to the interface, or to another process on it.
  *
- * Super-packets go to one device, where tx_may_gso() says so and while they arrive (tx_gso.h);
- * single frames to the other, if there is one, which redirects them to the interface without an skb
- * while that takes such frames. When write() returns, a frame is behind all earlier ones.
+ * Super-packets go to one device, where tx_may_gso() allows them and while they arrive (tx_gso.h).
+ * Single frames go to the other device, if there is one, which redirects them to the interface
+ * without an skb while the interface takes such frames. When write() returns, a frame is queued
+ * after all earlier ones.
  *
- * A TAP takes what it is given and does not say what became of it. So the interface's counter of
- * drops is read now and then, and while it grows tx_pacer.c has fewer frames leave at a time.
+ * A TAP does not report what became of a frame. So the interface's drop counter is read now and
+ * then, and while it grows tx_pacer.c lets fewer frames leave at a time.
  */
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@
 #include "tx_probe.h"
 #include "tx_redirect.h"
 
-/* frames at a time: they are still in the cache when the kernel copies them */
+/* frames at a time: still in the cache when the kernel copies them */
 #define SHARED_BATCH 64u
 /*
  * A redirected frame costs 0.9 us; a super-packet 2.4 us and 0.7 us for each frame that the kernel
@@ -34,15 +35,15 @@ struct tx_shared {
 	struct tx tx;
 	struct tx_gso gso;
 	struct tx_pacer pacer;
-	bool can_watch;		/* the pacer has been made */
-	u32 looks;		/* of the pacer's, by which super-packets have been judged */
+	bool can_watch;		/* the pacer was opened */
+	u32 looks;		/* the pacer look by which super-packets were judged last */
 	struct tx_pool pool;
-	bool may_direct;	/* single frames have a device of their own */
-	bool has_queues;	/* the interface, several */
-	bool ordered;		/* some of the queue must not be overtaken */
-	char name[IF_NAMESIZE];	/* the interface's */
+	bool may_direct;	/* single frames have their own device */
+	bool has_queues;	/* the interface has several queues */
+	bool ordered;		/* the queue holds frames that must not be overtaken */
+	char name[IF_NAMESIZE];	/* of the interface */
 	struct xroce_engine_stats *stats;
-	u64 now_ns;		/* of the last shared_room() */
+	u64 now_ns;		/* time of the last shared_room() */
 };
 
 static struct tx_shared *shared_of(struct tx *tx)
@@ -53,8 +54,9 @@ static struct tx_shared *shared_of(struct tx *tx)
 /* ---- whether super-packets arrive ---- */
 
 /*
- * A veth that takes redirected frames has the kernel cut super-packets for it, and drops frames
- * when it is full: those the pacer ends. What it cannot end are super-packets.
+ * Judges super-packets by the interface's drop counter. A veth that takes redirected frames gets
+ * super-packets cut, and drops frames when it is full. The pacer ends these drops; if it cannot,
+ * super-packets are the cause.
  */
 static void shared_look(struct tx_shared *t)
 {
@@ -100,8 +102,9 @@ static void shared_commit(struct tx *tx, u8 *buf, u32 len)
 }
 
 /*
- * Redirected frames leave by the queue of the CPU, all others by the one that the kernel chooses:
- * where there are several, frames that keep their order go one way.
+ * Chooses the device and whether frames are joined. Redirected frames leave by the queue of the
+ * CPU, all others by a queue that the kernel chooses. With several queues, frames that must keep
+ * their order are not redirected.
  */
 static void shared_choose(struct tx_shared *t)
 {
@@ -150,7 +153,7 @@ static const struct tx_ops ops = {
 	.close = shared_close,
 };
 
-/* Without the pacer. */
+/* Makes the sender without the pacer. */
 static struct tx_shared *shared_make(const struct netdev *dev, int tap_fd, int single_fd,
 				     struct xroce_engine_stats *stats)
 {
@@ -178,7 +181,10 @@ struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, b
 	if (!t)
 		return NULL;
 	t->gso.tell = quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
-	/* without it nothing is redirected or paced, and no counter tells of super-packets */
+	/*
+	 * Without the pacer nothing is redirected or paced, and super-packets are not judged by
+	 * drops.
+	 */
 	t->may_direct = single_fd >= 0;
 	t->has_queues = dev->rx_queues > 1;
 	t->can_watch = !tx_pacer_open(&t->pacer, dev->ifindex, stats);

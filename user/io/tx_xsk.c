@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames leave through the transmit ring of its shard's first AF_XDP socket. A frame of more than
- * one chunk leaves as two descriptors of one slot; its slot comes back with the second completion.
+ * Sends frames through the transmit ring of the shard's first AF_XDP socket. A frame longer than a
+ * chunk leaves as two descriptors of one slot, which is free after the second completion.
  */
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@
 #endif
 
 /*
- * A call moves 32 descriptors at least: two rings' worth of calls without an end is an
- * interface that takes nothing.
+ * Bounds the calls of one flush. Each call moves at least 32 descriptors; after twice the calls for
+ * a full ring the interface takes nothing.
  */
 #define FLUSH_CALLS_MAX (2 * XSK_TX_RING / 32)
 
@@ -24,7 +24,7 @@ struct tx_xsk {
 	struct xsk_set *set;
 	struct xsk *x;
 	struct xroce_engine_stats *stats;
-	u32 unsubmitted; /* descriptors written, not yet shown to the kernel */
+	u32 unsubmitted; /* descriptors written, not yet visible to the kernel */
 };
 
 static struct tx_xsk *tx_xsk_of(struct tx *tx)
@@ -97,8 +97,8 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
 }
 
 /*
- * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and
- * when there is no memory for more, so progress is judged by the ring.
+ * A call sends a budget of descriptors. It returns EAGAIN both if more are left and if memory is
+ * short, so the ring shows the progress.
  */
 static bool tx_xsk_flush(struct tx *tx)
 {

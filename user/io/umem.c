@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ownership of the UMEM's frames; the states and moves are drawn in umem.h. It knows nothing of
- * rings and makes no system call after umem_create().
+ * Ownership of the UMEM's frames; umem.h draws the states and transitions. This file knows nothing
+ * about rings, and makes no system call after umem_create().
  */
 #define _GNU_SOURCE
 #include "umem.h"

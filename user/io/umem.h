@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The frames that packets lie in, and who owns each of them. umem.c is the only file that changes
- * an owner.
+ * The frames of a UMEM and the owner of each frame. umem.c is the only file that changes an owner.
  *
  *   receive frame (one chunk)
  *   FREE --umem_rx_take-----> FILL    in a fill ring
@@ -11,15 +10,15 @@
  *   transmit slot (two chunks in a row)
  *   FREE --umem_tx_take-----> HELD    the engine writes it, or it waits for the loopback
  *   HELD --umem_tx_send-----> KERNEL  in the transmit ring or beyond
- *   KERNEL --umem_tx_completed, of its last descriptor--> FREE
+ *   KERNEL --umem_tx_completed, for its last descriptor--> FREE
  *   HELD --umem_tx_release--> FREE
  *
- * Chunks are 4096 bytes, the largest that every kernel takes. A frame with 4096 bytes of payload
- * needs two: it is received in two receive frames, and written in one piece into a slot, from which
- * it leaves as two descriptors. Both lists are last in, first out, and the whole is small, because
- * what limits AF_XDP at large frames is the cache.
+ * Chunks are 4096 bytes, the largest size that every kernel takes. A frame with 4096 bytes of
+ * payload needs two: it is received in two receive frames, and sent from one slot as two
+ * descriptors. Both free lists are last in, first out, and the UMEM is small, because the cache
+ * limits AF_XDP at large frames.
  *
- * A shard has one of its own: all functions are called under its lock.
+ * Each shard has its own UMEM: all functions are called under the shard's lock.
  */
 #ifndef IO_UMEM_H
 #define IO_UMEM_H
@@ -33,10 +32,10 @@
 _Static_assert(PACKET_FRAME_MAX <= UMEM_TX_SLOT_BYTES, "a slot holds any frame in one piece");
 
 struct umem {
-	u8 *area; /* a shared mapping: fork() leaves it alone */
+	u8 *area; /* a shared mapping, which fork() does not copy */
 	u64 bytes;
 	u32 rx_frames;	 /* chunks 0 .. rx_frames - 1 */
-	u32 tx_slots;	 /* the chunks behind them, two each */
+	u32 tx_slots;	 /* in the chunks after the receive frames, two each */
 	u8 *rx_owner;	 /* enum umem_owner of each receive frame */
 	u8 *tx_owner;	 /* of each slot */
 	u8 *tx_pending;	 /* descriptors of the slot that the kernel has not completed */
@@ -44,27 +43,28 @@ struct umem {
 	u32 rx_free_count;
 	u32 *tx_free;
 	u32 tx_free_count;
-	u32 tx_kernel_count; /* slots that are the kernel's */
+	u32 tx_kernel_count; /* slots that the kernel owns */
 };
 
 enum umem_owner { UMEM_FREE = 0, UMEM_FILL, UMEM_HELD, UMEM_KERNEL };
 
-/* Returns 0 or -ENOMEM, -errno. The memory is touched, so that no packet waits for a page. */
+/* Returns 0 or -errno. Touches the memory, so that no packet waits for a page fault. */
 int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots);
 void umem_destroy(struct umem *u);
 
 /*
- * Address of a free receive frame, to be put into a fill ring at once; UMEM_NONE if there is none.
+ * Takes a free receive frame, which the caller puts into a fill ring at once. Returns UMEM_NONE if
+ * there is none.
  */
 u64 umem_rx_take(struct umem *u);
 /*
- * The descriptor (addr, len) came out of a receive ring: its data, or NULL if it names no bytes of
- * a frame in a fill ring.
+ * Takes over the buffer of a descriptor from a receive ring. Returns its data, or NULL if (addr,
+ * len) is not within a frame that is in a fill ring.
  */
 u8 *umem_rx_received(struct umem *u, u64 addr, u32 len);
-/* The frame of a descriptor that umem_rx_received() accepted is done with. */
+/* Frees the frame of a descriptor that umem_rx_received() accepted. */
 void umem_rx_release(struct umem *u, u64 addr);
-/* The same for a packet, in one or two frames. */
+/* Frees the one or two frames of a packet. */
 static inline void umem_rx_release_frame(struct umem *u, const struct rx_frame *frame)
 {
 	umem_rx_release(u, (u64)(frame->data - u->area));
@@ -77,14 +77,12 @@ static inline bool umem_has(const struct umem *u, const u8 *data)
 	return data >= u->area && data < u->area + u->bytes;
 }
 
-/* A slot of UMEM_TX_SLOT_BYTES, or NULL. */
+/* Returns a free slot of UMEM_TX_SLOT_BYTES, or NULL. */
 u8 *umem_tx_take(struct umem *u);
 void umem_tx_release(struct umem *u, u8 *frame);
-/*
- * The slot goes to the kernel in that many descriptors (1 or 2). Returns the address of the first.
- */
+/* Hands the slot to the kernel as 1 or 2 descriptors. Returns the address of the first. */
 u64 umem_tx_send(struct umem *u, u8 *frame, u32 descriptors);
-/* The kernel completed a descriptor. False if that address was not under way. */
+/* Records the completion of one descriptor. Returns false if the address was not in flight. */
 bool umem_tx_completed(struct umem *u, u64 addr);
 
 #endif

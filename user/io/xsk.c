@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * AF_XDP sockets through libxdp's ring helpers; the program is attached elsewhere
- * (attach/attach.c). The transmit ring and the completion ring of the first socket are used by
- * tx_xsk.c, everything else of a socket only here. What stands in their place is in rx_ring.c.
+ * (attach/attach.c). tx_xsk.c uses the transmit and completion rings of the first socket;
+ * everything else of a socket is used only here. rx_ring.c has the ring buffer that replaces
+ * sockets.
  *
- * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before
- * it is used.
+ * An entry that the kernel writes into a ring is copied once, and the copy is checked against the
+ * UMEM before it is used.
  */
 #define _GNU_SOURCE
 #include "xsk.h"
@@ -24,14 +25,14 @@
 #endif
 
 /*
- * The kernel lets go of the queue of a closed socket later, in a worker that waits for RTNL: on a
+ * The kernel releases the queue of a closed socket later, in a worker that waits for RTNL. On a
  * machine where interfaces come and go that has taken more than a second.
  */
 #define XSK_BUSY_MS	    4000
-#define XSK_BUSY_LOOK_MS    32 /* from one try to the next, at most */
+#define XSK_BUSY_LOOK_MS    32 /* longest pause between two tries */
 /*
- * Places are given back to the fill ring this many at a time: each submission takes a cache line
- * from the CPU that receives, and back.
+ * Entries in one refill of the fill ring. Each submission moves a cache line from the receiving CPU
+ * and back.
  */
 #define FILL_BATCH	    64u
 #define RX_FRAMES_A_QUEUE   1024u
@@ -48,9 +49,9 @@ u32 xsk_rx_frames(u32 queues)
 }
 
 /*
- * Give the kernel the free frames to receive into that it is owed. The ring has room for all that a
- * queue can own, but the kernel shows packets a moment before it shows that their places in the
- * ring are free: what does not fit stays owed.
+ * Refills the fill ring with free frames, up to x->owed. The ring has room for all frames of a
+ * queue, but the kernel publishes packets just before it frees their entries; frames that do not
+ * fit stay owed.
  */
 static void xsk_fill(struct xsk_set *s, struct xsk *x)
 {
@@ -67,7 +68,7 @@ static void xsk_fill(struct xsk_set *s, struct xsk *x)
 	xsk_ring_prod__submit(&x->fill, n);
 	x->owed -= n;
 	xsk_before_need_wakeup(s);
-	/* only zero-copy drivers ask for it */
+	/* only zero-copy drivers set it */
 	if (xsk_ring_prod__needs_wakeup(&x->fill))
 		kernel_xsk_receive(x->fd);
 }
@@ -159,7 +160,7 @@ static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step,
 	     u32 queues, bool try_zero_copy, struct xroce_sock *stats)
 {
-	/* Multi-buffer before zero-copy: without it the path MTU halves. */
+	/* Multi-buffer matters more than zero-copy: without it the path MTU halves. */
 	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY,
 				     XDP_COPY };
 	int err = -EOPNOTSUPP;
@@ -186,7 +187,7 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 			return 0;
 		}
 		if (err == -EBUSY || err == -EPERM || err == -ENOMEM)
-			break; /* no other mode would change it */
+			break; /* no other mode would help */
 	}
 	xsk_close(s);
 	return err;
@@ -216,7 +217,7 @@ u32 xsk_receive_frames(const struct xsk_set *s)
 	return xsk_is_ring(s) ? rx_ring_frames(&s->ring) : s->umem->rx_frames / s->count;
 }
 
-/* What the kernel counts begins at 0 with each socket. */
+/* The kernel's counters start at 0 with each socket. */
 static void xsk_account_one(const struct xsk *x)
 {
 	struct xdp_statistics kernel = { 0 };
@@ -239,7 +240,7 @@ void xsk_account(struct xsk_set *s)
 		xsk_account(xsk_local(s));
 }
 
-/* Frames whose last descriptor nobody has taken. */
+/* Returns the number of complete unread frames. */
 static u32 left_in(struct xsk *x)
 {
 	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, x->rx.size, &idx), frames = 0;
@@ -322,7 +323,10 @@ bool xsk_is_past_mark(const struct xsk_set *s)
 	return !xsk_local(s) || xsk_is_past_mark(xsk_local(s));
 }
 
-/* The first of n descriptors that are there. Returns its buffer, NULL if that is none of ours. */
+/*
+ * Reads the first of n available descriptors. Returns its buffer, or NULL if it is outside the
+ * UMEM.
+ */
 static per_packet u8 *xsk_peek_buffer(struct xsk_set *s, struct xsk *x, u32 idx, u32 n,
 				      struct xdp_desc *desc)
 {
@@ -340,7 +344,8 @@ static per_packet void xsk_count_unannounced(struct xsk *x, u32 n)
 }
 
 /*
- * The CQE lies in the same chunk, or there is no room for one. Returns false for a super-packet's.
+ * Copies the CQE from before the frame, if the chunk has room for one. Returns false for the CQE of
+ * a super-packet.
  */
 static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64 room,
 				     struct xroce_rx_cqe *hint)
@@ -353,7 +358,9 @@ static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64
 	return !(hint->flags & XROCE_RX_GSO);
 }
 
-/* An odd packet, whose buffers are the next in part. Returns the number of its descriptors. */
+/*
+ * Records an odd packet, whose buffers are the next in part. Returns how many descriptors it has.
+ */
 static rare u32 xsk_peek_odd(struct xsk_batch *b, u32 i, u32 taken, u32 parts)
 {
 	b->odd |= 1ull << i;
@@ -365,8 +372,8 @@ static rare u32 xsk_peek_odd(struct xsk_batch *b, u32 i, u32 taken, u32 parts)
 }
 
 /*
- * The packet that begins at idx, where n descriptors are. Returns the number of its descriptors: if
- * the last of those has no end, the packet is refused with what there is of it.
+ * Adds the packet that begins at idx, where n descriptors are available. Returns how many
+ * descriptors it has. If the last available one does not end it, the packet is odd.
  */
 static u32 xsk_peek_packet(struct xsk_set *s, struct xsk *x, struct xsk_batch *b, u32 idx, u32 n)
 {

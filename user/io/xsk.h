@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The AF_XDP sockets of a shard, one on each of its receive queues, all on the shard's UMEM; what
- * comes in through them. Or, in a process that shares its interface with others, a ring buffer
- * (rx_ring.h) as the only receive queue, with neither sockets nor UMEM. All of it under the shard's
- * lock, but for the descriptors, which any thread may poll.
+ * The AF_XDP sockets of a shard, one on each of its receive queues, all on the shard's UMEM, and
+ * receiving through them. In a process that shares its interface, a ring buffer (rx_ring.h) is the
+ * only receive queue, without sockets or UMEM. All of it is under the shard's lock, except the
+ * descriptors, which any thread may poll.
  */
 #ifndef IO_XSK_H
 #define IO_XSK_H
@@ -19,8 +19,8 @@
 
 /*
  * One socket. Its four rings are shared with the kernel, one producer and one consumer each;
- * libxdp's helpers have the barriers. Or the ring buffer: fd is its own, rx.producer a half of its
- * producer's position, and positions are in bytes, not in descriptors.
+ * libxdp's helpers have the barriers. For a ring buffer, fd is the ring's, rx.producer points to
+ * half of its producer position, and positions count bytes, not descriptors.
  */
 struct xsk {
 	struct xsk_socket *socket;
@@ -29,25 +29,26 @@ struct xsk {
 	struct xsk_ring_cons completion;
 	struct xsk_ring_cons rx;
 	struct xsk_ring_prod tx;
-	u32 owed;	 /* places that the fill ring could have more */
-	_Atomic u64 unannounced; /* packets marked so that have come; any thread reads it */
-	struct xroce_sock *stats; /* its element of the map, or memory of the caller's */
-	/* the receive ring's index up to which it was emptied; any thread reads it */
+	u32 owed;	 /* entries that the fill ring still has room for */
+	/* packets received with XROCE_RX_UNANNOUNCED; any thread reads it */
+	_Atomic u64 unannounced;
+	struct xroce_sock *stats; /* its element of the map, or memory of the caller */
+	/* receive ring index up to which it was emptied; any thread reads it */
 	_Atomic u32 taken;
-	u32 mark;	/* up to which it was filled at xsk_mark() */
+	u32 mark;	/* rx.producer at the last xsk_mark() */
 };
 
 struct xsk_set {
 	struct umem *umem;
 	struct xsk_umem *kernel_umem;
-	u32 first, step; /* receive queues first, first + step ... */
+	u32 first, step; /* receive queues first, first + step, ... */
 	u32 count;
-	struct xsk *xsk; /* count of them; [0] sends */
-	struct rx_ring ring; /* in place of sockets: xsk_is_ring() */
+	struct xsk *xsk; /* `count` of them; [0] sends */
+	struct rx_ring ring; /* used instead of sockets if xsk_is_ring() */
 	/*
-	 * Another set, of one queue, and by its own another: that by which packets of other
-	 * processes of the interface come, with a UMEM of its own, and the ring buffer of copies.
-	 * NULL: none has come yet. They stay until this one is closed. Any thread reads it
+	 * Next set of a list, each with one queue: the socket for packets from other processes on
+	 * the interface, with its own UMEM, and the ring buffer of copies. NULL: none yet. They
+	 * stay until this set is closed. Any thread reads it.
 	 */
 	struct xsk_set *_Atomic local;
 	bool zero_copy;
@@ -55,7 +56,7 @@ struct xsk_set {
 };
 
 #define XSK_TX_RING	256u
-#define XSK_TX_SLOTS	128u /* what is in flight at most: fits the rings of a veth or NIC (256) */
+#define XSK_TX_SLOTS	128u /* most frames in flight: fits the rings of a veth or NIC (256) */
 
 /* acquire: pairs with the release in xsk_join() */
 static inline struct xsk_set *xsk_local(const struct xsk_set *s)
@@ -68,41 +69,48 @@ static inline u32 xsk_queue(const struct xsk_set *s, u32 i)
 	return s->first + i * s->step;
 }
 
-/* Receive frames for each queue of an interface with that many; a fill ring holds as many. */
+/*
+ * Returns the number of receive frames for each queue of an interface with `queues` queues, and so
+ * the size of a fill ring.
+ */
 u32 xsk_rx_frames(u32 queues);
 
 /*
- * Open the sockets of every step-th of the interface's queues, from first on: the first of
- * zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A
- * socket that was closed a moment ago may still hold its queue: waits for it up to XSK_BUSY_MS.
- * stats: an element for each of the interface's queues. Returns 0 or -errno of the last attempt.
+ * Opens the sockets of every step-th queue of the interface, starting at first. Uses the first mode
+ * that the kernel accepts: zero-copy (if try_zero_copy) or copy, with or without multi-buffer. A
+ * socket that was just closed may still hold its queue: waits for it up to XSK_BUSY_MS. stats has
+ * an element for each queue of the interface. Returns 0 or -errno of the last attempt.
  */
 int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step,
 	     u32 queues, bool try_zero_copy, struct xroce_sock *stats);
 /*
- * Receive by a ring buffer of that many bytes instead: one queue, number 0, that sends nothing.
- * stats: its element. The descriptor stays the caller's, to be closed after xsk_close(). Returns 0,
- * -EINVAL if it is no such ring, or -errno.
+ * Receives through a ring buffer of ring_bytes instead: one queue, number 0, which cannot send.
+ * stats is its element. The caller closes the descriptor after xsk_close(). Returns 0, -EINVAL if
+ * it is not such a ring, or -errno.
  */
 int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_sock *stats);
 /*
- * Counts what lies in the receive rings as left. Nothing must be redirected to the sockets, or
- * written to the ring buffer, any more.
+ * Closes the set, and counts unread packets in the receive rings as rx_left. Nothing may be
+ * redirected to the sockets or written to the ring buffer any more.
  */
 void xsk_close(struct xsk_set *s);
 
-/* XDP wakes nobody for what it writes to the ring buffer, unless it is told to (xroce_vector). */
+/*
+ * Returns whether a ring buffer is used. XDP wakes no thread for its records unless xroce_vector
+ * asks.
+ */
 static inline bool xsk_is_ring(const struct xsk_set *s)
 {
 	return s->ring.memory.data;
 }
 
-/* Frames with the largest payload that each of the receive queues holds. */
+/* Returns how many frames with the largest payload each receive queue holds. */
 u32 xsk_receive_frames(const struct xsk_set *s);
 
 /*
- * Between showing a ring's descriptors and reading its need_wakeup flag: the driver sets that and
- * then looks at the ring once more, its smp_mb() pairs with this. In copy mode it is always set.
+ * Fence between publishing a ring's descriptors and reading its need_wakeup flag. The driver sets
+ * the flag and then checks the ring again; its smp_mb() pairs with this. In copy mode the flag is
+ * always set.
  */
 static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 {
@@ -110,7 +118,7 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* A look at the receive rings, as a hint; the local sets' are not among them. [any thread] */
+/* Hints whether the receive rings hold input, without the local sets'. [any thread] */
 static inline bool xsk_has_own_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
@@ -137,8 +145,8 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 }
 
 /*
- * Packets of other processes of the interface, or copies, come by that set from here on, under the
- * shard's lock; it may be one of its sets already. It is closed after s.
+ * Adds a local set, for packets or copies from other processes on the interface; does nothing if it
+ * is in the list. Under the shard's lock. The local set must be closed after s.
  */
 static inline void xsk_join(struct xsk_set *s, struct xsk_set *local)
 {
@@ -155,42 +163,43 @@ static inline void xsk_join(struct xsk_set *s, struct xsk_set *local)
 }
 
 /*
- * The descriptors that are readable when something has come, and POLLIN: at most XSK_POLLS of them.
+ * Fills in descriptors that become readable on input, with POLLIN: at most XSK_POLLS of them.
  * Returns how many. [any thread]
  */
 #define XSK_POLLS (XROCE_MAX_QUEUE + XSK_LOCALS)
-#define XSK_LOCALS 2u /* sets beside it at most */
+#define XSK_LOCALS 2u /* most local sets of a set */
 struct pollfd;
 u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds);
-/* Of its local sets alone, which are XSK_LOCALS at most. */
+/* As xsk_polls(), for the local sets only: at most XSK_LOCALS. */
 u32 xsk_local_polls(const struct xsk_set *s, struct pollfd *fds);
 
 /*
- * What lies in the receive rings now is marked; has all that was marked been taken? These and those
- * below are of the local sets as well.
+ * xsk_mark() marks the current content of the receive rings; xsk_is_past_mark() returns whether all
+ * of it has been taken. These two and the functions below include the local sets.
  */
 void xsk_mark(struct xsk_set *s);
 bool xsk_is_past_mark(const struct xsk_set *s);
 
-/* Descriptors that are taken at a time, and so packets at most; the last may have more buffers. */
+/* Descriptors, and so at most packets, in one batch; the last packet may have more descriptors. */
 #define XSK_RX_BATCH 64u
 
 /*
- * Packets that have come, in their order; all their buffers are the caller's until xsk_release().
- * Packet i is frame[i], whose hint nobody changes meanwhile, unless it is odd: a super-packet,
- * whose hint says so, or one of more buffers than a frame has, or without an end. Of an odd one
- * frame[i] has no data; its buffers are odd_parts[i] of part, from odd_first[i] on, or 0 where a
- * descriptor names no buffer of ours, or a record of the ring buffer is none of a packet.
+ * Received packets in order; the caller owns all their buffers until xsk_release(). Packet i is
+ * frame[i], whose hint does not change until then, unless the packet is odd: a super-packet (its
+ * hint has XROCE_RX_GSO), a packet with more buffers than a frame holds, or one without an end. For
+ * an odd packet frame[i] has no data; its buffers are odd_parts[i] elements of part, from
+ * odd_first[i] on. odd_parts[i] is 0 if a descriptor names no buffer of the UMEM, or a ring buffer
+ * record is no packet.
  */
 struct xsk_batch {
 	u32 n, taken; /* packets; descriptors, or bytes of the ring buffer */
-	u64 odd;      /* packets, a bit each */
+	u64 odd;      /* a bitmap of packets */
 	u32 num_parts;
 	u8 odd_first[XSK_RX_BATCH], odd_parts[XSK_RX_BATCH];
 	struct engine_frame frame[XSK_RX_BATCH];
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
 	struct segment_part part[XSK_RX_BATCH - 1 + SEGMENTS_PARTS_MAX];
-	u32 unannounced; /* packets that XDP has marked so; of the ring buffer's alone */
+	u32 unannounced; /* packets with XROCE_RX_UNANNOUNCED; ring buffer only */
 };
 
 u32 xsk_peek_sockets(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
@@ -199,11 +208,12 @@ u32 xsk_peek_ring(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
 void xsk_release_ring(struct xsk_set *s, struct xsk *x);
 
 /*
- * The packets of the next XSK_RX_BATCH descriptors of x, of the last one all; the kernel shows
- * packets whole. Or those of the next records of the ring buffer. Returns what it took; unless that
- * is 0, xsk_release() comes next: the buffers are free, and the kernel gets places back, many at a
- * time. The caller keeps a frame by setting its data to NULL, and gives it back with
- * umem_rx_release_frame(); the ring buffer's cannot be kept.
+ * Takes the packets of the next XSK_RX_BATCH descriptors of x and the rest of the last packet,
+ * which the kernel publishes whole; or the packets of the next records of the ring buffer. Returns
+ * the number of descriptors or bytes taken. Unless that is 0, xsk_release() must follow: it frees
+ * the buffers, and refills the fill ring many entries at a time. To keep a frame, the caller sets
+ * its data to NULL, and later calls umem_rx_release_frame(); frames in the ring buffer cannot be
+ * kept.
  */
 static inline u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
 {
@@ -218,14 +228,11 @@ static inline void xsk_release(struct xsk_set *s, struct xsk *x, const struct xs
 		xsk_release_sockets(s, x, b);
 }
 /*
- * Write what the kernel has counted into each socket's stats: a system call for each. Of a ring
- * buffer XDP counts what did not fit (ring_full).
+ * Writes the kernel's counters into each socket's stats, with one system call each. Drops at a full
+ * ring buffer are counted by XDP (ring_full).
  */
 void xsk_account(struct xsk_set *s);
-/*
- * Frames that were kept have been given back: the kernel gets its places, without which nothing
- * would come to be received.
- */
+/* Refills the fill rings after kept frames were released; an empty fill ring receives nothing. */
 void xsk_refill(struct xsk_set *s);
 
 #endif
