@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring buffers of a port's completion channels, in xroce_channel where XDP finds them. To put
- * one in takes the kernel some 15 ms, as it waits until no program can see what was there before.
- * So a ring that was put in stays there, for the next channel when its own has gone.
+ * The ring buffers of a port's completion channels, in xroce_channel for XDP. Inserting a ring
+ * takes the kernel some 15 ms, as it waits until no program can see the previous entry. So an
+ * inserted ring stays, and serves the next channel after its own is destroyed.
  */
 #include <pthread.h>
 
@@ -32,7 +32,7 @@ void channel_rings_adopt(struct channel_rings *r, int fd)
 	r->spare[r->num_spare++] = (struct ring_slot){ fd, XROCE_MAX_QUEUE + r->num++ };
 }
 
-/* Locked, none is spare. */
+/* Makes a ring and inserts it. Locked; no ring is spare. */
 static int channel_rings_grow(struct channel_rings *r, struct ring_slot *out)
 {
 	const u32 slot = XROCE_MAX_QUEUE + r->num;

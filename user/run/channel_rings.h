@@ -8,7 +8,7 @@
 
 #include "../engine/types.h"
 
-/* Made with a port, as a process may give up its privileges; others when they are taken. */
+/* Rings made with the port, while the process has its privileges; more are made when taken. */
 #define CHANNEL_RINGS_AHEAD 16
 
 /* A ring buffer and its key in xroce_channel. */
@@ -19,10 +19,10 @@ struct ring_slot {
 
 struct channel_rings {
 	int map_fd;		  /* xroce_channel; -1: XDP finds none (a forked child) */
-	/* a new ring, or -errno. channel_rings_init(): the kernel's, which takes privileges */
+	/* makes a ring, or returns -errno; by default asks the kernel, which needs privileges */
 	int (*make)(void *arg);
 	void *make_arg;
-	pthread_mutex_t lock;	  /* of the fields that follow */
+	pthread_mutex_t lock;	  /* guards the fields below */
 	u32 num;		  /* rings in the map: the slots from XROCE_MAX_QUEUE on */
 	struct ring_slot spare[XROCE_MAX_RING]; /* num_spare rings that no channel uses */
 	u32 num_spare;
@@ -30,14 +30,14 @@ struct channel_rings {
 
 void channel_rings_init(struct channel_rings *r);
 void channel_rings_close(struct channel_rings *r);
-/* A ring that is in the map already, in the next slot: it becomes a spare one of *r's. */
+/* Adds a ring that is in the map's next slot already, as a spare one. */
 void channel_rings_adopt(struct channel_rings *r, int fd);
 /*
- * A ring that XDP finds: a spare one, or a new one. Returns 0, -ENOSPC: all XROCE_MAX_RING are in
- * use; or the -errno of making one or of putting it into the map.
+ * Takes a spare ring, or makes one and puts it into the map. Returns 0, -ENOSPC if all
+ * XROCE_MAX_RING are in use, or the -errno of making or inserting the ring.
  */
 int channel_rings_take(struct channel_rings *r, struct ring_slot *out);
-/* The ring is empty, and no CQ uses it any more. */
+/* Releases a ring, which must be empty and unused by any CQ. */
 void channel_rings_give(struct channel_rings *r, const struct ring_slot *ring);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the
- * sockets of the shards whose engines complete to its CQs, so that nothing depends on a record of
- * XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in
- * an event.
+ * sockets of the shards whose engines complete to its CQs, so that nothing depends on an XDP
+ * record. Other shards hand over what arrives by their queues (handover.h), which results in an
+ * event.
  */
 #include <pthread.h>
 
@@ -11,10 +11,12 @@
 #include "shard.h"
 #include "channel_sleep.h"
 
-/* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
+/* From a record to its packet's descriptor: one NAPI poll, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
 
-/* What a call is about: a channel, the shards of its port or NULL, and some of them, a bit each. */
+/*
+ * The objects of a call: a channel, the shards of its port or NULL, and a bitmap of some of them.
+ */
 struct view {
 	struct port_channel *ch;
 	struct shards *all;
@@ -22,8 +24,9 @@ struct view {
 };
 
 /*
- * The shards of the port that the channel's CQs are of, held (shards_put()), and which of them
- * complete to its CQs, a bit each; the first where none does. NULL: no port, or it is dead.
+ * Returns the shards of the port of the channel's CQs, with a reference (shards_put()), and in
+ * *shards a bitmap of those that complete to its CQs, or the first shard if there is none. Returns
+ * NULL if there is no port or it is dead.
  */
 static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
 {
@@ -53,7 +56,7 @@ static void channel_sleep_run_shards(const struct view *v)
 		shard_run(&v->all->shard[__builtin_ctz(left)]);
 }
 
-/* What to sleep on for packets; nothing once none can come. */
+/* Adds the sockets by which packets arrive; none if the interface is gone. */
 static u32 channel_sleep_add_sockets(const struct view *v, struct pollfd *fds)
 {
 	u32 n = 0;
@@ -65,7 +68,10 @@ static u32 channel_sleep_add_sockets(const struct view *v, struct pollfd *fds)
 	return n;
 }
 
-/* Until a packet comes, but not for long. No cancellation point: an event may be in hand. */
+/*
+ * Waits for a packet until until_ns, then runs the shards. No cancellation point, as the caller may
+ * hold an event.
+ */
 static void channel_sleep_await_packet(const struct view *v, u64 until_ns)
 {
 	struct pollfd fds[XSK_POLLS];
@@ -75,13 +81,13 @@ static void channel_sleep_await_packet(const struct view *v, u64 until_ns)
 }
 
 /*
- * Take the records and run the engines, waiting for the locks: a holder of one may have looked
- * before the packet came. Returns true if there were any.
+ * Takes the records and runs the engines, waiting for the locks: a lock holder may have looked
+ * before the packet came. Returns true if there were records.
  *
- * A record whose CQ is armed still may have come before its packet, which the kernel publishes at
- * the end of its poll, or before one that is ahead of it in another queue. The descriptor was
- * readable because of it, so it is waited for, but not for long: it may have been refused. It may
- * lie in a queue of another shard. With an event in hand the first packet is enough.
+ * A record whose CQ is still armed may precede its packet, which the kernel publishes at the end of
+ * its NAPI poll, or a packet before that one in another queue. The descriptor was readable because
+ * of the record, so the packet is awaited, but not for long, as XDP may have refused it. It may be
+ * in a queue of another shard. If the caller holds an event, the first packet is enough.
  */
 static bool channel_sleep_run(const struct view *v, bool in_hand)
 {
@@ -105,12 +111,12 @@ static bool channel_sleep_run(const struct view *v, bool in_hand)
 	return true;
 }
 
-/* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
+/* ---- packets that woke no ring, as a thread slept on their queue's socket ---- */
 
 /*
- * Of a queue, that have not come yet. Less than none: one came after it had been given up. The load
- * pairs with the count in wake_count_unannounced() (bpf/wake.h), behind the fence in
- * worker_sleeper_leave().
+ * Returns how many unannounced packets of a queue are yet to arrive. Negative: one arrived after
+ * channel_sleep_give_up(). The load pairs with the count in wake_count_unannounced() (bpf/wake.h),
+ * after the fence in worker_sleeper_leave().
  */
 static s64 channel_sleep_missing(const struct shards *all, const struct xsk_set *set, u32 i)
 {
@@ -129,8 +135,8 @@ static bool channel_sleep_any_missing(const struct shards *all, const struct sha
 }
 
 /*
- * They are late, on a CPU that the hypervisor has taken away, or the kernel dropped them at a full
- * ring and they will never come. The service thread begins its state anew, with a short tick.
+ * Stops waiting for missing packets. They are late, on a CPU that the hypervisor has taken away, or
+ * the kernel dropped them at a full ring. The service thread restarts its state with a short tick.
  */
 static void channel_sleep_give_up(struct shard *s)
 {
@@ -149,9 +155,9 @@ static void channel_sleep_give_up(struct shard *s)
 }
 
 /*
- * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of
- * the kernel's poll. A thread that sleeps on the sockets next sees to it as well: the look at
- * sleepers pairs with the addition in worker_sleeper_enter().
+ * Waits for packets that XDP saw before the last sleeper left; the kernel publishes them at the end
+ * of its NAPI poll. If another thread now sleeps on the sockets, that thread takes them: the read
+ * of sleepers pairs with the addition in worker_sleeper_enter().
  */
 static void channel_sleep_await_unannounced(const struct view *v, struct shard *s)
 {
@@ -179,7 +185,7 @@ static void channel_sleep_leave(const struct view *v)
 		worker_sleeper_leave(&v->all->shard[__builtin_ctz(left)]);
 }
 
-/* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
+/* Runs when a sleeping thread is cancelled: the service threads take over the packets. */
 static void channel_sleep_cancelled(void *arg)
 {
 	const struct view *v = arg;
@@ -201,10 +207,10 @@ static u64 channel_sleep_deadline_ns(const struct view *v)
 	return deadline_ns;
 }
 
-/* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
+/* Sleeps. This is the only place where a thread may be cancelled. Returns 0 or -EINTR. */
 static int channel_sleep_poll_cancellable(const struct view *v, u64 until_ns)
 {
-	/* relaxed: either number serves (port_channel_object.h) */
+	/* relaxed: old and new number both serve (port_channel_object.h) */
 	const int fd = atomic_load_explicit(&v->ch->fd, memory_order_relaxed);
 	struct pollfd fds[1 + XSK_POLLS] = { { .fd = fd, .events = POLLIN } };
 	const u32 n = 1 + (v->all ? channel_sleep_add_sockets(v, fds + 1) : 0);
@@ -230,15 +236,15 @@ static int channel_sleep_wait(const struct view *v)
 	int err;
 
 	/*
-	 * Before the first sleep too: a program that drives the engine by nothing but this call may
-	 * have packets waiting.
+	 * Also before the first sleep: packets may be waiting in a program that drives the engine
+	 * by this call alone.
 	 */
 	if (v->all && channel_sleep_run(v, false))
 		return 1;
 	err = channel_sleep_on(v);
 	channel_sleep_leave(v);
 	/*
-	 * After a signal as well: between the sleeper's leaving and this, nobody looked at the
+	 * Also after a signal: between the sleeper's leaving and this, no thread looked at the
 	 * sockets.
 	 */
 	records = v->all && channel_sleep_run(v, false);
@@ -256,7 +262,7 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	if (block) {
 		err = channel_sleep_wait(&v);
 	} else if (v.all) {
-		/* the caller says that there is nothing, which must be true of the descriptor */
+		/* the caller found no event, so the descriptor must not stay readable */
 		channel_await_record(ch);
 		err = channel_sleep_run(&v, false);
 	}

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CQs as XDP sees them: their arm words, by which a thread that sleeps on a CQ is woken, by XDP or
- * by our own threads. The channels are in port_channel.c, sleeping is in channel_sleep.c.
+ * CQs as XDP sees them: their arm words, by which XDP or our own threads wake a thread that sleeps
+ * on a CQ. port_channel.c has the channels, channel_sleep.c sleeping.
  *
- * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and
- * reports the event. The word in xroce_cq is for XDP, which takes it when a packet will complete
- * work, and writes a record that wakes the channel: a hint that makes somebody run the engine, no
- * more.
+ * A CQ is armed twice. cq->armed is authoritative: the engine takes it when it pushes a completion,
+ * and reports the event. The word in xroce_cq is for XDP, which takes it when a packet will
+ * complete work, and writes a record that wakes the channel. The record is only a hint to run the
+ * engine.
  *
- *   application               XDP                        engine, under a shard's lock
- *   store cq->armed           take the word, non-zero:   take cq->armed, non-zero: report the
- *   store the word (full      write the record, wake       event; cq_notify_taken(): clear the
- * word, barriers both)                                         then look at cq->armed again: armed
- *                                                          anew meanwhile: set the word again
+ *   application              XDP                       engine, under a shard's lock
+ *   store cq->armed          take the word, non-zero:  take cq->armed, non-zero: report the event;
+ *   store the word           write the record, wake    cq_notify_taken(): clear the word, then read
+ *   (both full barriers)                               cq->armed again: armed again, set the word
  *
- * XDP may take the word for a packet that the engine then refuses, or before the packet can be
- * seen. So who consumes a record looks at cq->armed after running the engine: still armed, the word
- * is set again and the engine is run once more. And who sleeps on a channel sleeps on the sockets
- * too, so that nothing depends on a record alone. An arming is used up by a completion and by
- * nothing else.
+ * XDP may take the word for a packet that the engine then refuses, or that is not visible yet. So a
+ * thread that consumes a record reads cq->armed after running the engine; if it is still armed, the
+ * thread sets the word again and runs the engine once more. A thread that sleeps on a channel also
+ * sleeps on the sockets, so that nothing depends on a record alone. Only a completion uses up an
+ * arming.
  */
 #include "cq_notify.h"
 
@@ -51,8 +50,8 @@ static bool cq_notify_has_channel(const struct cq_notify *w, const struct cq *cq
 }
 
 /*
- * An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does
- * not replace.
+ * Arms a word. An arming for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3)
+ * adds, it does not replace.
  */
 static void cq_notify_set_word(_Atomic u32 *word, u32 want)
 {
@@ -67,7 +66,7 @@ static void cq_notify_set_word(_Atomic u32 *word, u32 want)
 }
 
 /*
- * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each
+ * Sets the word that XDP takes. A moderated CQ has none, as XDP would wake the channel for each
  * completion. Its events come from the thread that runs the engine: a sleeper in
  * port_channel_wait(), which watches the sockets, or the service thread. The load pairs with the
  * store in cq_moderate().
@@ -84,12 +83,12 @@ void cq_notify_arm(struct cq_notify *w, struct cq *cq, bool solicited_only)
 {
 	const u32 want = solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY;
 
-	/* cq->armed first: pairs with the looks at it in cq_notify_taken() and cq_take_event() */
+	/* cq->armed first: pairs with the reads in cq_notify_taken() and cq_take_event() */
 	cq_forget_idle_polls(cq);
 	cq_notify_set_word(&cq->armed, want);
 	cq_notify_arm_shared(w, cq, want);
 	/*
-	 * pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst
+	 * pairs with cq_pushed_all(): the caller polls once more, with loads that are not seq_cst
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
@@ -100,7 +99,7 @@ void cq_notify_taken(struct cq_notify *w, struct cq *cq)
 
 	atomic_store_explicit(shared_word(cq_notify_word_of(w, cq)), XROCE_CQ_DISARMED,
 			      memory_order_seq_cst);
-	/* pairs with cq_notify_arm(): it stores cq->armed first, so one of us sets the word */
+	/* pairs with cq_notify_arm(), which stores cq->armed first: one of the two sets the word */
 	armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
 	if (armed != CQ_DISARMED)
 		cq_notify_arm_shared(w, cq, armed);
@@ -152,7 +151,7 @@ int cq_notify_add(struct cq_notify *w, struct cq *cq, struct port_channel *ch, u
 	struct xroce_cq *shared;
 	int err;
 
-	/* The interface may have fewer queues now than when it was listed. */
+	/* The interface may have lost queues since it was listed. */
 	vector %= w->num_vectors;
 	err = cq_notify_take_index(w, cq, ch);
 	if (err)
@@ -161,10 +160,9 @@ int cq_notify_add(struct cq_notify *w, struct cq *cq, struct port_channel *ch, u
 	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
 	atomic_store_explicit(shared_word(&shared->wakeups), 0, memory_order_relaxed);
 	atomic_store_explicit(shared_word(&shared->vector), vector, memory_order_relaxed);
-	/* locked: the channel's slot may change, cq_notify_leave_slot() */
+	/* locked, as cq_notify_leave_slot() may change the channel's slot */
 	pthread_mutex_lock(&w->lock);
-	/* release: pairs with the load in wake_cq() (bpf/wake.h): with the channel it sees the rest
-	 */
+	/* release: pairs with the load in wake_cq() (bpf/wake.h), which publishes the rest */
 	atomic_store_explicit(shared_word(&shared->channel), ch ? channel_slot(ch) : 0,
 			      memory_order_release);
 	pthread_mutex_unlock(&w->lock);
@@ -177,7 +175,7 @@ void cq_notify_leave_slot(struct cq_notify *w, struct port_channel *ch)
 	for (u32 i = 0; i < XROCE_MAX_CQ; i++) {
 		u32 slot = ch->slot;
 
-		/* not of a CQ that is hidden. Relaxed: XDP may use either */
+		/* skips hidden CQs. Relaxed: XDP may use either slot */
 		if (w->channel_of[i] == ch)
 			atomic_compare_exchange_strong_explicit(
 				shared_word(&w->maps->cq[i].channel), &slot, XROCE_CHANNEL_SERVICE,
@@ -192,7 +190,7 @@ void cq_notify_hide(struct cq_notify *w, const struct cq *cq)
 	struct xroce_cq *shared = &w->maps->cq[cq->index];
 
 	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
-	/* relaxed: XDP may still wake the channel for it once, and cq_drop_records() takes that */
+	/* relaxed: XDP may wake the channel once more; cq_drop_records() takes that record */
 	atomic_store_explicit(shared_word(&shared->channel), 0, memory_order_relaxed);
 }
 

@@ -3,15 +3,15 @@
  * Posts and acknowledgements that wait for the application's next call.
  *
  * A system call sends one frame or many at much the same cost. So of posts in quick succession the
- * first leaves at once and the others together, when a batch of them is there or the application
- * polls; soon after a long burst, the first waits as well. And the ACKs of a poll that finds
- * completions wait for what the application posts next. Nothing waits while a CQ of it is armed for
- * a thread that sleeps (cq_is_awaited()), or a thread sleeps on the shard's sockets. If the
- * application stays away, the service thread's next tick sends what waits, and then nothing waits
- * for 10 ms. (docs/shard.md has what each part gains.)
+ * first leaves at once, and the others leave together when a batch is full or the application
+ * polls. Soon after a long burst, the first post waits as well. ACKs of a poll that finds
+ * completions wait for the application's next posts. Nothing waits while a CQ of the QP is armed
+ * for a sleeping thread (cq_is_awaited()), or a thread sleeps on the shard's sockets. If the
+ * application stays away, the service thread's next tick sends everything, and then nothing waits
+ * for 10 ms. (docs/shard.md has the gain of each part.)
  *
- * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns, posting threads
- * posts_deferred. All are hints to threads that hold no lock.
+ * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns; posting threads change
+ * posts_deferred. All are hints to threads without the lock.
  */
 #ifndef RUN_DEFER_H
 #define RUN_DEFER_H
@@ -20,24 +20,25 @@
 
 #include "../engine/types.h"
 
-#define DEFER_POSTS_MAX	     127u /* with the one that ends it: a batch */
-#define DEFER_LOOK_POSTS     8u	  /* posts between two looks at the clock */
-/* in a burst, a post follows the one before it within that: */
+#define DEFER_POSTS_MAX	     127u /* a batch, without the post that ends it */
+#define DEFER_LOOK_POSTS     8u	  /* posts between two reads of the clock */
+/* longest gap between two posts of a burst */
 #define DEFER_POST_NS	     500u
-#define DEFER_DATAGRAM_NS    1500u /* a datagram, which the application has often made for it */
-/* from sending to a post of a burst, besides that: less than an answer takes */
+/* the same for datagrams, which the application often builds first */
+#define DEFER_DATAGRAM_NS    1500u
+/* extra gap after sending, shorter than the time to an answer */
 #define DEFER_BURST_NS	     500u
-/* an application that has posted as many in quick succession will do so again, */
+/* after a burst of this many posts, another one is expected */
 #define DEFER_LONG_POSTS     32u
-/* soon: the first of them waits for the others, too */
+/* within this time: its first post waits as well */
 #define DEFER_LONG_NS	     (50 * NSEC_PER_USEC)
-/* after the application has stayed away: ten times what waited at most (worker.c, TICK_MAX_NS) */
+/* pause after the application stayed away: ten times the longest wait (worker.c, TICK_MAX_NS) */
 #define DEFER_REST_NS	     (10 * NSEC_PER_MSEC)
 
 struct defer {
 	_Atomic u32 posts_deferred;  /* since the last run that sent */
 	_Atomic bool acks_deferred;  /* the last run received and did not send */
-	_Atomic u64 burst_until_ns;  /* a post before then is one of a burst */
+	_Atomic u64 burst_until_ns;  /* a post before then belongs to a burst */
 	_Atomic u64 rest_until_ns;   /* nothing waits before then */
 };
 
@@ -51,13 +52,13 @@ static inline bool defer_has_acks(const struct defer *d)
 	return atomic_load_explicit(&((struct defer *)d)->acks_deferred, memory_order_relaxed);
 }
 
-/* What a run received is acknowledged by the next one. Lock held. */
+/* Leaves the ACKs of this run to the next one. Lock held. */
 static inline void defer_acks(struct defer *d)
 {
 	atomic_store_explicit(&d->acks_deferred, true, memory_order_relaxed);
 }
 
-/* Is there anything that waits? */
+/* Returns whether anything waits. */
 static inline bool defer_waits(const struct defer *d)
 {
 	return defer_has_acks(d) || defer_posts(d);
@@ -69,15 +70,15 @@ static inline bool defer_rests(const struct defer *d, u64 now_ns)
 					     memory_order_relaxed);
 }
 
-/* Must the clock be read for the next post? For the first that waits, and now and then after it. */
+/* Returns whether the next post needs the clock: the first one that waits, and some later ones. */
 static inline bool defer_needs_time(const struct defer *d)
 {
 	return defer_posts(d) % DEFER_LOOK_POSTS == 0;
 }
 
 /*
- * May the next post wait, for all that its QP says? One that comes at leisure does not: more than
- * gap_ns for each post after the last sending. now_ns: 0 where no time is needed.
+ * Returns whether the next post may wait, as far as its QP allows. A post outside a burst may not:
+ * it comes more than gap_ns for each post after the last sending. now_ns: 0 if no time is needed.
  */
 static inline bool defer_in_burst(struct defer *d, u64 now_ns, u64 gap_ns)
 {
@@ -91,13 +92,13 @@ static inline bool defer_in_burst(struct defer *d, u64 now_ns, u64 gap_ns)
 				 (posts + 1) * gap_ns);
 }
 
-/* A post waits. */
+/* Counts a post that waits. */
 static inline void defer_post(struct defer *d)
 {
 	atomic_store_explicit(&d->posts_deferred, defer_posts(d) + 1, memory_order_relaxed);
 }
 
-/* Everything that waits is sent now. Returns how many posts there were. Lock held. */
+/* Takes everything that waits, to be sent now. Returns the number of posts. Lock held. */
 static inline u32 defer_take(struct defer *d)
 {
 	const u32 posts = defer_posts(d);
@@ -107,7 +108,7 @@ static inline u32 defer_take(struct defer *d)
 	return posts;
 }
 
-/* Frames have left by now, of so many posts. Lock held. */
+/* Records that the frames of `posts` posts have left. Lock held. */
 static inline void defer_sent(struct defer *d, u32 posts, u64 now_ns)
 {
 	const u64 burst_ns = posts >= DEFER_LONG_POSTS ? DEFER_LONG_NS : DEFER_BURST_NS;
@@ -115,7 +116,7 @@ static inline void defer_sent(struct defer *d, u32 posts, u64 now_ns)
 	atomic_store_explicit(&d->burst_until_ns, now_ns + burst_ns, memory_order_relaxed);
 }
 
-/* The application stayed away from what waited for it. Lock held. */
+/* Suspends deferral, as the application stayed away from waiting work. Lock held. */
 static inline void defer_rest(struct defer *d, u64 now_ns)
 {
 	atomic_store_explicit(&d->rest_until_ns, now_ns + DEFER_REST_NS, memory_order_relaxed);

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The handler of SIGSEGV and SIGBUS. It owns one thing: a fault of a guarded access
- * (engine/guard.h), told by the program counter, goes on where that access fails. Everything
- * else is passed on to what the signal's action was before, exactly: the program's own faults end
- * or mend it as if this file were not there.
+ * The handler of SIGSEGV and SIGBUS. It handles only faults of guarded accesses (engine/guard.h),
+ * which it recognizes by the program counter: execution continues where the access fails. All other
+ * signals are passed on to the previous action, so the program's own faults behave as if this file
+ * did not exist.
  *
- * Being called. A handler is the process's, so three things can be in the way:
+ * Getting called. A process has one handler for a signal, so three things can prevent it:
  *
  *   - The program, or its run-time, installs a handler later. Interposing sigaction() would miss
- *     all who call the C library from inside it, who are bound to it already (dlopen) or make the
- *     system call themselves. So each thread that runs an engine looks at the actions once a
- *     millisecond, and each that makes or changes an object at once, and puts ours in front again.
- *     What a handler of the program does that was installed less than a millisecond before the
- *     fault is the program's affair.
+ *     callers inside the C library, callers bound to it already (dlopen), and direct system calls.
+ *     So each thread that runs an engine checks the actions once a millisecond, and each that makes
+ *     or changes an object at once, and puts ours in front again. A fault less than a millisecond
+ *     after the program installed a handler is the program's affair.
  *   - The thread blocks the signals, as worker threads often block all: the kernel then ends the
- *     process whatever the handler. The same look unblocks these two in the thread. (A service
- *     thread is started without them blocked.) A blocked SIGSEGV that an instruction raised has
- *     never had another meaning than death, so nothing is lost, but for a program that takes a
- *     SIGSEGV or SIGBUS of kill(2) by sigwait(3).
- *   - There is no room on the stack for a signal frame: nothing can be done.
+ *     process whatever the handler. The same check unblocks these two in the thread. (A service
+ *     thread is started without them blocked.) A blocked SIGSEGV raised by an instruction has
+ *     always been fatal, so nothing is lost, except for a program that takes a SIGSEGV or SIGBUS
+ *     from kill(2) by sigwait(3).
+ *   - The stack has no room for a signal frame: nothing can be done.
  *
- * Passing on. Ours is installed with the flags and the mask of the action that it stands before, so
- * the kernel sets up the same stack and the same blocked signals as it would for that handler; only
- * SA_SIGINFO is added, and SA_RESETHAND done by hand, as our own faults must not use it up. A
- * default action is restored and the instruction executed again, so that the process ends with the
- * right signal and its core shows the right registers.
+ * Passing on. Ours is installed with the flags and the mask of the action that it precedes, so the
+ * kernel sets up the same stack and blocks the same signals as for that action. Only SA_SIGINFO is
+ * added, and SA_RESETHAND is emulated, as our own faults must not use it up. A default action is
+ * restored and the instruction executed again, so that the process ends with the right signal and
+ * its core shows the right registers.
  *
- * Each action that ours was ever put before has an entry of its own, a function with an address of
- * its own. A program that saves the old action when it installs a handler, and calls or restores
- * it, gets what was in force then, not what came later; so no two handlers ever pass a fault back
- * and forth. There are ENTRIES for each signal, and equal actions share one; a program that
- * installs more different ones keeps its last.
+ * Each action that ours preceded has its own entry, a function with a distinct address. A program
+ * that saves the old action when it installs a handler, and calls or restores it, gets the action
+ * in force at that time, not a later one; so no two handlers pass a fault back and forth. There are
+ * ENTRIES for each signal, and equal actions share one. If a program installs more different
+ * actions, its last one stays in front.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,11 +52,11 @@ _Thread_local u64 fault_due_ns;
 struct chain {
 	int sig;
 	_Atomic u32 num;
-	struct sigaction next[ENTRIES]; /* written before its entry is installed, never again */
+	struct sigaction next[ENTRIES]; /* written before its entry is installed, then constant */
 };
 static struct chain chains[] = { { .sig = SIGSEGV }, { .sig = SIGBUS } };
 
-/* One thread at a time puts handlers in front. */
+/* One thread at a time installs handlers. */
 static atomic_flag claiming = ATOMIC_FLAG_INIT;
 
 static struct chain *chain_of(int sig)
@@ -68,8 +67,8 @@ static struct chain *chain_of(int sig)
 /* ---- the handler ---- */
 
 /*
- * Raised by an instruction, which would raise it again; not sent by kill(2), nor advice about
- * memory that nobody touched.
+ * Returns whether an instruction raised the signal, and would raise it again: not kill(2), and not
+ * a notice about a corrupt page that was not accessed.
  */
 static bool is_fault(int sig, const siginfo_t *info)
 {
@@ -77,8 +76,8 @@ static bool is_fault(int sig, const siginfo_t *info)
 }
 
 /*
- * The program counter that the thread returns to. NULL: not known on this machine, so nothing is
- * guarded.
+ * Returns the program counter that the thread returns to. NULL: unknown on this architecture, so
+ * nothing is guarded.
  */
 static uintptr_t *program_counter(ucontext_t *context)
 {
@@ -114,8 +113,8 @@ static void set_default(int sig)
 }
 
 /*
- * An instruction is executed again on return; a signal that was sent is sent again, and is
- * delivered on return.
+ * Restores the default action, which takes effect on return: an instruction is executed again, a
+ * sent signal is sent again.
  */
 static void take_default(int sig, siginfo_t *info)
 {
@@ -129,7 +128,7 @@ static void pass_on(const struct sigaction *next, int sig, siginfo_t *info, void
 {
 	if (next->sa_handler == SIG_IGN && !is_fault(sig, info))
 		return;
-	/* the kernel ignores no fault */
+	/* the kernel never ignores a fault */
 	if (next->sa_handler == SIG_DFL || next->sa_handler == SIG_IGN) {
 		take_default(sig, info);
 		return;
@@ -174,7 +173,7 @@ static bool fault_is_ours(const struct sigaction *action)
 	return false;
 }
 
-/* Of the masks only what the kernel knows counts: the C library leaves the rest as it was. */
+/* Compares only mask bits of known signals, as the C library leaves the others undefined. */
 static bool fault_is_same(const struct sigaction *a, const struct sigaction *b)
 {
 	if (a->sa_sigaction != b->sa_sigaction || a->sa_flags != b->sa_flags)
@@ -185,7 +184,7 @@ static bool fault_is_same(const struct sigaction *a, const struct sigaction *b)
 	return true;
 }
 
-/* The entry for what stands now, ENTRIES if there is none left. */
+/* Returns the entry for the current action, or ENTRIES if there is none left. */
 static u32 entry_for(struct chain *chain, const struct sigaction *now)
 {
 	u32 num = atomic_load_explicit(&chain->num, memory_order_relaxed);
@@ -226,7 +225,7 @@ static void fault_claim(struct chain *chain)
 	action = action_before(&now, entry);
 	if (sigaction(chain->sig, &action, &was))
 		return;
-	/* the program has changed it meanwhile: not before that one, but at the next look */
+	/* the program has changed it since: keep that action until the next check */
 	if (!fault_is_same(&was, &now))
 		sigaction(chain->sig, &was, NULL);
 }
@@ -249,8 +248,8 @@ void fault_look(u64 now_ns)
 	fault_due_ns = now_ns + LOOK_NS;
 	fault_unblock();
 	/*
-	 * Another thread is at it: until its turn ends an access may find no handler of ours.
-	 * acquire: pairs with the release below, by the thread that claimed before
+	 * If another thread is installing, an access may find no handler until it is done. acquire:
+	 * pairs with the release below, by the previous thread
 	 */
 	while (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
 		sched_yield();

@@ -4,7 +4,7 @@
 
 #include "shard.h"
 
-#define TAKE_MAX 64u /* at a time: what one shows the engine may fetch ahead in */
+#define TAKE_MAX 64u /* frames passed to the engine at a time, within which it prefetches */
 
 static int init_ring(struct handover_ring *r, u32 frames)
 {
@@ -21,7 +21,7 @@ int handover_init(struct shard *s, u32 num_shards)
 
 	for (u32 i = 0; !err && i < num_shards; i++)
 		if (i != s->number)
-			/* all that it receives on, and all that it may have written to itself */
+			/* all of its receive frames, and all that it may have written to itself */
 			err = init_ring(&s->handover.to[i],
 					s->io->umem.rx_frames + SHARD_LOCAL_FRAMES + XSK_TX_SLOTS +
 						XROCE_TX_FRAMES);
@@ -59,8 +59,8 @@ void handover_give(struct shard *from, struct shard *to, const struct rx_frame *
 	/* release: pairs with the acquire in take_from() */
 	atomic_store_explicit(&r->put, put + 1, memory_order_release);
 	/*
-	 * pairs with the exchange in handover_take(): it comes after this, and sees what was put,
-	 * or before, and the bit is set again
+	 * pairs with the exchange in handover_take(): either that is later and sees the frame, or
+	 * it was earlier and the bit is set again
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!(atomic_load_explicit(&to->handover.givers, memory_order_relaxed) & bit))
@@ -76,7 +76,7 @@ static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
 		tx_give_back(from->io->tx, (u8 *)frame->data);
 		return;
 	}
-	/* a ring buffer lends nothing */
+	/* a ring buffer does not hand frames over */
 	while (local && (xsk_is_ring(local) || !umem_has(local->umem, frame->data)))
 		local = xsk_local(local);
 	if (local)
@@ -90,7 +90,7 @@ void handover_take_back(struct shard *from)
 	for (u32 i = 0; from->handover.lent && i < from->all->num; i++) {
 		struct handover_ring *r = &from->handover.to[i];
 		/*
-		 * acquire: pairs with the release in handover_take(): the taker reads these no more
+		 * acquire: pairs with the release in handover_take(), after the taker's last read
 		 */
 		const u32 used = atomic_load_explicit(&r->used, memory_order_acquire);
 
@@ -103,15 +103,15 @@ void handover_take_back(struct shard *from)
 
 bool handover_is_short(const struct shard *from)
 {
-	/* a quarter of a queue's: a frame may be of two buffers */
+	/* a quarter of a queue's frames: a packet may have two buffers */
 	return from->handover.lent > from->io->umem.rx_frames / from->io->xsks.count / 4;
 }
 
 static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
 {
 	/*
-	 * acquire: pairs with the release in handover_give(). seq_cst: it is not older than the
-	 * exchange in handover_take().
+	 * acquire: pairs with the release in handover_give(). seq_cst: no older than the exchange
+	 * in handover_take().
 	 */
 	const u32 put = atomic_load_explicit(&r->put, memory_order_seq_cst);
 	u32 used = atomic_load_explicit(&r->used, memory_order_relaxed), taken = put - used;
@@ -134,7 +134,9 @@ u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
 
 	if (likely(!handover_waits(&to->handover)))
 		return 0;
-	/* pairs with the fence in handover_give(): take_from() sees what was put before the bit */
+	/*
+	 * pairs with the fence in handover_give(): take_from() sees the frames put before the bit
+	 */
 	givers = atomic_exchange_explicit(&to->handover.givers, 0, memory_order_seq_cst);
 	for (; givers; givers &= givers - 1)
 		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number],

@@ -7,13 +7,14 @@
 #include "shard.h"
 
 /*
- * packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by
- * chance
+ * packets that arrived elsewhere; the QP moves if they are at least half of its packets in that
+ * time
  */
 #define SEEN_MAX     64
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC
-#define STAY_MEMORY  8	/* a QP that has stayed so many times as long as it had to is new */
+/* a QP that has stayed this many times its stay_ns starts again at STAY_MIN_NS */
+#define STAY_MEMORY  8
 
 int migration_init(struct shards *all)
 {
@@ -39,8 +40,8 @@ void migration_free(struct shards *all)
 }
 
 /*
- * Packets that have come for it, by all queues, as XDP counts them: a system call, for the first
- * and the last of many misdirected packets.
+ * Returns the packets for the QP on all queues, as XDP counts them. One system call, for the first
+ * and the last of SEEN_MAX misdirected packets.
  */
 static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {
@@ -75,8 +76,9 @@ void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
 }
 
 /*
- * What it has sent may lie in a ring of the peer's, and would be overtaken: it stays, until that
- * has been taken or was long ago. All shards are held.
+ * Returns whether packets that the QP has sent may still be in a ring of the peer, where later ones
+ * would overtake them. Then it stays until the peer has taken them or some time has passed. All
+ * shards locked.
  */
 static bool migration_must_stay(struct shards *all, const struct qp *qp, u64 now_ns)
 {
@@ -91,7 +93,7 @@ static bool migration_must_stay(struct shards *all, const struct qp *qp, u64 now
 	return true;
 }
 
-/* All shards are held. */
+/* Moves a QP. All shards locked. */
 static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 {
 	struct shards *all = to->all;
@@ -116,8 +118,8 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 }
 
 /*
- * No packet overtakes those that came before it: what was handed over is taken before any QP moves.
- * Returns what migration_end() is to know.
+ * Takes all frames handed over before any QP moves, so that no packet overtakes an earlier one.
+ * Returns a bitmap for migration_end().
  */
 static u32 migration_begin(struct shards *all, u64 now_ns)
 {
@@ -128,7 +130,7 @@ static u32 migration_begin(struct shards *all, u64 now_ns)
 	return took;
 }
 
-/* The thread that handed it over found the lock taken, and counts on us. */
+/* Runs the shards that took frames: the giver found the lock taken, and relies on its holder. */
 static void migration_end(struct shards *all, u32 took, u64 now_ns)
 {
 	for (; took; took &= took - 1)
@@ -142,7 +144,7 @@ void migration_move(struct shard *s)
 	u32 took;
 
 	shards_lock(all);
-	/* not before: no engine's time goes back */
+	/* the clock is read under the locks: no engine's time goes back */
 	now_ns = clock_now_ns();
 	took = migration_begin(all, now_ns);
 	for (u32 i = 0; i < s->migration.num_wanted; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One shard owns a QP. Which, decides where its packets arrive: receive-side scaling, or
- * on veth the peer's CPU, chooses the queue, and we follow. When most packets of a QP arrive at
- * another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way
- * in between. Once moved, it stays for a while, which doubles each time: who is served from many
- * queues (UD) has no better place.
+ * Moves QPs between shards. One shard owns a QP, but receive-side scaling, or on veth the peer's
+ * CPU, chooses the queue where its packets arrive. When most packets of a QP arrive at another
+ * shard, that shard requests it. The move is exclusive, with none of its packets in flight between
+ * shards. Then the QP stays for a time, which is twice as long after each move: a QP with traffic
+ * from many queues (UD) has no better place.
  */
 #ifndef RUN_MIGRATION_H
 #define RUN_MIGRATION_H
@@ -19,43 +19,46 @@
 struct shards;
 struct shard;
 
-/* A shard's: packets that arrived here for QPs that others own. Under its lock. */
+/* A shard's packets for QPs that other shards own. Under the shard's lock. */
 struct migration {
 	struct misdirected {
-		u32 qpn;	/* whose they are */
-		u32 seen;	/* since it was last asked for */
-		u64 packets;	/* that had come for it by all queues, when the first was seen */
-	} *misdirected; /* by a QPN's slot */
+		u32 qpn;	/* the QP */
+		u32 seen;	/* packets since the shard last requested it */
+		u64 packets;	/* packets that XDP had counted for the QP at the first of these */
+	} *misdirected; /* indexed by QPN modulo XROCE_MAX_QP */
 	u32 wanted[MIGRATION_WANTED_MAX];
 	u32 num_wanted;
 };
 
-/* The port's: exclusive. */
+/* State of a port; exclusive, under all locks. */
 struct moves {
 	struct {
-		u32 qpn;		/* whose these are */
+		u32 qpn;		/* the QP */
 		_Atomic u64 not_before_ns; /* relaxed reads by any shard */
 		u64 stay_ns;
-		u64 untaken;		/* as engine_untaken() was when it had to stay */
-	} *of; /* by a QPN's slot */
+		u64 untaken;		/* engine_untaken() when it last had to stay */
+	} *of; /* indexed by QPN modulo XROCE_MAX_QP */
 };
 
-/* With more than one shard. Returns 0 or -ENOMEM; migration_free() in both cases. */
+/*
+ * Allocates the state if there are several shards. Returns 0 or -ENOMEM; call migration_free() in
+ * both cases.
+ */
 int migration_init(struct shards *all);
 void migration_free(struct shards *all);
 
-/* A frame for qp was handed over by s. Lock held. */
+/* Counts a frame for qp that s handed over. Lock held. */
 void migration_count(struct shard *s, const struct qp *qp, u64 now_ns);
 /*
- * Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by the
- * thread that unlocks.
+ * Returns whether QPs should move to this shard. Lock held. The thread that unlocks then calls
+ * migration_move(), without a lock.
  */
 static inline bool migration_wants(const struct migration *h)
 {
 	return h->num_wanted != 0;
 }
 void migration_move(struct shard *s);
-/* group_attach() of the transport, whose QP moves to the first shard. Exclusive. */
+/* Calls group_attach() of the transport, which moves the QP to the first shard. Exclusive. */
 int migration_attach(struct shards *all, struct qp *qp, const struct gid *group, u64 now_ns);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Completion channels as objects: their descriptors, and the CQs on them. */
+/* Completion channels as objects: their descriptors and their CQs. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
 #include "../os/kernel.h"
 #include "cq_notify.h"
 
-/* XDP writes a record in a moment, unless the hypervisor takes its CPU away meanwhile. */
+/* XDP completes a record at once, unless the hypervisor takes its CPU away. */
 #define RECORD_MAX_NS (100 * NSEC_PER_MSEC)
 
 static int on_record(void *arg, void *data, size_t len)
@@ -23,9 +23,10 @@ static int on_record(void *arg, void *data, size_t len)
 }
 
 /*
- * Channels of this process that have a set. As many can have a ring: of the others XDP wakes the
- * service thread, which raises their events. A ring's channel takes three descriptors, another's
- * one: of the limit, SETS_PART is for channels with rings.
+ * Number of this process's channels that have an epoll set. Only these can have a ring; for the
+ * others XDP wakes the service thread, which raises their events. A channel with a ring takes three
+ * descriptors, another one takes one; channels with rings may be 1 / SETS_PART of the descriptor
+ * limit.
  */
 static _Atomic u32 sets;
 
@@ -35,7 +36,7 @@ static bool take_set(void)
 {
 	const u32 most = min_u32(kernel_descriptors_max() / SETS_PART, XROCE_MAX_RING);
 
-	/* relaxed, here and below: a count, which orders nothing */
+	/* relaxed, here and below: a count without ordering */
 	if (atomic_fetch_add_explicit(&sets, 1, memory_order_relaxed) < most)
 		return true;
 	atomic_fetch_sub_explicit(&sets, 1, memory_order_relaxed);
@@ -58,7 +59,7 @@ static bool has_set(const struct port_channel *ch)
 	return port_channel_fd(ch) != ch->event_fd;
 }
 
-/* A set, with the eventfd in it. Returns 0 or -errno; ch->fd is the set then. */
+/* Makes the epoll set, with the eventfd in it, and stores it in ch->fd. Returns 0 or -errno. */
 static int make_set(struct port_channel *ch)
 {
 	const int fd = kernel_set_make();
@@ -124,7 +125,7 @@ void port_channel_destroy(struct port_channel *ch)
 void port_channel_abandon(struct port_channel *ch)
 {
 	pthread_mutex_init(&ch->lock, NULL);
-	/* what the parent's other threads were at is not looked at */
+	/* the state that the parent's other threads left is ignored */
 	close_ring(ch);
 	ch->wake = NULL;
 	ch->num_cqs = 0;
@@ -146,7 +147,7 @@ void port_channel_clear(struct port_channel *ch)
 
 /* ---- CQs ---- */
 
-/* What is written to the ring is read by this channel. Channel locked. Returns 0 or -errno. */
+/* Starts reading a ring. Channel locked. Returns 0 or -errno. */
 static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 {
 	int err = kernel_ring_open(ring->fd, on_record, ch, &ch->ring);
@@ -165,8 +166,8 @@ static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 }
 
 /*
- * The first CQ of a port joins. XDP finds the channel's ring; without one, whatever the reason, it
- * wakes the service thread for the channel's CQs. Channel locked.
+ * Attaches the channel to a port as the first CQ joins. Takes a ring for XDP's records; without
+ * one, for any reason, XDP wakes the service thread for the channel's CQs. Channel locked.
  */
 static void channel_enter(struct port_channel *ch, struct cq_notify *wake)
 {
@@ -179,7 +180,7 @@ static void channel_enter(struct port_channel *ch, struct cq_notify *wake)
 		channel_rings_give(&wake->rings, &ring);
 }
 
-/* Nothing is read from the ring any more, and it is the next channel's. Channel locked. */
+/* Stops reading the ring and releases it for the next channel. Channel locked. */
 static void give_ring(struct port_channel *ch, struct cq_notify *wake, u32 slot)
 {
 	const struct ring_slot ring = { ch->ring_fd, slot };
@@ -192,7 +193,7 @@ static void give_ring(struct port_channel *ch, struct cq_notify *wake, u32 slot)
 	channel_rings_give(&wake->rings, &ring);
 }
 
-/* The last CQ left. Channel locked. */
+/* Detaches the channel from the port after the last CQ left. Channel locked. */
 static void channel_exit(struct port_channel *ch)
 {
 	struct cq_notify *wake = ch->wake;
@@ -205,8 +206,9 @@ static void channel_exit(struct port_channel *ch)
 }
 
 /*
- * The CQs of records that are there have their words set again. XDP may be about to write one more
- * record: the next channel's reader finds that, and sets its CQ's word again. Channel locked.
+ * Releases the ring, and sets the words again for the CQs of remaining records. XDP may be about to
+ * write one more record: the next channel's reader finds it and sets that CQ's word. Channel
+ * locked.
  */
 static void leave_ring(struct port_channel *ch)
 {
@@ -257,7 +259,7 @@ int channel_join(struct port_channel *ch, struct cq_notify *wake, struct cq *cq)
 
 	pthread_mutex_lock(&ch->lock);
 	err = make_room(ch);
-	/* A channel belongs to one device, ibv_create_comp_channel(3). */
+	/* A channel belongs to one device: ibv_create_comp_channel(3). */
 	if (!err && ch->wake && ch->wake != wake)
 		err = -EINVAL;
 	if (!err && !ch->wake)
@@ -281,9 +283,9 @@ void channel_leave(struct port_channel *ch, struct cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* ---- for who sleeps on one ---- */
+/* ---- for sleeping threads ---- */
 
-/* Copied out so that the engine can be run without the channel's lock. */
+/* The records are copied, so that the engine can run without the channel's lock. */
 u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 {
 	u32 n;
@@ -300,7 +302,7 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 	return n;
 }
 
-/* Records that are readable and have not been consumed. Channel locked. */
+/* Returns whether the ring has records that have not been consumed. Channel locked. */
 static bool ring_is_readable(const struct port_channel *ch)
 {
 	struct pollfd ring = { .fd = ch->ring_fd, .events = POLLIN };

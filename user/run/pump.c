@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The pump moves frames: sockets to engine_input(), engine_output() to the wire or, for frames to
- * ourselves, back to engine_input(). It is one of the engine's two callers, and keeps the
- * engine's rule that no input happens inside an output: frames to ourselves wait in a short queue
- * in the transmit slot that they were written in.
+ * The pump moves frames: from sockets to engine_input(), and from engine_output() to the wire or,
+ * for frames to this process, back to engine_input(). It is one of the engine's two callers, and
+ * keeps the engine's rule that no input happens inside an output. Frames to this process wait in a
+ * short queue, in the transmit slots in which they were written.
  *
- * With several shards, frames for a QP that another owns are handed over to that one
- * (handover.h).
+ * With several shards, frames for a QP of another shard are handed over to that shard (handover.h).
  *
- * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back:
- * the application or the service thread.
+ * One call does a bounded amount of work. resume_ns tells when work is left, for the application or
+ * the service thread.
  */
 #include "../os/clock.h"
 #include "fault.h"
 #include "shard.h"
 #include "trace_tx.h"
 
-#define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
+#define TX_BATCH	 128u /* looped frames fit into struct shard's loop */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
-/* output batches in one call; a ping-pong with oneself would never end */
+/* output batches in one call: a ping-pong with oneself would never end */
 #define ROUNDS_MAX	 8
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
-#define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
+#define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that other shards hold */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
-/* from a packet to a look at what the sockets have lost */
+/* from a packet to a look at the sockets' losses */
 #define ACCOUNT_NS	 (100 * NSEC_PER_MSEC)
 
 struct input {
@@ -31,7 +30,7 @@ struct input {
 	u64 now_ns;
 };
 
-/* What other shards have handed over: for QPs of this one. */
+/* Takes frames from other shards, for QPs of this one. */
 static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
@@ -51,8 +50,8 @@ static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 
 }
 
 /*
- * A frame for a QP that another shard owns; or for a multicast group or a flow: those are the first
- * one's.
+ * Hands a frame over to the shard that owns its QP. Multicast groups and flows belong to the first
+ * shard.
  */
 static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 			   const struct xroce_rx_cqe *hint, bool looped)
@@ -69,7 +68,7 @@ static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 	in->s->io->stats->rx_handed++;
 }
 
-/* Frames as a socket has received them; those that are lent are not in the batch any more. */
+/* Takes frames from a socket. Frames that were handed over leave the batch. */
 static void pump_input(const struct input *in, struct engine_frame *frames, u32 n)
 {
 	u64 away = 0;
@@ -83,7 +82,7 @@ static void pump_input(const struct input *in, struct engine_frame *frames, u32 
 	}
 }
 
-/* Packets that the engine is not shown, as if it had refused them. */
+/* Counts packets that the engine does not get, as if the engine had refused them. */
 static void pump_refuse(const struct input *in, enum xroce_drop reason, u32 n)
 {
 	in->s->io->stats->rx_packets += n;
@@ -91,8 +90,8 @@ static void pump_refuse(const struct input *in, enum xroce_drop reason, u32 n)
 }
 
 /*
- * A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody.
- * False: its ICRC is wrong.
+ * Takes one segment of a super-packet, which is never handed over, as the next segment reuses its
+ * memory. Returns false if its ICRC is wrong.
  */
 static bool pump_input_segment(const struct input *in, const struct engine_frame *frame)
 {
@@ -101,9 +100,9 @@ static bool pump_input_segment(const struct input *in, const struct engine_frame
 }
 
 /*
- * A super-packet, one by one: the header of each lies over the end of the one before. If the first
- * one's ICRC is wrong, no RoCEv2 sender has made this, and the others are not worth a look each:
- * they are refused for the same reason. False: it cannot be cut.
+ * Takes the segments of a super-packet one by one: the header of each overwrites the end of the
+ * previous one. If the ICRC of the first is wrong, no RoCEv2 sender has made the super-packet, and
+ * the other segments are refused unseen, for the same reason. Returns false if it cannot be cut.
  */
 static bool pump_cut(const struct input *in, struct xroce_sock *stats, const struct xsk_batch *b,
 		     u32 i)
@@ -129,7 +128,7 @@ static bool pump_cut(const struct input *in, struct xroce_sock *stats, const str
 	return true;
 }
 
-/* A packet that xsk.h calls odd. */
+/* Takes a packet that xsk.h calls odd. */
 static void pump_input_odd(const struct input *in, struct xroce_sock *stats,
 			   const struct xsk_batch *b, u32 i)
 {
@@ -159,7 +158,7 @@ static u32 pump_receive_from(const struct input *in, struct xsk_set *set, struct
 	return taken;
 }
 
-/* A copy of a super-packet: its packets, as they are received. */
+/* Takes the copy of a super-packet, segment by segment. */
 static void pump_cut_copy(const struct input *in, const struct xsk_batch *b, u32 i)
 {
 	const struct xroce_rx_cqe *hint = b->frame[i].hint;
@@ -177,7 +176,7 @@ static void pump_cut_copy(const struct input *in, const struct xsk_batch *b, u32
 			 in->now_ns);
 }
 
-/* Copies that XDP has made (bpf/sniff.h): the frames themselves went elsewhere. */
+/* Takes copies that XDP has made (bpf/sniff.h) of frames that went elsewhere. */
 static u32 pump_receive_copies(const struct input *in, struct xsk_set *set)
 {
 	struct xsk_batch b;
@@ -220,7 +219,7 @@ bool pump_take_handed(struct shard *s, u64 now_ns)
 	return handover_take(s, pump_input_handed, &in) > 0;
 }
 
-/* A copy of a frame that was sent: the first shard has the raw packet QPs. */
+/* Delivers a copy of a sent frame to the first shard, which owns the raw packet QPs. */
 static void pump_give_copy(const struct input *in, const struct loop_frame *loop)
 {
 	const struct xroce_rx_cqe hint = { .opcode = (u8)loop->copy };
@@ -234,7 +233,7 @@ static void pump_give_copy(const struct input *in, const struct loop_frame *loop
 	tx_give_back(in->s->io->tx, loop->frame);
 }
 
-/* Frames to ourselves, and copies of what leaves, in the order they were sent. */
+/* Takes frames to this process, and copies of sent frames, in the order in which they were sent. */
 static void pump_receive_looped(struct shard *s, u64 now_ns)
 {
 	const struct input in = { s, now_ns };
@@ -263,7 +262,10 @@ static bool pump_has_own_address(const struct shard *s, const u8 *frame)
 	return memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0;
 }
 
-/* Each process has a QP 1, so the number does not say whose a frame to it is. */
+/*
+ * Returns whether a QP of this process, other than QP 1, is the destination. Each process has a QP
+ * 1, so that number does not identify the process.
+ */
 static bool pump_is_to_own_qp(const struct shard *s, const u8 *frame, u32 len)
 {
 	const struct rx_frame f = { .data = frame, .len = len };
@@ -272,7 +274,9 @@ static bool pump_is_to_own_qp(const struct shard *s, const u8 *frame, u32 len)
 	return qp && qp->qpn != XROCE_CM_QPN;
 }
 
-/* Does what is sent to a multicast group come back to us only if we loop it? */
+/*
+ * Returns whether frames to a multicast group return to this process only if the pump loops them.
+ */
 static bool pump_loops_groups(const struct shard *s)
 {
 	return unlikely(group_any(s->engine)) && !s->all->shared;
@@ -287,9 +291,9 @@ enum route {
 };
 
 /*
- * Where a frame of the engine goes. On lo every unicast address is the interface's own. If other
- * processes share the interface, a frame to its own address stays here only if the QP is ours, and
- * the broker's programs make all local copies of a frame to a multicast group.
+ * Returns the route of a frame from the engine. On lo every unicast address is the interface's own.
+ * If other processes share the interface, a frame to its own address stays here only if the QP is
+ * ours. Then the broker's programs also make all local copies of a frame to a multicast group.
  */
 static enum route pump_route(const struct shard *s, const u8 *frame, u32 len)
 {
@@ -311,7 +315,7 @@ static enum route pump_route(const struct shard *s, const u8 *frame, u32 len)
 	return takes ? ROUTE_BOTH : ROUTE_WIRE;
 }
 
-/* To QPs of other processes, by the way that only such frames go. */
+/* Sends a frame to QPs of other processes, by the way that only such frames take. */
 static void pump_send_locally(struct shard *s, u8 *frame, u32 len)
 {
 	u8 *copy = tx_frame(s->io->local_tx);
@@ -327,8 +331,8 @@ static void pump_loop(struct shard *s, u8 *frame, u32 len)
 }
 
 /*
- * A copy that stays here, in a transmit frame of its own. Without one it is lost, and counted.
- * Returns how many frames more were taken.
+ * Copies a frame for local delivery into another transmit frame. If there is none, the copy is lost
+ * and counted. Returns how many frames were taken: 0 or 1.
  */
 static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy kind)
 {
@@ -343,7 +347,7 @@ static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy ki
 	return 1;
 }
 
-/* Returns how many frames more than the one were taken. */
+/* Sends a frame by its route. Returns how many further frames were taken. */
 static u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route)
 {
 	u32 more = 0;
@@ -369,9 +373,9 @@ static u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route)
 }
 
 /*
- * As it is: to our own MAC, our own flows have it; to a multicast address, a copy of it. While
- * there are raw packet QPs, no other process shares the interface. Returns how many frames more
- * than the one were taken.
+ * Sends a frame of a raw packet QP as it is. A frame to our own MAC goes to our own flows; of a
+ * frame to a multicast address they get a copy. While there are raw packet QPs, no other process
+ * shares the interface. Returns how many further frames were taken.
  */
 static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 {
@@ -394,7 +398,7 @@ static u32 pump_room(struct shard *s, u64 now_ns)
 {
 	const u32 room = min_u32(tx_room(s->io->tx, now_ns), TX_BATCH);
 
-	/* the last one's copies, if it is to a group, and to flows */
+	/* room for the copies of the last frame, to a group and to flows */
 	if (unlikely(raw_has_copies(s->engine)))
 		return room > 2 ? room - 2 : 0;
 	if (pump_loops_groups(s) || unlikely(raw_num_flows(s->engine)))
@@ -413,8 +417,8 @@ static bool pump_flush(struct shard *s)
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
 /*
- * One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for
- * any, or the interface does not take them now.
+ * Sends one batch. Returns SENT_ALL if the engine has no more, SENT_BATCH if it may have more,
+ * SENT_BLOCKED if there is no room or the interface takes none now.
  */
 static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
@@ -450,15 +454,15 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 					       RAW_COPY_SENT);
 		n += pump_send(s, frame, len, route);
 	}
-	/* before the frames, whose answers may come at once */
+	/* before the frames, whose answers may arrive at once */
 	if (unlikely(s->telling))
 		trace_tx_all(s);
 	return pump_flush(s) ? result : SENT_BLOCKED;
 }
 
 /*
- * A socket loses packets while its rings are full, so packets come behind: a while after some came
- * the kernel's statistics are read, once. Of a ring buffer there are none.
+ * Reads the sockets' statistics once, some time after packets came. A socket drops packets while
+ * its rings are full, so packets follow the drops. A ring buffer has no such statistics.
  */
 static void pump_account(struct shard *s, bool came, u64 now_ns)
 {
@@ -475,9 +479,9 @@ static void pump_account(struct shard *s, bool came, u64 now_ns)
 }
 
 /*
- * A time-out is due, and the answer is not among what lay in the rings when that was seen: a thread
- * that was kept from running is late itself. What has come since is not waited for, as frames may
- * come as fast as they are taken.
+ * Returns whether due time-outs may expire. They wait until the rings' content at the time of the
+ * first look is taken, as the answer may be in it: a thread that was delayed is late itself. Later
+ * packets are not waited for, as they may arrive as fast as they are taken.
  */
 static bool pump_may_expire(struct shard *s, u64 now_ns)
 {
@@ -489,7 +493,7 @@ static bool pump_may_expire(struct shard *s, u64 now_ns)
 	return due && !s->due_seen;
 }
 
-/* What has come, and time-outs. True if anything came. */
+/* Takes input and runs time-outs. Returns whether there was input. */
 static bool pump_take_in(struct shard *s, u64 now_ns)
 {
 	u32 received, handed;
@@ -498,7 +502,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 	if (s->handover.lent)
 		handover_take_back(s);
 	received = pump_receive(s, now_ns);
-	/* all that is there: of these none is left */
+	/* empties the rings between shards */
 	handed = handover_take(s, pump_input_handed, &(struct input){ s, now_ns });
 
 	pump_account(s, received > 0, now_ns);
@@ -507,7 +511,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 	return received + handed > 0;
 }
 
-/* What there is to send, within bounds. True if anything was. */
+/* Sends the engine's output, within bounds. Returns whether anything was sent. */
 static bool pump_transmit(struct shard *s, u64 now_ns)
 {
 	const u32 posts = defer_take(&s->defer);
@@ -515,7 +519,7 @@ static bool pump_transmit(struct shard *s, u64 now_ns)
 	enum sent sent = SENT_BATCH;
 	u32 moved = 0;
 
-	/* The queue is empty at the start of each round, and a round sends less than it holds. */
+	/* The loop queue is empty at the start of a round, and a round sends less than it holds. */
 	for (u32 round = 0; round < ROUNDS_MAX && sent == SENT_BATCH; round++) {
 		sent = pump_send_batch(s, now_ns, &moved);
 		if (s->loop_count) {
@@ -539,12 +543,12 @@ static bool pump_transmit(struct shard *s, u64 now_ns)
 	}
 	atomic_store_explicit(&s->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		/* sending took its time */
+		/* sending takes time: read the clock again */
 		defer_sent(&s->defer, posts, clock_now_ns());
 	return moved > 0;
 }
 
-/* The interface has gone: what was posted is flushed, what would be sent has nowhere to go. */
+/* Runs once the interface is gone: flushes posted work and discards output. */
 static bool pump_run_gone(struct shard *s, u64 now_ns)
 {
 	u8 frame[PACKET_FRAME_MAX];
@@ -591,7 +595,10 @@ void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns)
 		return;
 	}
 	pump_take_in(s, now_ns);
-	/* Every other run sends: who always finds completions would never send an ACK else. */
+	/*
+	 * Every other run sends; otherwise a caller that always finds completions would never send
+	 * an ACK.
+	 */
 	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) &&
 	    !defer_rests(&s->defer, now_ns) && worker_may_wait(s)) {
 		defer_acks(&s->defer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A shard's lock, and who runs its engine. On the way out of the lock events are reported, and what
- * came up meanwhile is seen to: doorbells that rang, frames that other shards handed over
- * (handover.h).
+ * A shard's lock, and the threads that run its engine. A thread that unlocks reports events, and
+ * does the work that arose while it held the lock: doorbells that rang, frames that other shards
+ * handed over (handover.h).
  *
  *   ringer or giver (any thread)               holder of the lock
  *   push onto the engine's stack, or           run the engine (takes both)
@@ -11,7 +11,7 @@
  *   trylock: taken, so leave it                full fence
  *                                              doorbells, frames? then trylock and run again
  *
- * One of the two sees the other: nothing is left lying.
+ * At least one of the two sees the other, so no work is lost.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,9 +20,9 @@
 #include "fault.h"
 #include "shard.h"
 
-/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
+/* one of this many polls without work takes the lock anyway, for time-outs */
 #define IDLE_POLLS     16
-/* runs of other shards by one that unlocks: two of them may go on giving each other work */
+/* most runs of other shards by a thread that unlocks: two may keep giving each other work */
 #define OTHERS_MAX     16
 
 typedef void event_fn(const struct engine_event *event);
@@ -41,7 +41,7 @@ void shard_init_lock(struct shard *s)
 
 	pthread_mutexattr_init(&attr);
 #ifdef __GLIBC__
-	/* spins a little before it sleeps */
+	/* spins briefly before it sleeps */
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
 #endif
 	pthread_mutex_init(&s->lock, &attr);
@@ -56,7 +56,7 @@ bool shard_turn(struct shard *s)
 static void shard_report_events(struct shard *s)
 {
 	struct shards *all = s->all;
-	/* in a forked child what the parent's engines have to report is not looked at */
+	/* events of the parent's engines are ignored in a forked child */
 	event_fn *handler = all->dead ? NULL :
 				  atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct engine_event event;
@@ -86,16 +86,19 @@ void shard_raise(struct cq *cq)
 void shard_lock(struct shard *s)
 {
 	pthread_mutex_lock(&s->lock);
-	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
+	/* a QP may be about to be destroyed while its peer still waits for the last ACK */
 	if (defer_waits(&s->defer))
 		shard_turn(s);
 }
 
-/* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
+/*
+ * Returns whether there is work after unlocking. Without room to send, doorbells wait until
+ * resume_ns.
+ */
 static bool shard_left_undone(struct shard *s, bool blocked)
 {
 	/*
-	 * between unlocking and the look. Pairs with the fences before the trylock in
+	 * between unlocking and reading. Pairs with the fences before the trylock in
 	 * shard_try_to_run(), shard_poll_cq() and shards_run_others(): either they get the lock, or
 	 * this sees their doorbell or frame
 	 */
@@ -103,13 +106,13 @@ static bool shard_left_undone(struct shard *s, bool blocked)
 	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
 }
 
-/* What the holder leaves to the thread that unlocks. */
+/* Work that the lock holder leaves to the thread that unlocks. */
 struct deferred_work {
-	u32 to_run;	/* other shards, a bit each */
-	bool wants;	/* QPs are to be moved here */
+	u32 to_run;	/* bitmap of other shards */
+	bool wants;	/* QPs should move here */
 };
 
-/* Until nothing is left undone, or somebody else sees to it. */
+/* Unlocks when there is no work left for this shard, or another thread does it. */
 static struct deferred_work shard_unlock_once(struct shard *s)
 {
 	struct deferred_work left = { 0 };
@@ -129,19 +132,22 @@ static struct deferred_work shard_unlock_once(struct shard *s)
 	}
 }
 
-/* Those that cannot be run now are left to their threads. */
+/* Leaves shards that cannot be run now to their service threads. */
 static void shards_leave_to_threads(struct shards *all, u32 shards)
 {
 	for (; shards; shards &= shards - 1) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
-		/* before the look in worker_nudge(). Pairs with the fence in worker_sleep() */
+		/*
+		 * stored before worker_nudge() reads the sleep. Pairs with the fence in
+		 * worker_sleep()
+		 */
 		atomic_store_explicit(&s->resume_ns, 0, memory_order_seq_cst);
 		worker_nudge(s);
 	}
 }
 
-/* Shards that have been given work, and those that they give work to. */
+/* Runs shards that were given work, and shards that these give work to. */
 static void shards_run_others(struct shards *all, u32 shards)
 {
 	for (u32 runs = 0; shards; runs++) {
@@ -154,7 +160,7 @@ static void shards_run_others(struct shards *all, u32 shards)
 		shards &= shards - 1;
 		/* pairs with the fence in shard_left_undone() */
 		atomic_thread_fence(memory_order_seq_cst);
-		/* taken: its holder looks after unlocking */
+		/* locked: the holder looks after unlocking */
 		if (pthread_mutex_trylock(&s->lock))
 			continue;
 		shard_turn(s);
@@ -235,9 +241,8 @@ static bool shards_are_past_mark(const struct shards *all)
 }
 
 /*
- * Of traffic that goes on there is no end: what counts is what lay there in the beginning. Once all
- * of that is taken, one turn more of each shard takes what the others have handed to it, and
- * answers.
+ * Takes the frames that were in the rings at the start, as ongoing traffic has no end. Then one
+ * more turn of each shard takes the frames that the others handed over, and sends answers.
  */
 void shards_catch_up(struct shards *all)
 {
@@ -258,8 +263,8 @@ void shards_catch_up(struct shards *all)
 }
 
 /*
- * What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every
- * so many polls is a whole one.
+ * Returns whether a poll has work; a hint without the lock. Time-outs are not considered: for
+ * these, one of IDLE_POLLS polls takes the lock.
  */
 static bool shard_has_work(struct shard *s)
 {
@@ -294,7 +299,10 @@ void shards_poll_cq(struct shards *all, struct cq *cq)
 		shard_poll_cq(&all->shard[__builtin_ctz(shards)], cq);
 }
 
-/* A thread that has armed a CQ and polls it no more is about to sleep, and is not made to wait. */
+/*
+ * Returns whether a post may wait. A thread that has armed a CQ and no longer polls it is about to
+ * sleep, so its posts do not wait.
+ */
 static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 {
 	if ((qp->send_cq && cq_is_awaited(qp->send_cq)) ||
@@ -305,8 +313,8 @@ static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 }
 
 /*
- * The thread that gets the lock needs no doorbell. False if it is another's, or the QP has just
- * moved.
+ * Runs a post without a doorbell if the lock is free. Returns false if it is taken, or the QP has
+ * just moved.
  */
 static bool shard_post_and_run(struct shard *s, struct qp *qp)
 {
@@ -334,8 +342,8 @@ void shards_post(struct shards *all, struct qp *qp)
 	if (wait) {
 		defer_post(&s->defer);
 		/*
-		 * Before the look at sleep_until_ns in worker_may_wait(). Pairs with the fence in
-		 * worker_sleep(), which publishes its sleep before it looks at this.
+		 * Stored before worker_may_wait() reads sleep_until_ns. Pairs with the fence in
+		 * worker_sleep(), which publishes its sleep before it reads this.
 		 */
 		atomic_store_explicit(&s->resume_ns, 0, memory_order_seq_cst);
 		worker_app_came(s);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What XDP must know to send packets our way: a value in xroce_qp for each QP, one in xroce_group
- * for each multicast group, one in xroce_flow for each flow. (Of other addresses see
- * port/follow.c.) Writes those and nothing else; values are replaced as a whole, so that XDP sees
- * one consistent snapshot.
+ * Publishes to XDP where packets go: a value in xroce_qp for each QP, in xroce_group for each
+ * multicast group, in xroce_flow for each flow. (port/follow.c publishes addresses.) Writes nothing
+ * else. Values are replaced as a whole, so that XDP sees one consistent snapshot.
  */
 #include <unistd.h>
 
 #include "../os/kernel.h"
 #include "shard.h"
 
-/*
- * This process has all of the interface: it is owner 0, whose sockets are the first of xroce_xsk.
- */
+/* This process has the interface alone: it is owner 0, whose sockets are the first in xroce_xsk. */
 #define XSK_BASE 0
 
-/* A QP that hands frames to work queues: XDP wakes their CQ if they have one, else the engine. */
+/*
+ * Sets the fields for a QP with RSS: XDP wakes the work queues' common CQ, or the engine if there
+ * is none.
+ */
 static void steer_rss(const struct qp *qp, struct xroce_qp *value)
 {
 	const struct cq *cq = rss_cq(qp->rss);
@@ -39,7 +39,7 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD ||
 			     state == QPS_SQE,
 		.pkey = qp->pkey,
-		/* an XRC target's receives complete wherever its peer says */
+		/* an XRC target's receives complete on the CQ of the SRQ that its peer names */
 		.with_time = qp->xrc_target || (qp->recv_cq && qp->recv_cq->with_time),
 		.with_flow_tag = qp->xrc_target || (qp->recv_cq && qp->recv_cq->with_flow_tag),
 		.qkey = qp->qkey,
@@ -87,13 +87,13 @@ int shards_steer_group(struct shards *all, const struct gid *address)
 	return kernel_map_put(all->maps->group_fd, address, &value);
 }
 
-/* What the interface takes, and what there is room for. */
+/* Returns the longest frame that the interface takes and buffers have room for. */
 static u32 shards_longest_frame(const struct shards *all)
 {
 	return min_u32(all->mtu, RAW_MTU_MAX) + RAW_HEADER_BYTES;
 }
 
-/* Are there flows with a counter behind it, of its order? */
+/* Returns whether later flows of the same order have a counter. */
 static bool shards_more_count(const struct raw_flow *f)
 {
 	const u32 order = f->order;
@@ -104,7 +104,7 @@ static bool shards_more_count(const struct raw_flow *f)
 	return false;
 }
 
-/* The flows, from key on. */
+/* Writes the flows to the map, from key on. */
 static int shards_write_flows(const struct shards *all, u32 key)
 {
 	const struct raw_flow *f = raw_flows(all->shard[0].engine);
@@ -129,7 +129,10 @@ static int shards_write_flows(const struct shards *all, u32 key)
 	return err;
 }
 
-/* Our own packets are compared with flows only while some have copies: bpf/sniff.h. */
+/*
+ * Tells XDP whether flows have copies; otherwise it does not compare our own packets with flows
+ * (bpf/sniff.h).
+ */
 static int shards_steer_copies(const struct shards *all)
 {
 	const u32 zero = 0, copying = raw_has_copies(all->shard[0].engine);
@@ -137,7 +140,7 @@ static int shards_steer_copies(const struct shards *all)
 	return kernel_map_put(all->maps->copying_fd, &zero, &copying);
 }
 
-/* The half that does not count is written whole before it does: flow_find() in bpf/flow.h. */
+/* Writes the inactive half completely before it becomes active: flow_find() in bpf/flow.h. */
 int shards_steer_flows(struct shards *all)
 {
 	const u32 zero = 0;

@@ -8,8 +8,8 @@
 
 struct trace_tx {
 	struct engine_notes notes;
-	u32 traced; /* of struct xroce_engine, at its beginning */
-	/* which the program's run changes, but for what is told */
+	u32 traced; /* of struct xroce_engine, at the start of the turn */
+	/* argument of the program, which changes all but `told` */
 	struct xroce_telling what;
 	struct xroce_tale tale;
 };
@@ -32,7 +32,7 @@ void trace_tx_look(struct shard *s)
 		engine_set_notes(s->engine, &s->telling->notes);
 	}
 	s->telling->traced = traced;
-	/* what has been noted since the last turn: states that the application has changed */
+	/* notes since the last turn: state changes by the application */
 	trace_tx_all(s);
 }
 
@@ -45,7 +45,10 @@ void trace_tx_end(struct shard *s)
 	s->telling = NULL;
 }
 
-/* Nobody looks, unless a tracer has come meanwhile: the next turn will see. */
+/*
+ * Clears XROCE_TRACED, as no observer is left, unless the word has changed; the next turn sees
+ * that.
+ */
 static void trace_tx_leave(struct shard *s)
 {
 	u32 traced = s->telling->traced;
@@ -55,7 +58,10 @@ static void trace_tx_leave(struct shard *s)
 						memory_order_relaxed, memory_order_relaxed);
 }
 
-/* It is shown, or lost, which the program is told with the next tale and counts. */
+/*
+ * Passes the collected records to the observers. If they are lost, the next tale reports their
+ * number to the program, which counts them.
+ */
 static void trace_tx_flush(struct shard *s)
 {
 	struct trace_tx *t = s->telling;
@@ -118,7 +124,7 @@ void trace_tx_sent(struct shard *s, const u8 *frame, u32 len, bool looped)
 {
 	struct engine_notes *n = &s->telling->notes;
 
-	/* what was noted of it comes first */
+	/* notes about the packet come first */
 	trace_tx_notes(s);
 	trace_tx_add(
 		s,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a shard tells of itself to whoever looks (xroce/trace.h): the packets that it sends, by
- * whatever way they leave, and what its engine notes. Gathered for a batch, and put into the
- * tracers' rings by running xroce_tell, which says whether somebody is still there. Nobody looks:
- * nothing is allocated, and a batch costs a load. Under the shard's lock.
+ * Reports a shard's packets and events to observers (xroce/trace.h): packets sent by any way, and
+ * notes of its engine. They are collected for a batch, and put into the observers' rings by running
+ * xroce_tell, which returns whether an observer is left. Without observers nothing is allocated,
+ * and a batch costs one load. Under the shard's lock.
  */
 #ifndef RUN_TRACE_TX_H
 #define RUN_TRACE_TX_H
@@ -12,23 +12,23 @@
 
 struct trace_tx;
 
-/* From here on s->telling is NULL, or what is to be told. */
+/* Updates s->telling: NULL, or the state for reporting. */
 void trace_tx_look(struct shard *s);
-/* A packet that the engine has written; looped: to ourselves. */
+/* Reports a packet that the engine has written; looped: it returns to this process. */
 void trace_tx_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
-/* All of it is shown. */
+/* Passes everything collected to the observers. */
 void trace_tx_all(struct shard *s);
-/* The shard's end, or that of its lookers. */
+/* Ends reporting, with the shard or its observers. */
 void trace_tx_end(struct shard *s);
 
-/* Somebody may look: XROCE_TRACED in it. Relaxed: a hint. */
+/* Returns flags: XROCE_TRACED is set if there may be an observer. Relaxed: a hint. */
 static inline u32 trace_tx_traced(const struct shard *s)
 {
 	return atomic_load_explicit(shared_word(&s->all->maps->engine->traced),
 				    memory_order_relaxed);
 }
 
-/* At the begin of a turn. */
+/* Called at the start of a turn. */
 static inline void trace_tx_begin(struct shard *s)
 {
 	if (unlikely(trace_tx_traced(s) & XROCE_TRACED || s->telling))

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The service threads, one a shard: they work on the shard while the application does not, so that
- * ACKs, READ responses and retransmissions leave while the application computes or sleeps. A thread
- * uses no CPU while nothing happens, and raises the events that it finds.
+ * The service threads, one for each shard. A thread runs the shard while the application does not,
+ * so that ACKs, READ responses and retransmissions leave while the application computes or sleeps.
+ * It uses no CPU while nothing happens, and raises the events that it finds.
  *
- *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
- *            deadline; then it serves. With a ring buffer in place of sockets (xsk.h) asleep is
- *            set, as XDP wakes nobody that only polls it.
- *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
- *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH.
- *              The first tick is short, since a thread that came by to post once is gone again;
- *              ticks double while it stays.
+ *   WATCH    no other thread drives the shard. The thread sleeps on the sockets, until the shard's
+ *            next deadline; then it serves. With a ring buffer instead of sockets (xsk.h) `asleep`
+ *            is set, as XDP wakes no thread that only polls the ring.
+ *   STANDBY  the application drives. The thread sleeps without the sockets, so that no packet wakes
+ *            it:
+ *            - while threads poll or post, for one tick; after a tick without a sign of them: WATCH.
+ *              The first tick is short, as a thread that posted once may have left; ticks double in
+ *              this state.
  *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets
  *              themselves.
  *
- * Who tells whom, so that nothing is left lying:
+ * How the threads signal each other, so that no work is lost:
  *
- *   app_progress    moved by every call that drives the shard; looked at here once a wake-up.
- *   sleepers        counted by port_channel_wait(), and for XDP in watched (in xroce_vector, for
- *                   each queue): while there are any, it wakes nobody, as the sockets do. A thread
- *                   that leaves runs the shard once more, and the last one waits for what XDP
- *                   announced to nobody (channel_sleep.c).
+ *   app_progress    changed by every call that drives the shard; read here once a wake-up.
+ *   sleepers        counted by port_channel_wait(), and for XDP in `watched` (in xroce_vector, for
+ *                   each queue): while there are any, XDP wakes no thread, as the sockets do. A
+ *                   thread that leaves runs the shard once more, and the last one waits for the
+ *                   unannounced packets (channel_sleep.c).
  *   asleep          in xroce_vector, for each queue: set here for long ticks, taken by XDP, which
- *                   then writes to this thread's ring. XDP looks at it where nobody watches. It may
- *                   have looked before it was set, at a packet that comes to the socket only later:
- *                   so the first tick is a short one, and by its end that packet has come, to
- *                   sleepers or to the next state.
+ *                   then writes to this thread's ring. XDP reads it while `watched` is 0. XDP may
+ *                   have read it before it was set, for a packet that reaches the socket later. So
+ *                   the first tick is short, and by its end that packet has reached the sleepers or
+ *                   the next state.
  *   records         of CQs whose channels have no ring (port_channel.c): XDP takes their arm words
- *                   and writes to this thread's ring. It then serves and, before it sleeps on the
- *                   sockets, sets the words again of those that no event has come of.
+ *                   and writes to this thread's ring. The thread then serves and, before it sleeps
+ *                   on the sockets, sets the words again for CQs without an event.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. A thread that has run
- *                   the shard (and so moved the deadline) passes a full fence and reads it: if the
- *                   deadline is sooner, it wakes this thread by control_fd. One of the two sees the
- *                   other.
+ *                   the shard (and so moved the deadline) passes a full fence and reads it. If the
+ *                   deadline is sooner, that thread wakes this one by control_fd. At least one of
+ *                   the two sees the other.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -52,7 +53,7 @@
 
 /* ---- the thread ---- */
 
-/* Run the shard until it has been idle for a while, or the application comes. */
+/* Runs the shard until it has been idle for spin_ns, or the application drives it. */
 static void worker_serve(struct shard *sh, u64 progress)
 {
 	struct worker *s = &sh->service;
@@ -78,23 +79,23 @@ static void worker_serve(struct shard *sh, u64 progress)
 	}
 }
 
-/* It slept that long for want of packets: adapts how long it spins before the next time. */
+/* Adapts the time to spin before the next sleep, after a sleep of slept_ns for packets. */
 static void worker_adapt_spin(struct worker *s, u64 slept_ns)
 {
 	/*
-	 * a sleep that was shorter than the longest spin would better have been a spin; a longer
-	 * one, and the spin before it was for nothing
+	 * a sleep shorter than the longest spin should have been a spin; before a longer one the
+	 * spin was wasted
 	 */
 	s->spin_ns = slept_ns < s->spin_max_ns ?
 			     min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) :
 			     s->spin_ns / 2;
 }
 
-/* What woke it, but for the sockets: kicks and XDP's records. */
+/* Takes wake-ups other than the sockets': kicks and XDP's records. */
 static void worker_take_wakeup(struct worker *s, const struct pollfd fds[2])
 {
 	if (fds[0].revents & POLLNVAL)
-		/* the application closed descriptors that are not its own: better than spinning */
+		/* the application closed a descriptor of ours: exiting is better than spinning */
 		atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	else if (fds[0].revents)
 		kernel_event_clear(s->control_fd);
@@ -103,9 +104,9 @@ static void worker_take_wakeup(struct worker *s, const struct pollfd fds[2])
 }
 
 /*
- * CQs whose channels have no ring of their own: XDP took their words for packets that this thread
- * has looked for. Those that are armed still are for a packet that comes at the end of the kernel's
- * poll, which the thread is about to sleep for, or for one that the engine refused.
+ * Sets the words again for CQs whose channels have no ring. XDP took the words for packets that
+ * this thread has looked for. A CQ that is still armed awaits a packet at the end of the kernel's
+ * NAPI poll, for which the thread is about to sleep, or a packet that was refused.
  */
 static void worker_rearm(struct shard *sh)
 {
@@ -122,7 +123,7 @@ static u64 worker_tick_ns(const struct worker *s, bool sleepers, u64 tick_ns)
 	return !sleepers ? tick_ns : s->settled ? LONG_TICK_NS : TICK_MAX_NS;
 }
 
-/* Sleep from since_ns on as the state at the head of this file says; then take in what came. */
+/* Sleeps from since_ns on, depending on the state (top of this file), then takes wake-ups. */
 static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_ns)
 {
 	struct worker *s = &sh->service;
@@ -145,8 +146,8 @@ static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_
 		until_ns = min_u64(until_ns, worker_due_ns(sh));
 		atomic_store_explicit(&s->sleep_until_ns, until_ns, memory_order_relaxed);
 		/*
-		 * published: look again at what it was made of. Pairs with the fence in
-		 * worker_nudge() and with shards_post() and worker_may_wait()
+		 * published: read its inputs again. Pairs with the fence in worker_nudge() and with
+		 * shards_post() and worker_may_wait()
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		if (worker_due_ns(sh) < until_ns || (sleepers && !worker_has_sleepers(sh)))
@@ -155,7 +156,7 @@ static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_
 	if (!standby && !atomic_load_explicit(&sh->all->gone, memory_order_relaxed))
 		n += xsk_polls(set, fds + n);
 	else if (sleepers)
-		/* they may have gone to sleep before those were there */
+		/* the sleepers may have started before the local sets joined */
 		n += xsk_local_polls(set, fds + n);
 	woken = kernel_await(fds, n, until_ns) != 0;
 	if (!standby)
@@ -165,13 +166,13 @@ static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_
 	else
 		s->settled = sleepers && (settled || until_ns == tick_end_ns);
 awake:
-	/* relaxed: a ringer that still sees the old value kicks once in vain */
+	/* relaxed: a ringer that still sees the old value kicks once needlessly */
 	atomic_store_explicit(&s->sleep_until_ns, 0, memory_order_relaxed);
 }
 
 /*
- * Nobody has driven the shard since the last look, nor is at it now. If work waits for a next call,
- * worker_serve() does it, and for a while nothing is left to such calls.
+ * Returns whether no thread is driving the shard. If work waits for the application's next call,
+ * worker_serve() does it, and nothing waits for such calls for a while.
  */
 static bool worker_is_deserted(struct shard *sh)
 {
@@ -183,7 +184,7 @@ static bool worker_is_deserted(struct shard *sh)
 	return true;
 }
 
-/* It keeps the numbers of all its vectors in the map. */
+/* Names the thread, and writes its thread ID for all its vectors. */
 static void worker_enter(struct shard *sh)
 {
 	struct shards *all = sh->all;
@@ -199,8 +200,8 @@ static void worker_enter(struct shard *sh)
 }
 
 /*
- * The application drives the shard, and has left what is due. A thread that polls looks at
- * time-outs in one of many polls only, so one that polls seldom comes late.
+ * Returns whether the application drives the shard but has left due work. A polling thread checks
+ * time-outs only in one of many polls, so one that polls rarely is late.
  */
 static bool worker_is_late(const struct shard *sh, bool sleepers, u64 now_ns)
 {
@@ -218,7 +219,10 @@ static void *worker_main(void *arg)
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = worker_has_sleepers(sh);
-		/* a record of XDP's is seen to whoever drives the shard: it may be past its look */
+		/*
+		 * records need a serving thread: a driver of the shard may have looked before the
+		 * packet came
+		 */
 		bool standby = !s->records &&
 			       (progress != last_progress || sleepers || !worker_is_deserted(sh));
 		u64 now_ns;
@@ -232,7 +236,7 @@ static void *worker_main(void *arg)
 		now_ns = clock_now_ns();
 		if (standby && (worker_is_late(sh, sleepers, now_ns) ||
 				(sleepers && xsk_has_local_input(&sh->io->xsks)))) {
-			/* not shard_lock(), which may run it as well */
+			/* not shard_lock(), which may run the shard, too */
 			pthread_mutex_lock(&sh->lock);
 			now_ns = clock_now_ns();
 			pump_run(sh, now_ns);
@@ -245,12 +249,11 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 /*
- * The CPU that the environment names for the shard; else the CPU of the first queue's interrupts,
- * on
- * interfaces with several queues. -1: any.
+ * Returns the CPU that the environment sets for the shard; else, on interfaces with several queues,
+ * the CPU of the first queue's interrupts. -1: any.
  */
 static int worker_cpu_of(const struct shard *sh)
 {
@@ -261,7 +264,7 @@ static int worker_cpu_of(const struct shard *sh)
 	return netdev_queue_cpu(sh->all->ifindex, sh->number);
 }
 
-/* Where the thread may not run there, it runs anywhere. */
+/* Pins the thread if it may run on that CPU. */
 static void worker_pin(const struct shard *sh)
 {
 	int cpu = worker_cpu_of(sh);
@@ -274,7 +277,7 @@ static void worker_pin(const struct shard *sh)
 	pthread_setaffinity_np(sh->service.thread, sizeof(set), &set);
 }
 
-/* Of a CQ, or of none: it has woken the thread. */
+/* Notes the CQ of a record; a record without a CQ only wakes the thread. */
 static int worker_on_record(void *arg, void *data, size_t len)
 {
 	struct worker *s = arg;
@@ -324,7 +327,7 @@ int worker_start(struct shards *all)
 	const u64 spin_max_ns = worker_spin_max_ns();
 	int err = 0;
 
-	/* All can be kicked before the first one starts. */
+	/* All threads can be kicked before the first one starts. */
 	for (u32 i = 0; i < all->num && !err; i++) {
 		struct worker *s = &all->shard[i].service;
 
@@ -341,12 +344,12 @@ int worker_start(struct shards *all)
 void worker_stop(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++)
-		/* relaxed: the eventfd of worker_kick() orders it before what the thread reads */
+		/* relaxed: the eventfd of worker_kick() orders it before the thread's read */
 		atomic_store_explicit(&all->shard[i].service.stop, true, memory_order_relaxed);
 	for (u32 i = 0; i < all->num; i++)
 		if (all->shard[i].service.started)
 			worker_kick(&all->shard[i]);
-	/* One that still runs may kick another. */
+	/* A thread that still runs may kick another one. */
 	for (u32 i = 0; i < all->num; i++)
 		if (all->shard[i].service.started)
 			pthread_join(all->shard[i].service.thread, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The service threads of a port's shards. No lock held. */
+/* The service threads of a port's shards. Called without locks. */
 #ifndef RUN_WORKER_H
 #define RUN_WORKER_H
 
@@ -7,15 +7,15 @@
 
 struct shards;
 
-/* Start the threads of all shards. Returns 0 or -errno; worker_stop() in both cases. */
+/* Starts the threads of all shards. Returns 0 or -errno; call worker_stop() in both cases. */
 int worker_start(struct shards *all);
 void worker_stop(struct shards *all);
-/* In a forked child, where the threads are not: close their descriptors. */
+/* Closes the threads' descriptors in a forked child, which has no service threads. */
 void worker_abandon(struct shards *all);
 
 /*
- * How long a thread spins after work, at most: what the environment says; else nothing where there
- * is one processor, on which a thread that spins keeps the one from running that it waits for.
+ * Returns how long a service thread spins after work, at most: the environment's value, or 0 on a
+ * single processor, where spinning would keep the awaited thread from running.
  */
 u64 worker_spin_max_ns(void);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the threads that drive a shard tell its service thread, and what they may count on it for.
- * run/worker.c draws who writes what; there is the thread itself.
+ * What threads that drive a shard signal to its service thread, and how they rely on it. worker.c
+ * has the thread, and draws who writes which field.
  */
 #include "../os/kernel.h"
 #include "shard.h"
 
-/* sleepers come first for a deadline that they knew of */
+/* sleepers run the shard first at a deadline that they know */
 #define SLEEPERS_SLACK_NS NSEC_PER_MSEC
 
 void worker_app_came(struct shard *sh)
@@ -14,7 +14,7 @@ void worker_app_came(struct shard *sh)
 	struct worker *s = &sh->service;
 	const u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 
-	/* Two threads may store the same value: it has moved all the same. */
+	/* Two threads may store the same value: it has changed all the same. */
 	atomic_store_explicit(&s->app_progress, progress + 1, memory_order_relaxed);
 }
 
@@ -30,8 +30,9 @@ bool worker_may_wait(struct shard *sh)
 	if (atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
 	/*
-	 * pairs with the fence in worker_sleep(): it sees resume_ns, which our caller stored, or
-	 * this sees its sleep. In STANDBY without sleepers it is 0, and the next tick looks
+	 * pairs with the fence in worker_sleep(): either the thread sees resume_ns, which our
+	 * caller stored, or this load sees its sleep. In STANDBY without sleepers it is 0, and the
+	 * next tick looks
 	 */
 	if (atomic_load_explicit(&s->sleep_until_ns, memory_order_seq_cst) &&
 	    atomic_exchange_explicit(&s->sleep_until_ns, 0, memory_order_seq_cst))
@@ -51,13 +52,13 @@ void worker_nudge(struct shard *sh)
 {
 	struct worker *s = &sh->service;
 	/*
-	 * Between the deadline and this is the fence in shard_left_undone() or the store of
-	 * resume_ns. Pairs with the fence in worker_sleep(): it sees the deadline, or this its
-	 * sleep
+	 * Between the deadline and this load is the fence in shard_left_undone() or the store of
+	 * resume_ns. Pairs with the fence in worker_sleep(): the thread sees the deadline, or this
+	 * load sees its sleep
 	 */
 	u64 until_ns = atomic_load_explicit(&s->sleep_until_ns, memory_order_seq_cst);
 
-	/* The exchange lets one of several be the one that pays for the system call. */
+	/* The exchange makes only one of several threads pay for the system call. */
 	if (until_ns && worker_due_ns(sh) < until_ns &&
 	    atomic_compare_exchange_strong_explicit(&s->sleep_until_ns, &until_ns, 0,
 						    memory_order_seq_cst, memory_order_seq_cst))
@@ -74,7 +75,7 @@ void worker_set_asleep(struct shard *sh, u32 asleep)
 				      asleep, memory_order_relaxed);
 }
 
-/* So many more threads sleep on its sockets. */
+/* Adds `more` threads that sleep on the shard's sockets. */
 static void worker_watch(struct shard *sh, u32 more)
 {
 	const struct xsk_set *set = &sh->io->xsks;
@@ -99,12 +100,12 @@ bool worker_is_asleep(const struct shard *sh)
 
 void worker_sleeper_enter(struct shard *sh)
 {
-	/* pairs with the looks in worker_has_sleepers() and channel_sleep_await_unannounced() */
+	/* pairs with the reads in worker_has_sleepers() and channel_sleep_await_unannounced() */
 	atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
 	worker_watch(sh, 1);
 	/*
-	 * pairs with the count in deliver() (bpf/deliver.h): ppoll() sees the room that a packet
-	 * has taken in a ring buffer, or XDP sees the thread
+	 * pairs with the count in deliver() (bpf/deliver.h): ppoll() sees the packet in a ring
+	 * buffer, or XDP sees the thread
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
@@ -112,12 +113,14 @@ void worker_sleeper_enter(struct shard *sh)
 void worker_sleeper_leave(struct shard *sh)
 {
 	worker_app_came(sh);
-	/* pairs with the fence in worker_sleep(): it sees this, or worker_nudge() its sleep */
+	/*
+	 * pairs with the fence in worker_sleep(): the thread sees this, or worker_nudge() its sleep
+	 */
 	atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
 	worker_watch(sh, -1u);
 	/*
-	 * pairs with the count in wake_count_unannounced() (bpf/wake.h): channel_sleep_missing(),
-	 * which follows, sees it, or XDP sees this
+	 * pairs with the count in wake_count_unannounced() (bpf/wake.h): either
+	 * channel_sleep_missing(), which follows, sees the count, or XDP sees this
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
