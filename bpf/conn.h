@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections of the broker's clients, noted from the MADs that make and end them. Nobody looks
- * here for a packet: the broker does when a client has gone, and ends what is left.
+ * Notes connections of the broker's clients from the MADs that make and end them. No packet is
+ * looked up here: the broker reads the notes when a client has died, and ends its connections.
  */
 #ifndef BPF_CONN_H
 #define BPF_CONN_H
@@ -19,7 +19,7 @@ static __always_inline void conn_asked_key(struct xroce_asked_key *key, const un
 	key->kind = kind;
 }
 
-/* Returns the client that was handed it, NULL if that has ended: its place may be another's. */
+/* Returns the client that received the MAD, or NULL if it has ended: its place may be reused. */
 static __always_inline const struct xroce_place *conn_owner(const struct xroce_asked *asked)
 {
 	const __u32 place = asked->place;
@@ -28,7 +28,7 @@ static __always_inline const struct xroce_place *conn_owner(const struct xroce_a
 	return owner && owner->serial == asked->serial ? owner : NULL;
 }
 
-/* The MAD of that kind that the peer sent with its id; NULL: not known, or not for the client. */
+/* Returns the peer's MAD of a kind and id, or NULL if it is unknown or was not for the client. */
 static __always_inline struct xroce_asked *conn_asked(const union address *peer, __be32 id,
 						      __u32 kind, __u32 client)
 {
@@ -65,8 +65,8 @@ static __always_inline void conn_forget(__be32 own_id)
 }
 
 /*
- * Notes what a client says: of an id of its own, but for a REJ to a peer that has learnt of none.
- * asked: the peer's MAD that this one answers, NULL if none is known.
+ * Notes what a client's MAD does to a connection. The sender's id is the client's, except in a REJ
+ * to a peer that knows none. asked: the peer's MAD that this one answers, or NULL.
  */
 static __always_inline void conn_said(const struct packet *p, const struct mad *m, __u32 place,
 				      struct xroce_asked *asked)
@@ -96,7 +96,7 @@ static __always_inline bool conn_is_with(__be32 own_id, const union address *pee
 	return conn && steer_address_is(peer, conn->gid);
 }
 
-/* The first client is told this: what it says itself goes by its own sockets. */
+/* Notes MADs to the first client, whose own MADs leave by its sockets. */
 static __always_inline void conn_heard(const struct packet *p, const struct mad *m,
 				       const struct xroce_place *to)
 {

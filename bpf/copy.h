@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Copying a frame into a BPF ring buffer: room for a record, and the bytes. Knows no map.
+ * Copies a frame into a BPF ring buffer: reserves a record and loads the bytes. Uses no map.
  *
- * Records are reserved in these sizes of frame, as their size must be a constant: what a frame of
- * 64 bytes of payload, of each path MTU with the longest headers, and a super-packet need. A record
- * and the kernel's 8 bytes before it are whole cache lines.
+ * The size of a record must be a constant, so there are these sizes of frame: for 64 bytes of
+ * payload, for each path MTU with the longest headers, and for super-packets. A record with the
+ * kernel's 8 bytes before it is a multiple of a cache line.
  */
 #ifndef BPF_COPY_H
 #define BPF_COPY_H
@@ -16,7 +16,7 @@
 #define COPY_SIZES(X)                                                                              \
 	X(80) X(144) X(400) X(656) X(1168) X(2192) X(4240) X(8144) X(12240) X(16336) X(24528)      \
 	X(32720) X(49104) X(65616)
-/* what every record has in front of the frame */
+/* the part of a record before the frame included */
 #define COPY_RECORD(bytes) (sizeof(struct xroce_rx_record) + (bytes))
 #define COPY_RING_HEADER   8 /* BPF_RINGBUF_HDR_SZ */
 #define COPY_LOAD_MAX	   0xffffu
@@ -25,7 +25,10 @@
 COPY_SIZES(X)
 #undef X
 
-/* A record with room for a frame of len bytes; NULL: there is none, or no frame is so long. */
+/*
+ * Reserves a record with room for a frame of len bytes. Returns NULL if there is no room, or the
+ * frame is longer than any size.
+ */
 static __always_inline void *copy_reserve(void *ring, __u32 len)
 {
 #define X(bytes)                                                                                   \
@@ -36,10 +39,7 @@ static __always_inline void *copy_reserve(void *ring, __u32 len)
 	return NULL;
 }
 
-/*
- * The first len bytes of the frame; a call of bpf_xdp_load_bytes() copies no more than 65535.
- * Returns 0 or -errno.
- */
+/* Loads len bytes of the frame; one call copies at most 65535. Returns 0 or nonzero. */
 static __always_inline long copy_load(struct xdp_md *ctx, __u8 *to, __u32 len)
 {
 	if (len <= COPY_LOAD_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counters of the XDP program. Per-device ones are per CPU and need no atomics (XDP runs with
- * bottom halves off); per-QP ones are shared by all CPUs and are added to atomically.
+ * Counters of the XDP program. Device counters are per CPU and need no atomics (XDP runs with
+ * bottom halves off); QP counters are shared by all CPUs and use atomics.
  */
 #ifndef BPF_COUNT_H
 #define BPF_COUNT_H
@@ -18,8 +18,8 @@ static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 
 /*
  * Counts a drop for the device, by reason. A global function, which the verifier checks once for
- * every value of reason: inlined, it would meet an index that is a different constant on each path,
- * and without CAP_PERFMON refuse that.
+ * every value of reason. Inlined, the index would be a different constant on each path, which the
+ * verifier refuses without CAP_PERFMON.
  */
 __attribute__((noinline)) int count_drop(__u32 reason)
 {
@@ -34,7 +34,7 @@ __attribute__((noinline)) int count_drop(__u32 reason)
 	return XDP_DROP;
 }
 
-/* Counts a drop for the device and for the QP where it is known. Returns the verdict. */
+/* Counts a drop for the device, and for the QP if it is known. Returns the verdict. */
 static __always_inline int count_qp_drop(struct xroce_qp *qp, enum xroce_drop reason)
 {
 	if (qp)
@@ -42,7 +42,7 @@ static __always_inline int count_qp_drop(struct xroce_qp *qp, enum xroce_drop re
 	return count_drop(reason);
 }
 
-/* Counts a RoCEv2 packet that is for someone else. Returns the verdict. */
+/* Counts a RoCEv2 packet that is not for this device. Returns the verdict. */
 static __always_inline int count_pass(void)
 {
 	struct xroce_rx_stats *rx = count_rx_stats();
@@ -52,7 +52,7 @@ static __always_inline int count_pass(void)
 	return XDP_PASS;
 }
 
-/* Bytes and super-packets of what is handed to somebody, which has been counted itself. */
+/* Counts bytes and super-packets of a delivered packet, which the caller counts. */
 static __always_inline void count_bytes(struct xroce_rx_stats *rx, const struct packet *p)
 {
 	rx->redirected_bytes += p->frame_len;
@@ -62,10 +62,7 @@ static __always_inline void count_bytes(struct xroce_rx_stats *rx, const struct 
 	}
 }
 
-/*
- * Counts what the QP is handed. A full barrier, as the value of an operation is asked for, which
- * BPF's are only then.
- */
+/* Counts a packet for its QP. A full barrier, as the result of the atomic operation is used. */
 static __always_inline void count_received(struct xroce_qp *qp, const struct packet *p)
 {
 	struct xroce_rx_stats *rx = count_rx_stats();
@@ -79,7 +76,7 @@ static __always_inline void count_received(struct xroce_qp *qp, const struct pac
 	count_bytes(rx, p);
 }
 
-/* The same of what several QPs are handed: for the device alone. */
+/* As count_received(), for a packet to several QPs: counts for the device only. */
 static __always_inline void count_received_by_all(const struct packet *p)
 {
 	struct xroce_rx_stats *rx = count_rx_stats();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The CQE of a packet, and its place in front of it. Writes packet metadata and nothing else. */
+/* Writes the CQE of a packet directly before it. Writes only packet metadata. */
 #ifndef BPF_CQE_H
 #define BPF_CQE_H
 
 #include "maps.h"
 #include "parse.h"
 
-/* Same sender (address and UDP source port), same tag. */
+/* Returns a tag that is equal for packets of one sender (address and UDP source port). */
 static __always_inline __u32 cqe_flow_tag(const struct packet *p)
 {
 	/* 2^32 divided by the golden ratio: spreads neighbouring inputs */
@@ -37,9 +37,9 @@ static __always_inline void cqe_fill(struct xroce_rx_cqe *cqe, const struct pack
 }
 
 /*
- * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the
- * driver leaves no room for metadata, or a program that ran before this one put its own there. All
- * packet pointers of the caller are void afterwards.
+ * Writes the CQE as metadata. Returns false if it cannot be directly before the packet, where its
+ * reader expects it: the driver leaves no room for metadata, or an earlier program put its own
+ * there. Invalidates all packet pointers of the caller.
  */
 static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p,
 				      const struct xroce_qp *qp)
@@ -49,17 +49,14 @@ static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p
 
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*cqe)))
 		return false;
-	/*
-	 * adjust_meta moved data_meta, and may have moved the packet: pointers from before it are
-	 * no longer valid.
-	 */
+	/* adjust_meta moved data_meta, and possibly the packet: older pointers are invalid. */
 	cqe = (void *)(long)ctx->data_meta;
 	data = (void *)(long)ctx->data;
 	if ((void *)(cqe + 1) > data)
 		return false;
 	/*
-	 * Two comparisons, which the verifier understands, kept from becoming one for equality,
-	 * which it does not.
+	 * Two comparisons, which the verifier understands; the barrier keeps clang from merging
+	 * them into an equality, which the verifier does not.
 	 */
 	barrier_var(data);
 	if ((void *)(cqe + 1) < data)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Handing a packet to a process that has no AF_XDP sockets: the CQE and the frame are copied into
- * its ring buffer (xroce_ring). Decides nothing about the packet.
+ * Delivers a packet to a process without AF_XDP sockets: copies the CQE and the frame into its ring
+ * buffer (xroce_ring). Makes no decision about the packet.
  */
 #ifndef BPF_DELIVER_H
 #define BPF_DELIVER_H
@@ -14,15 +14,15 @@
 #include "trace.h"
 #include "wake.h"
 
-/* Set before the program is loaded, by the broker: it is a client's (xroce/abi.h). */
+/* Set by the broker before it loads a client's program (xroce/abi.h). */
 const volatile bool xroce_shared = false;
 
-/* A record with the frame in it; NULL: *drop says why not. */
+/* Returns a record with the frame, or NULL with the reason in *drop. */
 static __always_inline struct xroce_rx_record *
 deliver_frame(struct xdp_md *ctx, const struct packet *p, enum xroce_drop *drop)
 {
 	const __u32 len = p->frame_len;
-	/* a length of 0 is what the verifier of Linux 6.1 cannot exclude by len alone */
+	/* the verifier of Linux 6.1 cannot exclude a length of 0 by len alone */
 	struct xroce_rx_record *r =
 		len >= sizeof(struct ethhdr) ? copy_reserve(&xroce_ring, len) : NULL;
 
@@ -39,10 +39,7 @@ deliver_frame(struct xdp_md *ctx, const struct packet *p, enum xroce_drop *drop)
 	return r;
 }
 
-/*
- * The record can be read from here on. Returns true if sleepers are to be woken for it by records
- * of their own.
- */
+/* Publishes the record. Returns true if sleepers need wake-up records. */
 static __always_inline bool deliver_record(struct xroce_rx_record *r, struct packet *p,
 					   const struct xroce_qp *qp)
 {
@@ -51,7 +48,7 @@ static __always_inline bool deliver_record(struct xroce_rx_record *r, struct pac
 
 	if (watched)
 		p->rx_flags |= XROCE_RX_UNANNOUNCED;
-	/* before the packet can be seen */
+	/* before the packet is visible */
 	announce = !watched || !wake_count_unannounced(0);
 	cqe_fill(&r->cqe, p, qp);
 	bpf_ringbuf_submit(r, watched ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
@@ -59,17 +56,17 @@ static __always_inline bool deliver_record(struct xroce_rx_record *r, struct pac
 }
 
 /*
- * The end of the program in a process without sockets: all that the packet has to be, it is.
- * Returns the verdict. What is behind the frame in its record is what lay there before: the same
- * process's. To such a process all packets come by queue 0.
+ * Delivers a packet that has passed all checks, in a process without sockets. Returns the verdict.
+ * Bytes after the frame in its record are old data of the same process. All packets count as
+ * received on queue 0.
  *
- * Threads that watch the queue sleep on the ring itself. They are woken by each packet, as by an
- * AF_XDP socket, for the one that is awake may stop looking at any moment.
+ * Threads that watch the queue sleep on the ring itself. Every packet wakes them, as an AF_XDP
+ * socket does, as an awake thread may stop looking at any moment.
  *
- *	XDP					a thread goes to sleep on the ring
- *	take the record's room in the ring	watched (full barrier)
- *	count_received() (full barrier)		look whether any room is taken
- *	look at watched				sleep
+ *   	XDP					a thread that goes to sleep on the ring
+ *   	reserve the record in the ring		watched (full barrier)
+ *   	count_received() (full barrier)		read whether any record is reserved
+ *   	read watched				sleep
  */
 static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *p,
 					     struct xroce_qp *qp)
@@ -89,7 +86,7 @@ static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *
 	return XDP_DROP;
 }
 
-/* The same for a packet to a multicast group of the process's; as is what it is written as. */
+/* As deliver(), for a packet to a multicast group; `as` stands for the QP in the CQE. */
 static __attribute__((noinline)) int deliver_to_group(struct xdp_md *ctx, struct packet *p,
 						      const struct xroce_qp *as)
 {

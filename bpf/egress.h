@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a client may send: RoCEv2 packets from the interface's addresses, from its own QPs, with the
- * P_Keys of the broker's table, and no privileged ones. All that decides is read here from memory
- * of the kernel's, after the client's last write to it. Reads packets and maps, and changes nothing
- * but notes on connections (conn.h).
+ * Checks what a client sends: RoCEv2 packets from the interface's addresses, from the client's QPs,
+ * with P_Keys of the broker's table, and no privileged ones. All decisive data is read here from
+ * kernel memory, after the client's last write to it. Reads packets and maps, and changes only
+ * notes on connections (conn.h).
  *
- * A super-packet is cut by the kernel, or by a receiver that takes its identification and checksum
- * for what they say (parse_count_segments()). Both must find the same packets in a frame as are
- * checked here.
+ * A super-packet is cut by the kernel, or by a receiver that relies on its identification and
+ * checksum (parse_count_segments()). Both must find the packets that are checked here.
  */
 #ifndef BPF_EGRESS_H
 #define BPF_EGRESS_H
@@ -26,10 +25,10 @@
 #include "steer.h"
 
 #define EGRESS_PULL	  (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
-#define EGRESS_SMALL	  128u	 /* bytes of a packet in a super-packet that is pulled as a whole */
+#define EGRESS_SMALL	  128u	 /* longest packet of a super-packet that is pulled as a whole */
 #define EGRESS_PULL_SMALL 8256u	 /* 64 of these, and the headers */
-#define EGRESS_LINEAR	  0x7fff /* a mask: the linear part of a frame is not as long */
-#define EGRESS_AT_ONCE	  8u	 /* packets of a super-packet, in a turn of the loop */
+#define EGRESS_LINEAR	  0x7fff /* a mask: the linear part of a frame is shorter */
+#define EGRESS_AT_ONCE	  8u	 /* packets of a super-packet in one turn of the loop */
 #define EGRESS_DF	  0x4000
 #define QKEY_PRIVILEGED	  0x80000000u
 #define CHECKSUM_PARTIAL  3
@@ -38,11 +37,11 @@
 #define FAMILY_IPV6	  10 /* AF_INET6 */
 #define IPV6_MULTICAST	  0xff
 #define IPV4_LOOPBACK	  127
-#define IPV4_MULTICAST	  0xe0 /* and above: of class D, E and the broadcast address */
+#define IPV4_MULTICAST	  0xe0 /* and above: classes D and E, and the broadcast address */
 
-/* ---- what the client has asked the kernel to do to the frame ---- */
+/* ---- offloads that the client has requested for the frame ---- */
 
-/* The kernel's, as far as it is read here. */
+/* Kernel structs, as far as they are read here. */
 struct sk_buff___xroce {
 	unsigned char *head, *data;
 	__u32 end;
@@ -54,22 +53,22 @@ struct skb_shared_info___xroce {
 	unsigned int gso_type;
 } __attribute__((preserve_access_index));
 
-/* of the kernel's anonymous enum; if they become others, super-packets are refused */
+/* from an anonymous enum of the kernel; if their values change, super-packets are refused */
 #define SKB_GSO_DODGY  (1u << 1) /* from user space */
 #define SKB_GSO_UDP_L4 (1u << 17)
 
 extern void *bpf_cast_to_kern_ctx(void *skb) __ksym __weak;
 extern void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
 
-/* Before 6.2 there is no such look, and no TAP device takes UDP super-packets. */
+/* Returns NULL before 6.2, when no TAP device takes UDP super-packets. */
 static __always_inline struct sk_buff___xroce *egress_skb(struct __sk_buff *skb)
 {
 	return bpf_cast_to_kern_ctx ? bpf_cast_to_kern_ctx(skb) : NULL;
 }
 
 /*
- * Will the kernel write a checksum into this frame? Where to is the client's word: it could change
- * what was checked.
+ * Returns whether the kernel will write a checksum into this frame. The client chooses the place,
+ * which could overwrite checked data.
  */
 static __always_inline bool egress_is_partial(struct __sk_buff *skb)
 {
@@ -77,12 +76,12 @@ static __always_inline bool egress_is_partial(struct __sk_buff *skb)
 
 	if (k)
 		return BPF_CORE_READ_BITFIELD(k, ip_summed) == CHECKSUM_PARTIAL;
-	/* has a level now, but if it was partial */
+	/* sets a level, unless the checksum is partial */
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_INC);
 	return bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0;
 }
 
-/* Exactly what a UDP super-packet is: cut as such, its checksum in the UDP header. */
+/* Returns whether the frame is only a UDP super-packet, with its checksum in the UDP header. */
 static __always_inline bool egress_is_udp_gso(struct __sk_buff *skb, __u32 l4)
 {
 	struct sk_buff___xroce *k = egress_skb(skb);
@@ -130,9 +129,9 @@ static __always_inline bool egress_parse_ipv6(struct packet *p, const struct ipv
 }
 
 /*
- * What is to lie in the linear part, which may be as short as the client chose: the headers, and of
- * a super-packet of small packets all. That is copied once, where copying the headers of each
- * packet costs a call of the kernel's for each.
+ * Returns how much of the frame to pull into the linear part, which may be as short as the client
+ * chose: the headers, or all of a super-packet of small packets. That is copied once, whereas
+ * copying each packet's headers costs a helper call each.
  */
 static __always_inline __u32 egress_linear(const struct __sk_buff *skb)
 {
@@ -143,9 +142,9 @@ static __always_inline __u32 egress_linear(const struct __sk_buff *skb)
 }
 
 /*
- * The frame's addresses and lengths, and how many packets a receiver may take it for. Stricter than
- * parse_ip(), for this is our own sender's: no tag, no padding, no IPv4 option. Returns
- * XROCE_EGRESS_none or the reason to refuse it.
+ * Parses the frame's addresses and lengths, and counts the packets that a receiver may find in it.
+ * Stricter than parse_ip(), as our own sender makes these frames: no tag, no padding, no IPv4
+ * option. Returns XROCE_EGRESS_none or the reason to refuse it.
  */
 static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *skb,
 							     struct packet *p)
@@ -154,7 +153,7 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 	const struct ethhdr *eth;
 	struct udphdr udp;
 
-	/* The kernel reads the addresses where they lie, when it looks for the next hop. */
+	/* The kernel reads the addresses in place when it looks for the next hop. */
 	if (skb->vlan_present || bpf_skb_pull_data(skb, egress_linear(skb)))
 		return XROCE_EGRESS_not_roce;
 	data = (void *)(long)skb->data;
@@ -189,13 +188,13 @@ static __always_inline bool egress_is_ipv6_loopback(const union address *a)
 	return !a->half[0] && !a->word[2] && a->word[3] == bpf_htonl(1);
 }
 
-/* Of IPv6, ::/64 but for ::1: the GIDs of IPv4 addresses are there too. */
+/* In IPv6, ::/64 except ::1: the GIDs of IPv4 addresses are there too. */
 static __always_inline bool egress_is_ipv6_nowhere(const union address *a)
 {
 	return !a->half[0] && !egress_is_ipv6_loopback(a);
 }
 
-/* Addresses of no interface, to which no packet is: "this network" of IPv4. */
+/* Returns whether an address belongs to no interface; in IPv4 "this network". */
 static __always_inline bool egress_is_nowhere(const struct packet *p)
 {
 	return p->rx_flags & XROCE_RX_IPV6 ?
@@ -203,7 +202,7 @@ static __always_inline bool egress_is_nowhere(const struct packet *p)
 		       !p->dst.gid[12];
 }
 
-/* From or to an address that is on no wire, but may be one of lo's. */
+/* Returns whether an address is a loopback address: on no wire, but possibly one of lo's. */
 static __always_inline bool egress_is_loopback(const struct packet *p)
 {
 	return p->rx_flags & XROCE_RX_IPV6 ?
@@ -211,32 +210,32 @@ static __always_inline bool egress_is_loopback(const struct packet *p)
 		       p->src.gid[12] == IPV4_LOOPBACK || p->dst.gid[12] == IPV4_LOOPBACK;
 }
 
-/* The kernel's routing refuses these addresses; xroce_single does not ask it. */
+/* Returns whether routing would refuse an address; xroce_single does not ask it. */
 static __always_inline bool egress_is_of_no_wire(const struct packet *p)
 {
 	return egress_is_nowhere(p) || egress_is_loopback(p);
 }
 
-/* To no address that a packet from here can have: those of no wire turn round, on lo. */
+/* Returns whether no packet from here can have the destination; loopback ones turn round on lo. */
 static __always_inline bool egress_is_to_nobody(const struct packet *p)
 {
 	return egress_is_nowhere(p) || (egress_is_loopback(p) && !egress_is_multicast(p) &&
 					!bpf_map_lookup_elem(&xroce_gid, &p->dst));
 }
 
-/* ---- the transport headers, of each packet in the frame ---- */
+/* ---- the transport headers of each packet in the frame ---- */
 
 struct egress {
 	struct __sk_buff *skb;
 	__u32 client, privileged;
-	__u32 at, size;		/* the first one's BTH, from one to the next */
+	__u32 at, size;		/* offset of the first BTH, distance of BTHs */
 	__u32 segments;
-	__u32 src_qpn;		/* found to be the client's */
+	__u32 src_qpn;		/* last source QPN found to be the client's */
 	struct bth first;
 	enum xroce_egress_reason reason;
 };
 
-/* A datagram tells the receiver a Q_Key and who sent it. */
+/* Checks the Q_Key and source QPN of a datagram. */
 static __always_inline enum xroce_egress_reason egress_check_deth(struct egress *e, __u32 at)
 {
 	const struct xroce_owner *owner;
@@ -263,7 +262,7 @@ static __always_inline bool egress_has_pkey(__u32 pkey)
 	return pkey == ROCE_DEFAULT_PKEY || bpf_map_lookup_elem(&xroce_pkey, &pkey);
 }
 
-/* A packet whose BTH is bth, at offset at of the frame. */
+/* Checks a packet with its BTH at offset at of the frame. */
 static __always_inline enum xroce_egress_reason egress_check_packet(struct egress *e,
 								    const struct bth *bth, __u32 at)
 {
@@ -276,7 +275,7 @@ static __always_inline enum xroce_egress_reason egress_check_packet(struct egres
 	return flags & OP_DETH ? egress_check_deth(e, at + sizeof(*bth)) : XROCE_EGRESS_none;
 }
 
-/* As gso_is_for_same_qp() (user/engine/gso.c): the QP of the first segment takes all segments. */
+/* As gso_is_for_same_qp() (user/engine/gso.c): the first segment's QP takes all segments. */
 static __always_inline bool egress_is_alike(const struct bth *a, const struct bth *b)
 {
 	return OPCODE_TRANSPORT(a->opcode) == OPCODE_TRANSPORT(b->opcode) && a->pkey == b->pkey &&
@@ -284,8 +283,8 @@ static __always_inline bool egress_is_alike(const struct bth *a, const struct bt
 }
 
 /*
- * The BTH at an offset of the frame: where it lies if that is the linear part, else copied. NULL:
- * it is not all in the frame.
+ * Returns the BTH at an offset of the frame: in place if that is in the linear part, else a copy;
+ * NULL if it is not all in the frame.
  */
 static __always_inline const struct bth *egress_bth(const struct egress *e, __u32 at,
 						    struct bth *copy)
@@ -297,7 +296,7 @@ static __always_inline const struct bth *egress_bth(const struct egress *e, __u3
 	return bpf_skb_load_bytes(e->skb, at, copy, sizeof(*copy)) ? NULL : copy;
 }
 
-/* Packet i of a super-packet. Returns false if it is refused. */
+/* Checks packet i of a super-packet. Returns false if it is refused. */
 static __always_inline bool egress_check_next(struct egress *e, __u32 i)
 {
 	const __u32 at = e->at + i * e->size;
@@ -313,8 +312,8 @@ static __always_inline bool egress_check_next(struct egress *e, __u32 i)
 }
 
 /*
- * A few of the packets behind the first, for bpf_loop(): so the verifier follows these and not each
- * of 127. Returns 1 if one is refused: no further.
+ * Checks a few of the packets after the first, for bpf_loop(), so that the verifier does not follow
+ * each of 127. Returns 1 at a refused packet or the end.
  */
 static long egress_check_some(__u32 i, void *ctx)
 {
@@ -322,21 +321,21 @@ static long egress_check_some(__u32 i, void *ctx)
 
 	for (__u32 n = 1; n <= EGRESS_AT_ONCE; n++) {
 		if (i * EGRESS_AT_ONCE + n >= e->segments)
-			return 1; /* there are no more */
+			return 1; /* no more packets */
 		if (!egress_check_next(e, i * EGRESS_AT_ONCE + n))
 			return 1;
 	}
 	return 0;
 }
 
-/* ---- from QP 1 to QP 1: what every client may ---- */
+/* ---- from QP 1 to QP 1: permitted to every client ---- */
 
 static __always_inline bool egress_is_of_broker(const struct xroce_tap *tap)
 {
 	return tap->client == XROCE_MAX_CLIENT;
 }
 
-/* Is the sender the client that answers for ids without owner, or the broker in its place? */
+/* Returns whether the sender answers for ids without owner: one client, or the broker for it. */
 static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 {
 	const __u32 nobody = XROCE_CM_PLACE_NOBODY;
@@ -346,9 +345,9 @@ static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 }
 
 /*
- * May a MAD have this sender's id, which is not the sender's own? A SIDR_REP has none. A refusal
- * has the id that the peer named (cm_refuse() in user/cm/reject.c): no id for a REQ, else the id of
- * a client that has ended.
+ * Returns whether a MAD may have a sender's id that is not the sender's. A SIDR_REP has none. A
+ * refusal has the id that the peer sent (cm_refuse() in user/cm/reject.c): none for a REQ, else the
+ * id of a client that has ended.
  */
 static __always_inline bool egress_may_have_id(const struct mad *m, const struct xroce_tap *tap)
 {
@@ -361,7 +360,7 @@ static __always_inline bool egress_may_have_id(const struct mad *m, const struct
 	       egress_is_refuser(tap);
 }
 
-/* Returns the peer's MAD that this one answers, by the peer's id in it. NULL: none is known. */
+/* Returns the peer's MAD that this one answers, by the peer's id, or NULL if it is unknown. */
 static __always_inline struct xroce_asked *
 egress_asked(const struct packet *p, const struct mad *m, const struct xroce_tap *tap)
 {
@@ -378,9 +377,9 @@ egress_asked(const struct packet *p, const struct mad *m, const struct xroce_tap
 }
 
 /*
- * Does the receiver look at its own id alone? Then only the client that it asked may send it. For
- * other MADs a receiver compares both ids, and the sender's is its own. A REJ that gives up a
- * request has the sender's id alone.
+ * Returns whether the receiver finds its connection by its own id alone. Then only the client that
+ * it asked may send the MAD. For other MADs a receiver compares both ids, and the sender's is the
+ * client's. A REJ that cancels a request has the sender's id alone.
  */
 static __always_inline bool egress_is_answer(const struct mad *m, __u32 own_place)
 {
@@ -392,9 +391,9 @@ static __always_inline bool egress_is_answer(const struct mad *m, __u32 own_plac
 }
 
 /*
- * Does a REQ or REP, at that offset of the frame, offer another client's QP? A peer that has a
- * connection with it would end that: the clients have one address. Programs may name QPs that
- * nobody has.
+ * Returns whether a REQ or REP at an offset of the frame offers another client's QP. A peer would
+ * end a connection with that QP, as the clients share one address. A QPN without owner is
+ * permitted.
  */
 static __always_inline bool egress_offers_anothers(struct __sk_buff *skb, const struct mad *m,
 						   __u32 at, const struct xroce_tap *tap)
@@ -413,7 +412,7 @@ static __always_inline bool egress_offers_anothers(struct __sk_buff *skb, const 
 	return owner && owner->client != tap->client;
 }
 
-/* A datagram from QP 1 to QP 1, whose BTH is at an offset of the frame and ends with it. */
+/* Checks a datagram from QP 1 to QP 1, whose BTH is at offset at and which must end the frame. */
 static __attribute__((noinline)) enum xroce_egress_reason
 egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at,
 		 const struct xroce_tap *tap)
@@ -471,7 +470,7 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 
 	if (bpf_skb_load_bytes(skb, e.at, &e.first, sizeof(e.first)))
 		return XROCE_EGRESS_not_roce;
-	/* of all packets: in a super-packet they are alike */
+	/* in a super-packet all have the same */
 	if (!egress_has_pkey(bpf_ntohs(e.first.pkey)))
 		return XROCE_EGRESS_pkey;
 	if (p->segments == 1 && egress_is_from_cm(&e))
@@ -482,7 +481,7 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 	return e.reason;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole check ---- */
 
 /* Returns XROCE_EGRESS_none or the reason to refuse the frame. */
 static __always_inline enum xroce_egress_reason
@@ -498,7 +497,7 @@ egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *ta
 		return XROCE_EGRESS_source;
 	if (skb->gso_size ? !egress_is_udp_gso(skb, p->l4) : egress_is_partial(skb))
 		return XROCE_EGRESS_offload;
-	/* where the kernel cuts, the receiver must: the packets are checked that the latter sees */
+	/* kernel and receiver must cut alike: the packets that the receiver finds are checked */
 	if (skb->gso_size && (p->segments == 1 || skb->gso_size != p->ip_id))
 		return XROCE_EGRESS_segments;
 	return egress_check_packets(skb, p, tap);

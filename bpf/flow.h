@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames that flows of raw packet QPs take (ibv_create_flow(3)). Asked last, for what is no RoCEv2
- * packet to one of the interface's addresses, and so never before such a packet. What no flow takes
- * passes untouched and uncounted. Flows that have copies (sniffers, and those that do not trap)
- * take nothing, and are asked for our own packets as well.
+ * Steers frames to flows of raw packet QPs (ibv_create_flow(3)). Flows are matched last, after
+ * RoCEv2 packets to the interface's addresses. A frame that no flow takes passes untouched and
+ * uncounted. Flows with copies (sniffers and flows that do not trap) take nothing, and are also
+ * matched against our own packets.
  */
 #ifndef BPF_FLOW_H
 #define BPF_FLOW_H
@@ -27,38 +27,38 @@ FLOW_INLINE bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
 
 #include <xroce/flow.h>
 
-/* What a frame is compared by. */
+/* The headers that flows are matched against. */
 struct flow_headers {
 	struct xroce_flow_key key;
 	struct xroce_flow_tunnel tunnel;
 };
 
 /*
- * As flow_parse(); headers is never NULL. A global function: the verifier goes through it once, and
- * not through all that follows for each of its ways.
+ * Calls flow_parse(); headers is never NULL. A global function: the verifier checks it once, and
+ * not the code after it for each of its paths.
  */
 __attribute__((noinline)) int flow_read(struct xdp_md *ctx, struct flow_headers *headers)
 {
 	return headers && flow_parse(ctx, &headers->key, &headers->tunnel);
 }
 
-/* A frame on its way through the flows. */
+/* State of matching a frame against the flows. */
 struct flow_walk {
 	struct flow_headers in;
 	__u32 len;
-	/* of a UDP super-packet that is cut: its packets, and the bytes of all their frames */
+	/* of an uncut UDP super-packet: number of its packets, and bytes of their frames */
 	__u32 packets;
 	__u32 bytes;
-	__u32 first;	/* key in xroce_flow: the flow that is looked at first */
-	__u32 num;	/* flows from there on */
-	/* a packet for this device, where its IP header is: no flow takes it. 0: not so */
+	__u32 first;	/* key in xroce_flow of the first flow */
+	__u32 num;	/* number of flows */
+	/* offset of the IP header of a packet for this device, which no flow takes; else 0 */
 	__u32 own;
-	/* of all that have a copy: their actions, and a bit that any counter's key has */
+	/* for all matching flows with copies: their actions and counter keys, ORed */
 	__u32 copied;
 	__u32 copies_counter;
-	/* of the one that takes it: */
+	/* the flow that takes the frame: */
 	bool taken;
-	__u32 place;	/* behind first; without one: num */
+	__u32 place;	/* its index from `first`; if there is none, num */
 	__u32 qpn;
 	__u32 order;
 	__u32 actions;
@@ -95,7 +95,7 @@ static long flow_look_at(__u64 i, struct flow_walk *walk)
 	return 1;
 }
 
-/* A super-packet's packets have the headers up to UDP each: they lie in it once. */
+/* Computes the bytes of all frames in a super-packet, which has their headers up to UDP once. */
 static __always_inline void flow_weigh(struct flow_walk *walk)
 {
 	const __u32 headers = walk->own + sizeof(struct iphdr) + sizeof(struct udphdr);
@@ -105,10 +105,7 @@ static __always_inline void flow_weigh(struct flow_walk *walk)
 		walk->bytes += (walk->packets - 1) * headers;
 }
 
-/*
- * The first flow that takes the frame names the QP in walk; and does any before it have a copy?
- * False: neither.
- */
+/* Finds the flow that takes the frame, and copies before it. Returns false if there are neither. */
 static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_walk *walk)
 {
 	const __u32 zero = 0;
@@ -122,10 +119,10 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	flow_weigh(walk);
 	if (!flows)
 		return false;
-	/* its half is whole: user space moves it last, in shards_steer_flows() */
+	/* user space writes this half completely before generation: shards_steer_flows() */
 	generation = READ_ONCE(flows->generation);
 	half = XROCE_FLOW_HALF(generation);
-	/* both are read: without CAP_PERFMON there are no pointers that depend on a branch */
+	/* reads both: without CAP_PERFMON no pointer may depend on a branch */
 	first = READ_ONCE(flows->num[0]);
 	second = READ_ONCE(flows->num[1]);
 	num = half ? second : first;
@@ -137,10 +134,10 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	walk->first = half * XROCE_MAX_FLOW;
 	walk->place = walk->num = num < XROCE_MAX_FLOW ? num : XROCE_MAX_FLOW;
 	bpf_loop(walk->num, flow_look_at, walk, 0);
-	/* what is longer cannot be received; to be dropped it can be of any length */
+	/* longer frames can be dropped, but not received */
 	if (!(walk->actions & XROCE_FLOW_DROP) && walk->len > READ_ONCE(flows->longest))
 		walk->taken = false;
-	/* it has moved twice: what was compared may have been written meanwhile */
+	/* if generation moved twice, the flows may have changed while they were matched */
 	return (walk->taken || walk->copied) && READ_ONCE(flows->generation) - generation < 2;
 }
 
@@ -154,7 +151,7 @@ static __always_inline void flow_count_in(__u32 counter, const struct flow_walk 
 	count->bytes += walk->bytes;
 }
 
-/* A flow before the one that takes the frame: those that match have copies. */
+/* Counts for a flow with copies, before the flow that takes the frame. */
 static long flow_count_copy_at(__u64 i, struct flow_walk *walk)
 {
 	const __u32 at = walk->first + (__u32)i;
@@ -165,7 +162,7 @@ static long flow_count_copy_at(__u64 i, struct flow_walk *walk)
 	return 0;
 }
 
-/* A flow behind the one that takes the frame. Ends with those of its order. */
+/* Counts for a flow after the one that takes the frame, if it has the same order. */
 static long flow_count_at(__u64 i, struct flow_walk *walk)
 {
 	const __u32 at = walk->first + walk->place + 1 + (__u32)i;
@@ -175,11 +172,11 @@ static long flow_count_at(__u64 i, struct flow_walk *walk)
 		return 1;
 	if (flow->counter && flow_takes(flow, walk))
 		flow_count_in(flow->counter, walk);
-	/* further on there are none that count */
+	/* no later flow of this order has a counter */
 	return !(flow->actions & XROCE_FLOW_MORE_COUNT);
 }
 
-/* For each flow that takes the frame, or has a copy. */
+/* Counts for each flow that takes the frame or gets a copy. */
 static __attribute__((noinline)) void flow_count(struct flow_walk *walk)
 {
 	if (walk->copies_counter)
@@ -192,7 +189,7 @@ static __attribute__((noinline)) void flow_count(struct flow_walk *walk)
 		bpf_loop(XROCE_MAX_FLOW, flow_count_at, walk, 0);
 }
 
-/* The CQE's flags of a frame, as those of a packet. */
+/* Returns the CQE flags of a frame. */
 static __always_inline __u32 flow_rx_flags(__u32 kinds)
 {
 	return (kinds & XROCE_FLOW_VLAN ? XROCE_RX_VLAN : 0) |
@@ -200,8 +197,8 @@ static __always_inline __u32 flow_rx_flags(__u32 kinds)
 }
 
 /*
- * To the sockets, with what its CQE says, and whoever sleeps is woken. Returns the verdict. A
- * global function, which the verifier goes through once.
+ * Redirects the frame to the QP's socket with a CQE, and wakes sleepers. Returns the verdict. A
+ * global function, which the verifier checks once.
  */
 __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32 kinds, __u32 tci,
 					    __u32 tos)
@@ -211,7 +208,7 @@ __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32
 	struct xroce_vector *vector;
 	struct packet p;
 
-	/* a frame of a flow that has just gone is nobody's */
+	/* the frame's flow has just been destroyed */
 	if (!qp || qp->transport != XROCE_RAW)
 		return XDP_PASS;
 	if (!qp->receiving)
@@ -239,7 +236,7 @@ __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32
 	return XDP_REDIRECT;
 }
 
-/* Where the frame goes that a flow takes. Returns the verdict. */
+/* Applies the flow that takes the frame, if any. Returns the verdict. */
 static __always_inline int flow_end(struct xdp_md *ctx, const struct flow_walk *walk)
 {
 	const struct xroce_flow_key *key = &walk->in.key;
@@ -253,13 +250,13 @@ static __always_inline int flow_end(struct xdp_md *ctx, const struct flow_walk *
 }
 
 /*
- * A frame that is nobody's else, l3 0. Returns the verdict: XDP_PASS if no flow takes it. Copies of
- * what is redirected are the engine's to make. Or, while some flow has copies, a RoCEv2 packet for
- * this device, whatever becomes of it, with flags, l3 and segments as in struct packet: then it is
- * copied at most.
+ * Matches a frame against the flows. A frame without another owner (l3 0) may be taken; returns the
+ * verdict, XDP_PASS if no flow takes it. The engine makes the copies of redirected frames. While
+ * some flow has copies, a RoCEv2 packet for this device, with flags, l3 and segments as in struct
+ * packet, is also matched, and copied at most.
  *
- * A global function, which the verifier goes through once, and not at all in a process without
- * flows.
+ * A global function, which the verifier checks once, and which does nothing in a client of a
+ * broker.
  */
 __attribute__((noinline)) int flow_steer(struct xdp_md *ctx, __u32 flags, __u32 l3, __u32 segments)
 {

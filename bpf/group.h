@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets to multicast groups: those to QP number 0xffffff and to an address that QPs are attached
- * to. All else that has a multicast address is somebody else's.
+ * Packets to multicast groups: to QP number 0xffffff and an address that QPs are attached to. Other
+ * packets to multicast addresses are not for this device.
  */
 #ifndef BPF_GROUP_H
 #define BPF_GROUP_H
@@ -10,20 +10,17 @@
 #include "maps.h"
 #include "parse.h"
 
-/* Members have one CQE for all of them, as one QP that asks for all that it can have. */
+/* All members share one CQE, with all optional fields. */
 static const struct xroce_qp group_as_qp = { .with_time = 1, .with_flow_tag = 1 };
 
-/*
- * Is it to a group with members here? If their packets alone are shown to this program, it is to
- * one.
- */
+/* Returns whether the packet is to a group with members here. all: no other packet gets here. */
 static __attribute__((noinline)) bool group_is_ours(const struct packet *p, bool all)
 {
 	return p->has_bth && p->qpn == ROCE_MULTICAST_QPN &&
 	       (all || bpf_map_lookup_elem(&xroce_group, &p->dst));
 }
 
-/* Counts what members are handed. */
+/* Counts a packet delivered to a group. */
 static __attribute__((noinline)) void group_count(const struct packet *p)
 {
 	struct xroce_group *group = bpf_map_lookup_elem(&xroce_group, &p->dst);
@@ -34,8 +31,8 @@ static __attribute__((noinline)) void group_count(const struct packet *p)
 }
 
 /*
- * May it go to the group's members? P_Key and Q_Key are each one's own, and the engine's to look
- * at. Returns XROCE_DROP_none or the drop reason.
+ * Returns XROCE_DROP_none, or the reason why a packet must not go to the members. The engine checks
+ * P_Key and Q_Key for each member.
  */
 static __always_inline enum xroce_drop group_check(const struct packet *p)
 {

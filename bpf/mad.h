@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages of the connection manager (MADs), as far as it takes to say whose they are: the rule of
- * cm_mad_names() (user/cm/reject.c), told in docs/cm.md. Knows no map and no packet.
+ * Parses messages of the connection manager (MADs), as far as needed to find their owner: the rule
+ * of cm_mad_names() (user/cm/reject.c), described in docs/cm.md. Uses no map and no packet.
  */
 #ifndef BPF_MAD_H
 #define BPF_MAD_H
@@ -17,8 +17,8 @@
 #define MAD_CLASS_CM	  7
 #define MAD_CLASS_VERSION 2
 #define MAD_METHOD_SEND	  3
-#define MAD_REQ_QPN	  56u  /* the sender's, and 8 bits of something else */
-#define MAD_REQ_DATA	  164u /* private data from here on */
+#define MAD_REQ_QPN	  56u  /* the sender's QPN, and 8 other bits */
+#define MAD_REQ_DATA	  164u /* offset of the private data */
 #define MAD_SIDR_REQ_DATA 40u
 
 /* As enum cm_kind (user/cm/mad.h). */
@@ -35,7 +35,7 @@ enum mad_kind {
 	MAD_APR = 0x1a,
 };
 
-/* What a MAD begins with. */
+/* The start of a MAD. */
 struct mad {
 	__u8 base_version, class, class_version, method;
 	__be16 status, class_specific;
@@ -43,13 +43,13 @@ struct mad {
 	__be16 attribute;  /* enum mad_kind */
 	__be16 reserved;
 	__be32 modifier;
-	__be32 local_id;   /* the sender's; of SIDR the asking end's */
-	__be32 remote_id;  /* the receiver's; not of REQ and SIDR */
-	__be64 service_id; /* of REQ and SIDR_REQ; the second half of a REP's begins with a QPN */
+	__be32 local_id;   /* the sender's; in SIDR the requester's */
+	__be32 remote_id;  /* the receiver's; not in REQ and SIDR */
+	__be64 service_id; /* in REQ and SIDR_REQ; in REP its second half starts with a QPN */
 };
 _Static_assert(sizeof(struct mad) == 40, "a MAD's beginning");
 
-/* What the private data of a REQ and SIDR_REQ of an IP service begins with. */
+/* The start of a REQ's or SIDR_REQ's private data for an IP service. */
 struct mad_ip_header {
 	__u8 version, ip_version;
 	__be16 source_port;
@@ -74,25 +74,25 @@ static __always_inline bool mad_is_request(const struct mad *m)
 	return mad_kind(m) == MAD_REQ || mad_kind(m) == MAD_SIDR_REQ;
 }
 
-/* A REJ of a peer that never learnt of our id, as it gave up before. */
+/* Returns whether this is a REJ of a peer that never learnt our id, as it gave up before. */
 static __always_inline bool mad_names_peer(const struct mad *m)
 {
 	return mad_kind(m) == MAD_REJ && !m->remote_id;
 }
 
-/* The id that it names, of what is neither a request nor names the peer. */
+/* Returns the id of the receiver. Not for requests, nor if mad_names_peer(). */
 static __always_inline __u32 mad_id(const struct mad *m)
 {
 	return bpf_ntohl(mad_kind(m) == MAD_SIDR_REP ? m->local_id : m->remote_id);
 }
 
-/* The client that is handed it is the only one that may answer. */
+/* Returns whether only the client that receives the MAD may answer it. */
 static __always_inline bool mad_is_asked(const struct mad *m)
 {
 	return mad_is_request(m) || mad_kind(m) == MAD_REP;
 }
 
-/* The sender's, in a REP. */
+/* Returns the sender's QPN in a REP. */
 static __always_inline __u32 mad_rep_qpn(const struct mad *m)
 {
 	return (__u32)bpf_be64_to_cpu(m->service_id) >> 8;
@@ -114,7 +114,7 @@ static __always_inline bool mad_is_loopback(const struct mad_ip_header *h, const
 		      address[3] == bpf_htonl(1);
 }
 
-/* Does the sender connect to this node by a loopback address? */
+/* Returns whether the sender connects to this node by a loopback address. */
 static __always_inline bool mad_is_by_loopback(const struct mad_ip_header *h)
 {
 	return !h->version && (h->ip_version >> 4 == 4 || h->ip_version >> 4 == 6) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps of the receiving program, under the names and with the types of xroce/abi.h, where each
- * struct says who writes and who reads it.
+ * The maps of the receiving program, with the names and types of xroce/abi.h. Each struct there
+ * documents its writers and readers.
  */
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
@@ -18,10 +18,7 @@ struct {
 	__type(value, __u32);
 } xroce_xsk SEC(".maps");
 
-/*
- * What a process without sockets receives by. As small as can be: the broker gives it its size
- * before it loads a client's program.
- */
+/* The ring of a process without sockets. The broker sets its size before it loads the program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, XROCE_RING_BYTES);
@@ -50,7 +47,7 @@ struct {
 	__type(value, struct xroce_expect);
 } xroce_expect SEC(".maps");
 
-/* Of a broker's client: its xroce_client, put here before the program is loaded. */
+/* A broker's client: the broker's xroce_client, inserted before the program is loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -86,10 +83,7 @@ struct {
 	__type(value, struct xroce_flow_count);
 } xroce_flow_cnt SEC(".maps");
 
-/*
- * What copies of frames are received by (sniff.h): none until the process has flows that ask for
- * them.
- */
+/* The ring for copies of frames (sniff.h); empty until the process has flows with copies. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -100,10 +94,7 @@ struct {
 	});
 } xroce_copies SEC(".maps");
 
-/*
- * The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may
- * be put in.
- */
+/* The wake-up rings, inserted by user space. Their sizes may differ from the prototype's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, XROCE_MAX_CHANNEL);
@@ -123,8 +114,8 @@ struct {
 } xroce_vector SEC(".maps");
 
 /*
- * The library's own counters: nothing here touches them, they live in this object so that `bpftool
- * map dump` shows their field names.
+ * The library's own counters. This program does not use them; they are here so that `bpftool map
+ * dump` shows their field names.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

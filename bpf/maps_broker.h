@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps that only the broker's programs have, see xroce/abi.h. No client gets any of them. */
+/* The maps of the broker's programs, see xroce/abi.h. No client gets any of them. */
 #ifndef BPF_MAPS_BROKER_H
 #define BPF_MAPS_BROKER_H
 
@@ -43,7 +43,7 @@ struct {
 	__type(value, struct xroce_conn);
 } xroce_conn SEC(".maps");
 
-/* MADs that are nobody's, as struct xroce_rx_record: the broker reads it. */
+/* MADs for the broker, as struct xroce_rx_record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, XROCE_NOBODY_BYTES);
@@ -56,10 +56,7 @@ struct {
 	__type(value, __u32);
 } xroce_client SEC(".maps");
 
-/*
- * xroce_egress, while the broker lives: the kernel empties a PROG_ARRAY when its last descriptor is
- * closed.
- */
+/* Holds xroce_egress until the broker exits: then the kernel empties the PROG_ARRAY. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The maps that the receiving program and the broker's each have: which addresses are ours, and the
- * counters.
- */
+/* Maps of both the receiving program and the broker's: the device's addresses, and counters. */
 #ifndef BPF_MAPS_DEVICE_H
 #define BPF_MAPS_DEVICE_H
 
@@ -19,10 +16,7 @@ struct {
 	__type(value, struct xroce_engine);
 } xroce_engine SEC(".maps");
 
-/*
- * The value is the GID's index in the device's table, for the reader of a dump: only presence
- * counts here.
- */
+/* The value is the GID's index in the device's table, for a dump; only presence counts here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XROCE_MAX_GID);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast groups of a shared interface: which clients have members, whose turn it is with a
- * packet that comes, and what clients send to groups.
+ * Multicast groups of a shared interface: the clients with members, their turns with a received
+ * packet, and frames that clients send to groups.
  */
 #ifndef BPF_MUX_GROUP_H
 #define BPF_MUX_GROUP_H
@@ -19,8 +19,8 @@ struct {
 } xroce_members SEC(".maps");
 
 /*
- * A packet whose IP header is right, and which is to none of the interface's addresses. True: it is
- * to a group that clients have members of, and turn_pass() is next.
+ * Looks up a packet with a correct IP header that is to none of the interface's addresses. Returns
+ * true if clients have members of its group; turn_pass() must follow.
  */
 static __always_inline bool mux_group_find(struct xdp_md *ctx, const struct packet *p)
 {
@@ -40,8 +40,8 @@ static __always_inline bool mux_group_find(struct xdp_md *ctx, const struct pack
 }
 
 /*
- * Of what has a multicast or broadcast address, a client may send a datagram to a group, to all of
- * its members. Super-packets are none: several engines have to take them.
+ * Returns whether a client may send a frame with a multicast or broadcast address: only a datagram
+ * to all members of a group, and no super-packet, as several engines would have to take it.
  */
 static __always_inline bool mux_group_may_send(struct __sk_buff *skb, const struct packet *p)
 {
@@ -56,9 +56,9 @@ static __always_inline bool mux_group_may_send(struct __sk_buff *skb, const stru
 }
 
 /*
- * It goes both ways: to members here, the sender's own among them, by the hairpin, and, but for
- * lo, to the wire, where the kernel makes the Ethernet address of the group's; it does so for
- * frames only whose own address is no group's. Returns the verdict.
+ * Sends a frame to a group: through the hairpin to members here, the sender's included, and to the
+ * wire unless the interface is lo. On the wire the kernel writes the group's MAC, but only for
+ * frames whose current address is not a group's. Returns the verdict.
  */
 static __always_inline int mux_group_send(struct __sk_buff *skb, const struct packet *p,
 					  const struct xroce_wire *wire, struct xroce_tap *tap)

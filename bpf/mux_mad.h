@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * To which client a MAD goes that came for QP 1: the one that the id in it belongs to, that is
- * bound to the service in it, or that was asked the same before. Its own CM checks it again. Notes
- * in xroce_asked who may answer (egress.h), and there and in xroce_conn (conn.h) what the broker
- * needs for a client that dies.
+ * Finds the client for a MAD to QP 1: the owner of the id in it, the client bound to its service,
+ * or the client that got the same request before. The client's CM checks it again. Notes in
+ * xroce_asked which client may answer (egress.h), and there and in xroce_conn (conn.h) data for the
+ * broker if a client dies.
  */
 #ifndef BPF_MUX_MAD_H
 #define BPF_MUX_MAD_H
@@ -16,8 +16,8 @@
 #include "parse.h"
 #include "steer.h"
 
-#define MUX_MAD_FRAME	  400		    /* bytes of a frame, at most: one of COPY_SIZES */
-#define MUX_MAD_OF_BROKER XROCE_MAX_CLIENT  /* in place of a client: the broker refuses it */
+#define MUX_MAD_FRAME	  400		    /* longest frame in bytes, one of COPY_SIZES */
+#define MUX_MAD_OF_BROKER XROCE_MAX_CLIENT  /* as a client: the broker refuses the MAD */
 #define MUX_MAD_IPV4	  bpf_htonl(0xffff) /* in the third word of an IPv4 address's GID */
 
 static __always_inline bool mux_mad_is_ipv4(const union address *a)
@@ -26,8 +26,8 @@ static __always_inline bool mux_mad_is_ipv4(const union address *a)
 }
 
 /*
- * The address that is asked for: where the packet went to, unless the sender says that it went
- * there for a loopback address. at: of the private data in the frame.
+ * Computes the address that a request is for: the packet's destination, unless the sender connects
+ * by a loopback address. at: offset of the private data in the frame.
  */
 static __always_inline void mux_mad_address(struct xdp_md *ctx, const struct packet *p, __u64 id,
 					    __u32 at, union address *out)
@@ -43,7 +43,7 @@ static __always_inline void mux_mad_address(struct xdp_md *ctx, const struct pac
 	out->word[3] = h.destination[3];
 }
 
-/* The client bound to it: at that address, else at all of its family. NULL: none. */
+/* Returns the client bound to the service at the address, else at any of its family, or NULL. */
 static __always_inline const struct xroce_service *mux_mad_service(__u64 id,
 								   const union address *address)
 {
@@ -66,7 +66,7 @@ static __always_inline const struct xroce_place *mux_mad_place(__u32 place)
 	return bpf_map_lookup_elem(&xroce_place, &place);
 }
 
-/* The client that has the peer's request of this id. NULL: none, not known, or it has ended. */
+/* Returns the client that got the peer's request, or NULL if it is unknown or has ended. */
 static __always_inline const struct xroce_place *mux_mad_asked(const struct xroce_asked_key *key,
 							       const __u64 *tid)
 {
@@ -77,7 +77,7 @@ static __always_inline const struct xroce_place *mux_mad_asked(const struct xroc
 	return conn_owner(asked);
 }
 
-/* at: of the MAD in the frame. */
+/* Returns the peer's QPN in a REQ. at: offset of the MAD in the frame. */
 static __always_inline __u32 mux_mad_req_qpn(struct xdp_md *ctx, __u32 at)
 {
 	__be32 qpn = 0;
@@ -86,7 +86,7 @@ static __always_inline __u32 mux_mad_req_qpn(struct xdp_md *ctx, __u32 at)
 	return bpf_ntohl(qpn) >> 8;
 }
 
-/* Notes that only this client may answer. qpn: the peer's, which the broker's DREQ would name. */
+/* Notes that only this client may answer. qpn: the peer's, for a DREQ from the broker. */
 static __always_inline void mux_mad_note(const struct packet *p, const struct mad *m, __u32 place,
 					 const struct xroce_place *to, __u32 qpn)
 {
@@ -100,7 +100,7 @@ static __always_inline void mux_mad_note(const struct packet *p, const struct ma
 	bpf_map_update_elem(&xroce_asked, &key, &asked, BPF_ANY);
 }
 
-/* A request: its first one is noted, so that the others find the same client. */
+/* Finds the client for a request, and notes it so that repetitions find the same client. */
 static __always_inline const struct xroce_place *
 mux_mad_requested(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
 {
@@ -147,9 +147,10 @@ mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, _
 }
 
 /*
- * A packet to QP 1 that parse_roce() found no fault with. Returns XROCE_DROP_none and the client,
- * or the drop reason. What is nobody's is for any that has a QP 1, which refuses it, or for the
- * broker where none has; but nobody without privileges answers for a port that takes some.
+ * Finds the client for a packet to QP 1 that passed parse_roce(). Returns XROCE_DROP_none and the
+ * client, or the drop reason. A MAD without an owner goes to the client with place 0, which refuses
+ * it, or to the broker if there is none. But an unprivileged client never answers for a privileged
+ * port.
  */
 static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx,
 							      const struct packet *p, __u32 *client)
@@ -182,7 +183,7 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 	return XROCE_DROP_none;
 }
 
-/* For the broker, a whole frame in a record. Returns XROCE_DROP_none or the drop reason. */
+/* Passes a whole frame to the broker as a record. Returns XROCE_DROP_none or the drop reason. */
 static __attribute__((noinline)) enum xroce_drop mux_mad_show(struct xdp_md *ctx,
 							      const struct packet *p)
 {
@@ -191,9 +192,9 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_show(struct xdp_md *ctx
 
 	if (len < sizeof(struct ethhdr))
 		return XROCE_DROP_mad;
-	/* compared twice: Linux 6.1 learns no bounds from a copy less a constant */
+	/* compared again: Linux 6.1 learns no bounds from a copy less a constant */
 	barrier_var(len);
-	/* a whole MAD is never as long, unless its frame ends with padding */
+	/* a whole MAD is shorter, unless its frame ends with padding */
 	if (len > MUX_MAD_FRAME)
 		return XROCE_DROP_mad;
 	r = bpf_ringbuf_reserve(&xroce_nobody, COPY_RECORD(MUX_MAD_FRAME), 0);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The way across a veth pair whose other end is in another network namespace: what one end sends is
- * put where the other receives, without the route, the next hop and the queue in between
- * (bpf_redirect_peer()). To be taken only where nothing is left out that way, on either end; the
- * kernel's own state is read for each frame, as it may change at any time. Nothing of it is the
- * client's to say.
+ * Sends frames directly across a veth pair to another network namespace (bpf_redirect_peer()): they
+ * skip the route, the next hop and the queue in between. Used only where nothing on either end
+ * would miss them. The kernel's state is read for each frame, as it may change at any time; the
+ * client has no influence on it.
  */
 #ifndef BPF_PAIR_H
 #define BPF_PAIR_H
@@ -17,12 +16,12 @@
 #define PAIR_UP	      1u	/* IFF_UP */
 #define PAIR_NDO_XMIT (1u << 2) /* NETDEV_XDP_ACT_NDO_XMIT */
 #define PAIR_TO_HOST  0		/* PACKET_HOST */
-/* the bit of a feature of the device is that of the gso_type that needs it, so much higher */
+/* from the bit of a gso_type to the bit of the device feature */
 #define PAIR_GSO_SHIFT 16	/* NETIF_F_GSO_SHIFT */
 
 /*
- * The interface, if it is such an end; else empty. Only looked through: no frame is redirected by
- * it, and no program of another kind may have it.
+ * The interface, if it is an end of such a pair; else empty. Only read: no frame is redirected
+ * through it. No program of another type may use it.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
@@ -31,7 +30,7 @@ struct {
 	__type(value, __u32);
 } xroce_pair SEC(".maps");
 
-/* The kernel's, as far as it is read here. */
+/* Kernel structs, as far as they are read here. */
 struct Qdisc___xroce {
 	void *enqueue;
 } __attribute__((preserve_access_index));
@@ -56,12 +55,12 @@ struct bpf_dtab___xroce {
 	void *netdev_map;
 } __attribute__((preserve_access_index));
 
-/* A type that begins with a pointer, to read the first of an array of pointers by. */
+/* A struct that begins with a pointer, to read the first element of an array of pointers. */
 struct hlist_head___xroce {
 	void *first;
 } __attribute__((preserve_access_index));
 
-/* What is read of it is 0 if the map is empty. */
+/* Returns the interface; reads of its fields return 0 if the map is empty. */
 static __always_inline const struct net_device___xroce *pair_wire(void)
 {
 	const struct bpf_dtab___xroce *tab = (const void *)&xroce_pair;
@@ -73,7 +72,7 @@ static __always_inline const struct net_device___xroce *pair_wire(void)
 	return out->dev;
 }
 
-/* Somebody wants to see what the interface sends. */
+/* Returns whether a program or filter sees what the interface sends. */
 static __always_inline bool pair_is_looked_at(const struct net_device___xroce *dev)
 {
 	return (bpf_core_field_exists(dev->tcx_egress) && dev->tcx_egress) ||
@@ -81,7 +80,7 @@ static __always_inline bool pair_is_looked_at(const struct net_device___xroce *d
 	       (bpf_core_field_exists(dev->nf_hooks_egress) && dev->nf_hooks_egress);
 }
 
-/* It sends at once: no queueing discipline, of the device or of its first queue. */
+/* Returns whether the interface, and its first queue, send without a queueing discipline. */
 static __always_inline bool pair_has_no_queue(const struct net_device___xroce *dev)
 {
 	const struct Qdisc___xroce *qdisc = dev->qdisc;
@@ -89,16 +88,16 @@ static __always_inline bool pair_has_no_queue(const struct net_device___xroce *d
 	return qdisc == dev->_tx->qdisc && !qdisc->enqueue;
 }
 
-/* Super-packets leave it whole. Of one that does not (ethtool -K tx off) the kernel cuts them. */
+/* Returns whether super-packets cross whole; otherwise (ethtool -K tx off) they are cut. */
 static __always_inline bool pair_takes_supers(const struct net_device___xroce *dev)
 {
 	return dev->features & (unsigned long long)SKB_GSO_UDP_L4 << PAIR_GSO_SHIFT;
 }
 
 /*
- * That way there is nothing that a frame would miss: no filter and no queue on the way out, no
- * native XDP program (or GRO) at the other end. Where that is so, the interface takes redirected
- * frames, which the kernel says from 6.3 on.
+ * Returns whether a direct frame bypasses nothing: no filter and no queue on the way out, no native
+ * XDP program or GRO at the other end. With the latter the interface takes redirected frames, which
+ * the kernel reports from 6.3 on.
  */
 static __always_inline bool pair_is_plain(bool is_super)
 {
@@ -113,8 +112,9 @@ static __always_inline bool pair_is_plain(bool is_super)
 }
 
 /*
- * The client's Ethernet header arrives as it is: from the interface's MAC, but for XROCE_ROUTED,
- * which is taken away here, and to that of one neighbour. False: the kernel has to write another.
+ * Prepares the client's Ethernet header, which arrives as it is: it must be from the interface's
+ * MAC, where XROCE_ROUTED is cleared, to a unicast MAC. Returns false if the kernel must write the
+ * header.
  */
 static __always_inline bool pair_address(struct __sk_buff *skb, const struct xroce_wire *wire)
 {
@@ -131,12 +131,12 @@ static __always_inline bool pair_address(struct __sk_buff *skb, const struct xro
 	return true;
 }
 
-/* Returns the verdict, or TC_ACT_UNSPEC: the frame does not cross. */
+/* Returns the verdict, or TC_ACT_UNSPEC if the frame cannot cross. */
 static __always_inline int pair_cross(struct __sk_buff *skb, const struct xroce_wire *wire)
 {
 	if (!pair_is_plain(skb->gso_size) || !pair_address(skb, wire))
 		return TC_ACT_UNSPEC;
-	/* it came from the client as somebody else's */
+	/* the client's device marked it as for another host */
 	bpf_skb_change_type(skb, PAIR_TO_HOST);
 	return bpf_redirect_peer(wire->ifindex, 0);
 }

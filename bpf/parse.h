@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts
- * nothing, decides nothing.
+ * Parses a frame from its first byte to the RoCEv2 payload. Reads packet bytes only: uses no map,
+ * counts nothing, decides nothing.
  *
- * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can,
- * because every packet of the machine goes through it. parse_roce() then checks everything else.
- * What they find wrong is a fault, a drop reason; whether a faulty packet is dropped is the
- * caller's matter, since it may not be for this device.
+ * There are two steps. parse_ip() finds out whether this is RoCEv2 by its UDP port, in as few
+ * instructions as possible, as every packet of the machine passes it. parse_roce() then checks
+ * everything else. An error they find is a fault, a drop reason. The caller decides whether a
+ * faulty packet is dropped, since it may not be for this device.
  *
- * Only the linear part is read. A multi-buffer frame whose headers do not all lie there is a fault.
+ * Only the linear part is read. A multi-buffer frame whose headers are not all in it is a fault.
  *
- * Packet pointers move by constants only: the verifier lets a register be added to one with
- * CAP_PERFMON alone, and opening a device shall not need that. What lies at a variable offset (an
- * immediate, the port behind IPv4 options) is copied by a helper.
+ * Packet pointers move by constants only: the verifier allows adding a register only with
+ * CAP_PERFMON, which opening a device must not need. Data at a variable offset (an immediate, the
+ * port after IPv4 options) is copied by a helper.
  */
 #ifndef BPF_PARSE_H
 #define BPF_PARSE_H
@@ -53,23 +53,21 @@ union address {
 	__u64 half[2];
 };
 
-/*
- * What parsing found. Offsets are from the start of the frame; numbers in host order but for imm.
- */
+/* Results of parsing. Offsets are from the start of the frame; numbers in host order except imm. */
 struct packet {
 	/* set once parse_ip() returned true */
 	union address src, dst;
 	__u32 l3;	    /* IP header */
 	__u32 l4;	    /* UDP header */
-	/* the same as a pointer, the whole header inside the linear part; not set with a fault */
+	/* the same as a pointer, with the whole header in the linear part; unset with a fault */
 	struct udphdr *udp;
-	/* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
+	/* end of the IP packet, from the IP header; Ethernet padding may follow */
 	__u32 ip_end;
 	__u16 vlan_tci;	    /* of the customer's tag, see parse_ip(); 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
 	__u16 ip_id;	    /* IPv4 identification, 0 over IPv6 */
-	/* the BTH's fields were read: also from a packet with a fault behind its BTH */
+	/* the BTH's fields were read, possibly from a packet with a fault after its BTH */
 	__u8 has_bth;
 	/* set if has_bth */
 	__u8 opcode;
@@ -78,22 +76,22 @@ struct packet {
 	__u16 pkey;
 	__u32 qpn;
 	__u32 psn;
-	/* set once parse_roce() found no fault; 0 where the packet has no such header */
+	/* set once parse_roce() found no fault; 0 if the packet has no such header */
 	__u32 flags;	    /* OP_* of the opcode */
-	__u32 frame_len;    /* of all buffers */
+	__u32 frame_len;    /* in all buffers */
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
-	/* payload without pad; of a super-packet, as if all had the first's headers */
+	/* payload without pad; in a super-packet, as if all packets had the first one's headers */
 	__u32 byte_len;
-	/* RoCEv2 packets in it: more than 1 in a super-packet, and the rest is of the first */
+	/* number of packets, more than 1 in a super-packet; all else is the first one's */
 	__u32 segments;
-	__u8 syndrome;	    /* of an AETH */
+	__u8 syndrome;	    /* in an AETH */
 };
 
 static const __u32 opcode_flags[256] = { ROCE_OPCODE_FLAGS };
 
-/* The packed structs of wire.h make clang load byte by byte; these load a whole field. */
+/* These load a whole field; for the packed structs of wire.h clang would load byte by byte. */
 static __always_inline __u32 load_be32(const void *field)
 {
 	return bpf_ntohl(*(const __be32 *)field);
@@ -109,10 +107,7 @@ static __always_inline bool parse_is_vlan(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/*
- * The UDP destination port at offset l4 of the frame; 0 if the frame ends before the UDP header
- * does.
- */
+/* Returns the UDP destination port at offset l4, or 0 if the UDP header is not in the frame. */
 static __always_inline __be16 parse_udp_port(struct xdp_md *ctx, __u32 l4)
 {
 	struct udphdr udp;
@@ -120,7 +115,7 @@ static __always_inline __be16 parse_udp_port(struct xdp_md *ctx, __u32 l4)
 	return bpf_xdp_load_bytes(ctx, l4, &udp, sizeof(udp)) ? 0 : udp.dest;
 }
 
-/* IPv4 at ip, which is p->l3. As parse_ip(). */
+/* Parses IPv4 at ip, which is p->l3. Returns as parse_ip(). */
 static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, struct iphdr *ip,
 				       void *data_end, enum xroce_drop *fault)
 {
@@ -131,8 +126,8 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_UDP || ip->version != 4)
 		return false;
 	/*
-	 * A later fragment shows no port: it cannot be told from anyone else's and goes to the
-	 * kernel, which never completes it.
+	 * A later fragment has no port and cannot be told from others: it goes to the kernel, which
+	 * never completes the packet.
 	 */
 	header = ip->ihl * 4;
 	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)))
@@ -140,7 +135,7 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	p->l4 = p->l3 + header;
 	if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
 		*fault = XROCE_DROP_ip_fragment;
-	/* options are the first reason, as in packet_parse() (user/engine/packet.c) */
+	/* options take precedence, as in packet_parse() (user/engine/packet.c) */
 	if (header == sizeof(*ip)) {
 		if ((void *)(udp + 1) > data_end)
 			return false;
@@ -163,8 +158,8 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 }
 
 /*
- * IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a
- * first fragment, which is refused.
+ * Parses IPv6 at ip, as parse_ipv4(). RoCEv2 has no extension headers: UDP follows directly, or in
+ * a first fragment, which is refused.
  */
 static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, void *data_end,
 				       enum xroce_drop *fault)
@@ -197,9 +192,9 @@ static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, voi
 }
 
 /*
- * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is
- * someone else's. Otherwise the addresses are known, and *fault tells whether the IP header already
- * rules the packet out.
+ * Parses up to UDP. Returns false if the frame is not UDP to the RoCEv2 port as far as it shows:
+ * then it is not for this device. Otherwise the addresses are set, and *fault has a fault of the IP
+ * header, if any.
  */
 static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum xroce_drop *fault)
 {
@@ -248,18 +243,18 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
- * How many packets are in a UDP datagram with this checksum and length? What is sent with UDP
- * segmentation offload may arrive before anything has cut the super-packet into datagrams (veth in
- * generic mode). Then its checksum is as the sender left it for whatever would cut it: the bare sum
- * of the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a
- * segment, as user/engine/gso.h has it. What user space could not cut is one packet here, too.
+ * Returns the number of packets in a UDP datagram with this checksum and length. A super-packet of
+ * UDP segmentation offload may arrive before anything has cut it into datagrams (veth in generic
+ * mode). Then its checksum is the bare sum of the pseudo-header, as the sender left it, where
+ * RoCEv2 has none (0); and its identification is the length of a segment (user/engine/gso.c). A
+ * datagram that user space could not cut counts as one packet here, too.
  */
 static __attribute__((noinline)) __u32 parse_count_segments(const struct packet *p, __be16 check,
 							    __be16 udp_len)
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
-	/* a longer one than XROCE_SEGMENT_MAX is refused as a packet with too much payload */
+	/* parse_roce() refuses one longer than XROCE_SEGMENT_MAX as payload_long */
 	if (size < XROCE_SEGMENT_MIN || size >= len || len > XROCE_SEGMENTS_MAX * size)
 		return 1;
 	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) +
@@ -270,9 +265,9 @@ static __attribute__((noinline)) __u32 parse_count_segments(const struct packet 
 }
 
 /*
- * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the
- * BTH, then its extension headers. Of a super-packet the first packet is checked like any other.
- * Returns XROCE_DROP_none or the drop reason.
+ * Checks the rest of a packet in which parse_ip() found no fault: lengths from the outside in, then
+ * the BTH, then its extension headers. In a super-packet the first packet is checked. Returns
+ * XROCE_DROP_none or the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
@@ -311,7 +306,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_opcode;
 	if (p->segments > 1) {
 		p->rx_flags |= XROCE_RX_GSO;
-		/* what is behind the first */
+		/* bytes after the first packet */
 		others = len + sizeof(*bth) + ROCE_ICRC_BYTES - p->ip_id;
 		len = p->ip_id - sizeof(*bth) - ROCE_ICRC_BYTES;
 	}
@@ -320,10 +315,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	if (len < ext_len)
 		return XROCE_DROP_ext_short;
 	len -= ext_len;
-	/*
-	 * The headers that are read here: a DETH or an AETH is first, an immediate or an R_Key is
-	 * last.
-	 */
+	/* The headers read here: a DETH or AETH comes first, an immediate or R_Key last. */
 	if (p->flags & OP_DETH) {
 		struct deth *deth = ext;
 
@@ -346,10 +338,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 			return XROCE_DROP_multibuffer;
 	}
 
-	/*
-	 * Pad fills up to a multiple of 4, so that the ICRC is aligned: a length that is none
-	 * cannot be right.
-	 */
+	/* Pad fills up to a multiple of 4, which aligns the ICRC: another length is wrong. */
 	pad = (p->bth_flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
 	if (pad > len || len % 4 || (len && !(p->flags & OP_PAYLOAD)))
 		return XROCE_DROP_pad;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Single frames of a client that may leave without an skb, and without the kernel's routing: what
- * is plainly allowed, in the form that our own sender gives it. All else is xroce_egress's to
- * judge, behind this on the same device, and so is what it refuses to count. The frame is the
- * kernel's by now: the client can no longer write to it.
+ * Redirects single frames of a client without an skb and without the kernel's routing, if they are
+ * plainly permitted and have the form that our own sender gives them. All others go on to
+ * xroce_egress, which checks them on the same device, and counts refused ones. The client can no
+ * longer write to the frame, which is in the kernel's memory.
  */
 #ifndef BPF_SINGLE_H
 #define BPF_SINGLE_H
@@ -24,7 +24,7 @@ static __always_inline bool single_is_mac(const __u8 *a, const __u8 *b)
 	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2];
 }
 
-/* From the interface's MAC, to that of one neighbour, and nobody asks for xroce_egress. */
+/* Returns whether the frame is from the interface's MAC to a unicast MAC, without XROCE_ROUTED. */
 static __always_inline bool single_is_addressed(struct xdp_md *ctx, const struct xroce_wire *wire)
 {
 	const struct ethhdr *eth = (void *)(long)ctx->data;
@@ -34,7 +34,7 @@ static __always_inline bool single_is_addressed(struct xdp_md *ctx, const struct
 	       !(eth->h_source[0] & XROCE_ROUTED);
 }
 
-/* One RoCEv2 packet, without a fault, a tag or padding, that nobody takes for several. */
+/* Returns whether the frame is a single plain packet, to any receiver: no fault, tag, padding. */
 static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
 {
 	enum xroce_drop fault = XROCE_DROP_none;
@@ -44,7 +44,7 @@ static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
 	       p->ip_end == p->frame_len && p->segments == 1;
 }
 
-/* From one of the interface's addresses to one that is neither near nor many. */
+/* Returns whether the packet is from the interface's address to a unicast one elsewhere. */
 static __always_inline bool single_leaves(const struct packet *p)
 {
 	return bpf_map_lookup_elem(&xroce_gid, &p->src) && !egress_is_multicast(p) &&
@@ -53,7 +53,7 @@ static __always_inline bool single_leaves(const struct packet *p)
 	       !bpf_map_lookup_elem(&xroce_near, &p->dst);
 }
 
-/* As egress_check_packets(). From QP 1 nothing is: MADs are xroce_egress's to judge. */
+/* As egress_check_packets(), but refuses everything from QP 1: xroce_egress judges MADs. */
 static __always_inline bool single_is_allowed(const struct packet *p, const struct xroce_tap *tap)
 {
 	const struct xroce_owner *owner;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A copy of a frame that goes its way: for sniffers, and for flows that do not trap. A record in a
- * ring buffer of its own (xroce_copies), by which the library's threads are woken: in step with
- * nothing else, and what finds no room is counted and not copied.
+ * Copies a frame that continues on its way: for sniffers, and for flows that do not trap. A copy is
+ * a record in a separate ring buffer (xroce_copies), which wakes the library's threads. Copies are
+ * not synchronized with anything else; without room they are counted as lost.
  */
 #ifndef BPF_SNIFF_H
 #define BPF_SNIFF_H
@@ -13,12 +13,12 @@
 #include "count.h"
 #include "maps.h"
 
-/* Are there such flows? User space says so, behind the flows themselves. No map is looked up. */
+/* Whether such flows exist; user space sets it after the flows. Reading it needs no map lookup. */
 __u32 xroce_copying;
 
 /*
- * What is longer than the interface's MTU allows cannot be received; packets in a super-packet are
- * no longer than others, and the engine cuts it.
+ * Returns whether the frame is not longer than the interface's MTU allows. Packets in a
+ * super-packet are no longer than others, and the engine cuts it.
  */
 static __always_inline bool sniff_fits(__u32 len, __u32 flags)
 {
@@ -37,14 +37,14 @@ static __always_inline void sniff_fill(struct xroce_rx_cqe *cqe, __u32 kind, __u
 	cqe->l3_offset = l3;
 }
 
-/* The record with the frame in it; NULL: there is no ring, or no room. */
+/* Returns a record with the frame, or NULL if there is no ring or no room. */
 static __always_inline struct xroce_rx_record *sniff_record(struct xdp_md *ctx, __u32 len)
 {
 	const __u32 zero = 0;
 	void *ring = bpf_map_lookup_elem(&xroce_copies, &zero);
 	struct xroce_rx_record *r;
 
-	/* a length of 0 is what the verifier of Linux 6.1 cannot exclude by len alone */
+	/* the verifier of Linux 6.1 cannot exclude a length of 0 by len alone */
 	r = ring && len >= sizeof(struct ethhdr) ? copy_reserve(ring, len) : NULL;
 	if (!r)
 		return NULL;
@@ -58,8 +58,8 @@ static __always_inline struct xroce_rx_record *sniff_record(struct xdp_md *ctx, 
 }
 
 /*
- * kind is XROCE_COPY_*; flags and l3 are a RoCEv2 packet's. The reader is woken if it has read all
- * before this, and may sleep. A global function, as count_drop(), which the verifier goes through
+ * Copies the frame. kind is XROCE_COPY_*; flags and l3 are a RoCEv2 packet's. Wakes the reader if
+ * it has read all earlier records. A global function, like count_drop(), which the verifier checks
  * once.
  */
 __attribute__((noinline)) int sniff_copy(struct xdp_md *ctx, __u32 kind, __u32 flags, __u32 l3)

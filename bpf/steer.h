@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Is the packet for this device, and may it go to its QP: destination address, then the QP's own
- * attributes. Reads xroce_qp, xroce_gid and the engine's first GID, writes nothing.
+ * Checks whether a packet is for this device and may go to its QP: destination address, then the
+ * QP's attributes. Reads xroce_qp, xroce_gid and the engine's first GID, writes nothing.
  */
 #ifndef BPF_STEER_H
 #define BPF_STEER_H
@@ -9,7 +9,7 @@
 #include "maps_device.h"
 #include "parse.h"
 
-/* gid points into a map value or to an address that parsing made: both are aligned to 8. */
+/* gid points into a map value or to a parsed address: both are aligned to 8. */
 static __always_inline bool steer_address_is(const union address *a, const __u8 *gid)
 {
 	const __u64 *half = (const __u64 *)gid;
@@ -18,7 +18,8 @@ static __always_inline bool steer_address_is(const union address *a, const __u8 
 }
 
 /*
- * The GID that most packets are to. All zeroes is none: no packet has that destination and is ours.
+ * Returns whether the packet is to the GID that most packets are to. A GID of all zeroes never
+ * matches: no packet of ours has that destination.
  */
 static __always_inline bool steer_is_to_first_gid(const struct packet *p)
 {
@@ -29,9 +30,9 @@ static __always_inline bool steer_is_to_first_gid(const struct packet *p)
 }
 
 /*
- * True if the packet is for this device. The common cases, a packet to the address that its
- * connected QP uses and a datagram to the interface's first GID, need no search. All others, and
- * faulty packets whose QP was not read (qp NULL), must be to one of the interface's GIDs.
+ * Returns whether the packet is for this device. The common cases need no search: a packet to its
+ * connected QP's address, and a datagram to the interface's first GID. All others, and faulty
+ * packets whose QP was not read (qp NULL), must be to one of the interface's GIDs.
  */
 static __always_inline bool steer_is_ours(const struct packet *p, const struct xroce_qp *qp)
 {
@@ -40,7 +41,7 @@ static __always_inline bool steer_is_ours(const struct packet *p, const struct x
 	return steer_is_to_first_gid(p) || bpf_map_lookup_elem(&xroce_gid, &p->dst);
 }
 
-/* CNPs and flow control are of no transport service of their own. */
+/* CNPs and flow control have no transport service. */
 static __always_inline bool steer_transport_fits(const struct packet *p, const struct xroce_qp *qp)
 {
 	if (p->flags & OP_CNP)
@@ -51,14 +52,13 @@ static __always_inline bool steer_transport_fits(const struct packet *p, const s
 }
 
 /*
- * May this well-formed packet go to qp (NULL: there is none)? Returns XROCE_DROP_none or the drop
- * reason. A CNP belongs to no transport service of its own: any connected QP takes it; flow control
- * is for UC and UD. A connected QP takes packets only on its own path: from the peer's address to
- * the address that the QP was connected with.
+ * Returns XROCE_DROP_none, or the reason why this well-formed packet may not go to qp (NULL: no
+ * QP). A CNP may go to any connected QP, flow control to UC and UD. A connected QP takes packets
+ * only on its own path: from the peer's address to the address it was connected with.
  *
  * All packets of a super-packet have one IP header, and our sender joins only packets with the same
- * QP number, transport, P_Key and Q_Key (user/engine/gso.c): so the first one's answer is that
- * of all. The engine checks each again.
+ * QP number, transport, P_Key and Q_Key (user/engine/gso.c), so the answer for the first holds for
+ * all. The engine checks each again.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p,
 						   const struct xroce_qp *qp)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Copies of packets for whoever looks (xroce/trace.h). Decides nothing about a packet, and changes
- * nothing of it. A tracer's ring is never waited for, and never wakes anybody: it is looked at.
+ * Copies packets for observers (xroce/trace.h). Decides nothing about a packet, and does not change
+ * it. A tracer's ring is never waited for, and never wakes a thread: the tracer polls it.
  */
 #ifndef BPF_TRACE_H
 #define BPF_TRACE_H
@@ -11,10 +11,10 @@
 #include "copy.h"
 #include "parse.h"
 
-/* Not const: tracers write it by its map. */
+/* Not const: tracers write it through its map. */
 struct xroce_trace xroce_trace SEC(XROCE_MAP_TRACE);
 
-/* Rings of other sizes than the prototype's may be put in. */
+/* The sizes of inserted rings may differ from the prototype's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, XROCE_TRACERS);
@@ -30,17 +30,17 @@ static __always_inline bool trace_is_on(void)
 	return __builtin_expect(xroce_trace.listening, 0);
 }
 
-/* What of a packet its record says, and what it is chosen by. */
+/* The part of a record that describes the packet, and what a tracer selects by. */
 struct trace_note {
-	struct xroce_rx_cqe cqe; /* but for the time */
+	struct xroce_rx_cqe cqe; /* without the time */
 	union address peer;
-	__u32 want;	/* the ones of XROCE_TRACE_* that it is */
+	__u32 want;	/* its kinds, XROCE_TRACE_* */
 	__u32 count;	/* packets in it */
 	__u8 kind, drop; /* as in struct xroce_record */
 	__u8 pad[6];
 };
 
-/* Those of tracers that have gone are given back. */
+/* Returns whether the place's lease is valid; frees the place of a tracer that has exited. */
 static __always_inline bool trace_is_leased(const struct xroce_tracer *t, __u32 place)
 {
 	if (bpf_ktime_get_ns() < t->until_ns)
@@ -62,9 +62,9 @@ static __always_inline bool trace_is_wanted(const struct xroce_tracer *t,
 }
 
 /*
- * A record with as much of the frame as is wanted. Returns 0, or 1: there is no room. A function
- * of its own: without CAP_PERFMON the verifier wants no place on the stack that holds a pointer now
- * and a number then, as clang makes them where there are too few registers.
+ * Writes a record with as much of the frame as is wanted. Returns 0, or 1 if there is no room. Not
+ * inlined: without CAP_PERFMON the verifier refuses a stack slot that holds a pointer first and a
+ * number later, which clang makes when it runs out of registers.
  */
 static __attribute__((noinline)) int trace_copy(struct xdp_md *ctx, void *ring,
 						const struct trace_note *note, __u32 wanted)
@@ -89,8 +89,8 @@ static __attribute__((noinline)) int trace_copy(struct xdp_md *ctx, void *ring,
 }
 
 /*
- * The tracer at that place may want the packet. A global function, which the verifier checks once:
- * not for each drop reason and place.
+ * Shows the packet to the tracer at a place, if selected. A global function, which the verifier
+ * checks once, and not for each drop reason and place.
  */
 __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_note *note,
 					 __u32 place)
@@ -137,7 +137,7 @@ static __attribute__((noinline)) int trace_note_received(struct xdp_md *ctx,
 	return 0;
 }
 
-/* why: the reason, and above its 8 bits the QPN. */
+/* why: the drop reason, and the QPN in the bits from 8 up. */
 static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, const struct packet *p,
 							__u32 why)
 {
@@ -145,7 +145,7 @@ static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, cons
 		.cqe = { .qpn = why >> 8, .flags = p->rx_flags, .l3_offset = p->l3 },
 		.peer = p->src,
 		.want = XROCE_TRACE_DROPPED,
-		/* what is not known to be several is written as one */
+		/* a frame not known to be a super-packet counts as one */
 		.count = p->rx_flags & XROCE_RX_GSO ? p->segments : 1,
 		.kind = XROCE_RECORD_DROPPED,
 		.drop = (__u8)why,
@@ -155,7 +155,7 @@ static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, cons
 	return 0;
 }
 
-/* A packet that is handed on to its QP: it can no longer be refused. */
+/* Shows a packet that goes to its QP: it can no longer be refused. */
 static __always_inline void trace_received(struct xdp_md *ctx, const struct packet *p)
 {
 	if (trace_is_on())
@@ -169,9 +169,9 @@ static __always_inline void trace_dropped(struct xdp_md *ctx, const struct packe
 		trace_note_dropped(ctx, p, (p->has_bth ? p->qpn << 8 : 0) | (__u32)drop);
 }
 
-/* ---- what the library tells ---- */
+/* ---- reports of the library ---- */
 
-/* Of its packets and events, as many as that tracer wants. */
+/* Returns how many of these packets and events the tracer wants. */
 static __always_inline __u64 trace_count(const struct xroce_tracer *t, __u32 packets, __u32 events)
 {
 	return (t->what & XROCE_TRACE_SENT ? packets : 0) +
@@ -179,9 +179,9 @@ static __always_inline __u64 trace_count(const struct xroce_tracer *t, __u32 pac
 }
 
 /*
- * Of which QPs and peers they are its reader looks. Returns what of them it wants. A global
- * function: the verifier knows nothing of place then but what is checked here. Without CAP_PERFMON
- * it wants each place to be found alike, which it is not for the constants of a loop.
+ * Passes a report to one tracer, whose reader selects by QP and peer. Returns which XROCE_TRACE_*
+ * it wants. A global function, so that the verifier assumes nothing about place except the check
+ * here. Without CAP_PERFMON each place must be computed alike, which a loop's constants are not.
  */
 __attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 bytes, __u32 place)
 {
@@ -212,9 +212,9 @@ __attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 b
 }
 
 /*
- * To all of them, as one record. Returns what they want. A global function: to it told is memory,
- * in which a length may be counted off that is only known now; the context of a program is not
- * (from Linux 6.1).
+ * Passes a report to all tracers, as one record. Returns which XROCE_TRACE_* they want. A global
+ * function: to it told is memory, whose length may be computed at run time; the context of a
+ * program is not (from Linux 6.1).
  */
 __attribute__((noinline)) int trace_tell(struct xroce_telling *told)
 {

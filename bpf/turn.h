@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A packet to a multicast group that several clients have members of. Each of their programs has
- * its turn: xroce_mux notes whose, and runs the first one; that takes its copy and runs the next.
- * One that hands the packet itself on, the process with sockets, is the last.
+ * Delivers a packet to a multicast group with members in several clients. Their programs take
+ * turns: xroce_mux notes the order and runs the first program, which takes its copy and runs the
+ * next. The last is the program of the process with sockets, which passes the packet itself on.
  *
- * On one CPU one packet is looked at from the beginning to the end: the note is each CPU's own. The
- * kernel runs 33 programs in place of one another, which is why XROCE_GROUP_CLIENTS is what it is.
+ * A CPU processes one packet from start to end, so the note is per CPU. The kernel allows 33 tail
+ * calls, which determines XROCE_GROUP_CLIENTS.
  */
 #ifndef BPF_TURN_H
 #define BPF_TURN_H
@@ -14,7 +14,7 @@
 #include <bpf/bpf_helpers.h>
 #include <xroce/abi.h>
 
-/* The broker's, which each client's program has in place of its own. */
+/* The broker's map, which replaces the one of each client's program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -30,8 +30,8 @@ static __always_inline struct xroce_turn *turn_note(void)
 }
 
 /*
- * Run the next one's program, of the PROG_ARRAY that has them by client: does not return then.
- * Those that have just gone are left out; it returns when nobody is left.
+ * Runs the next client's program from a PROG_ARRAY indexed by client, and does not return. Skips
+ * clients that have just ended; returns if none is left.
  */
 static __always_inline void turn_pass(struct xdp_md *ctx, void *programs)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes
- * wake-up records; never sets an arm word.
+ * The adapter's interrupt logic: which sleepers a packet wakes. Takes arm words and writes wake-up
+ * records; never sets an arm word.
  *
  * An arm word has two sides:
  *
- *	user space                              XDP, here
- *	store armed (seq_cst)                   read armed: 0 or not for this kind: done
- *	look for work once more                 exchange it for 0 (full barrier)
- *	sleep on the ring                       took non-zero: write the record, forced wake-up
+ *   	user space                              XDP, here
+ *   	store armed (seq_cst)                   read armed: 0 or not for this kind: done
+ *   	look for work once more                 exchange it for 0 (full barrier)
+ *   	sleep on the ring                       took non-zero: write the record, forced wake-up
  *
  * One transition from armed to disarmed makes one record, however many CPUs see it. A forced
- * wake-up costs microseconds, so nothing is exchanged that a plain read says is not armed. A record
- * is a hint: it can be seen before the packet is, and the engine may still refuse the packet. An
- * arm word is taken only when there is a ring to write to, else the wake-up would be lost. While
- * threads sleep on the queue's socket none is taken: the packet wakes them.
+ * wake-up costs microseconds, so a plain read comes before the exchange. A record is a hint: it may
+ * be visible before the packet, and the engine may still refuse the packet. An arm word is taken
+ * only when there is a ring to write to, otherwise the wake-up would be lost. While threads sleep
+ * on the queue's socket none is taken: the packet wakes them.
  */
 #ifndef BPF_WAKE_H
 #define BPF_WAKE_H
@@ -24,18 +24,18 @@
 #include "parse.h"
 
 /*
- * A word that user space changes meanwhile, read in one piece. Atomic operations are the __sync
- * builtins, all that BPF has; those whose result is used are full barriers. Each names its partner.
+ * Reads a word that user space may change, in one piece. BPF has only the __sync builtins for
+ * atomics; they are full barriers if their result is used. Each names its partner.
  */
 #define READ_ONCE(word) (*(const volatile __typeof__(word) *)&(word))
 
-#define NO_CHANNEL 0 /* the ring of a vector is no completion channel's */
+#define NO_CHANNEL 0 /* a CQ without a channel */
 #define NO_CQ	   (~0u)
 #define NO_SLOT	   (~0u)
 
 /*
- * The ring whose slot *channel has now, or the one of the vector where that is
- * XROCE_CHANNEL_SERVICE. NULL: there is none; none is a value that no slot has.
+ * Returns the ring in slot *channel, or the vector's ring if that is XROCE_CHANNEL_SERVICE. Returns
+ * NULL if there is no ring, or the slot is `none`.
  */
 static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
 				       const struct xroce_vector *vector)
@@ -61,7 +61,7 @@ static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 n
 
 	if (!before || !__sync_lock_test_and_set(word, 0))
 		return false;
-	/* behind the exchange: the word may be that of the next CQ with this index by now */
+	/* after the exchange: the word may belong to the next CQ with this index by now */
 	ring = wake_ring(channel, none, vector);
 	/* A full ring has unread records: its reader is awake already, or about to be. */
 	if (ring)
@@ -70,9 +70,9 @@ static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 n
 }
 
 /*
- * The packet, which came by the vector's queue, completes work on CQ key: wake its channel if it is
- * armed for that. urgent: the completion is of a solicited message, or an error, and so fires a
- * solicited-only arm as well (ibv_req_notify_cq(3)).
+ * Wakes the channel of CQ key if it is armed for the packet, which arrived by the vector's queue
+ * and completes work. urgent: the completion is of a solicited message, or an error, and so also
+ * fires a solicited-only arm (ibv_req_notify_cq(3)).
  */
 static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn,
 					      bool urgent, const struct xroce_vector *vector)
@@ -97,9 +97,8 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 }
 
 /*
- * Any packet wakes a service thread if no other thread watches the socket of the queue that it came
- * by, since the application that was woken may be slow to come: the thread that user space names
- * for the queue.
+ * Wakes the service thread that user space set for the queue, unless another thread watches the
+ * queue's socket. Every packet does so, as the application that was woken may be slow.
  */
 static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 {
@@ -115,16 +114,16 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 		rx->engine_wakeups++;
 }
 
-/* What a packet completes. Urgent: so that a solicited-only arm fires. */
+/* Work that a packet completes. Urgent: a solicited-only arm fires. */
 #define ENDS_RECEIVE   1
 #define RECEIVE_URGENT 2
 #define ENDS_SEND      4
 #define SEND_URGENT    8
-#define ENDS_BEFORE    16 /* with ENDS_SEND: only what is before its PSN */
+#define ENDS_BEFORE    16 /* with ENDS_SEND: only work before its PSN */
 
 /*
- * An ACK covers its PSN too. A NAK of a lost packet or of a missing receive acknowledges all before
- * its PSN, the others end the QP.
+ * Returns the work that an AETH completes. An ACK covers its own PSN. A sequence or RNR NAK
+ * acknowledges everything before its PSN, the others end the QP.
  */
 static __always_inline __u32 wake_acknowledges(__u8 syndrome)
 {
@@ -140,13 +139,13 @@ static __always_inline __u32 wake_acknowledges(__u8 syndrome)
 }
 
 /*
- * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that
- * packet says so. A send may complete with a response's end: an ACK, an atomic's result, the last
- * of a READ.
+ * Returns the work that a packet completes. A receive completes with the end of a SEND or of a
+ * WRITE with immediate; it is solicited if that packet has BTH_SE. A send may complete with the end
+ * of a response: an ACK, an atomic's result, the last packet of a READ.
  */
 static __always_inline __u32 wake_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
 {
-	/* all before it are acknowledged by any response */
+	/* any response acknowledges everything before it */
 	if (flags & OP_RESPONSE)
 		return flags & OP_END ? wake_acknowledges(syndrome) : ENDS_SEND | ENDS_BEFORE;
 	if (!(flags & OP_END))
@@ -159,8 +158,8 @@ static __always_inline __u32 wake_ends(__u32 flags, __u8 bth_flags, __u8 syndrom
 }
 
 /*
- * The same, without the end of sends of which nothing will be seen: the engine says in xroce_expect
- * from which PSN on there is something.
+ * Removes ENDS_SEND from ends if no visible send completes. The engine publishes in xroce_expect
+ * the first PSN whose acknowledgement completes one.
  */
 static __always_inline __u32 wake_visible_ends(__u32 ends, __u32 qpn, __u32 psn)
 {
@@ -175,16 +174,16 @@ static __always_inline __u32 wake_visible_ends(__u32 ends, __u32 qpn, __u32 psn)
 	first = expect ? READ_ONCE(expect->psn) : 0;
 	if (ends & ENDS_BEFORE)
 		psn--;
-	/* PSNs are compared in their circle, as psn_diff() does it */
+	/* PSNs are compared modulo 2^24, as in psn_diff() */
 	if (!(first & XROCE_EXPECTED) || (psn - first) & ((ROCE_PSN_MASK >> 1) + 1))
 		ends &= ~ENDS_SEND;
 	return ends;
 }
 
-/* A super-packet that is looked through. */
+/* A super-packet that is searched for completions. */
 struct look_through {
 	struct xdp_md *ctx;
-	__u32 at, size; /* the first one's BTH, from one to the next */
+	__u32 at, size; /* offset of the first BTH, distance of BTHs */
 	__u32 qpn;
 	__u32 ends;
 };
@@ -193,7 +192,7 @@ static long wake_look_at(__u64 i, struct look_through *l)
 {
 	struct {
 		struct bth bth;
-		__u8 syndrome; /* if there is an AETH; else what follows */
+		__u8 syndrome; /* of an AETH, if there is one */
 		__u8 rest[ROCE_ICRC_BYTES - 1];
 	} head;
 	__u32 flags;
@@ -208,13 +207,10 @@ static long wake_look_at(__u64 i, struct look_through *l)
 	return 0;
 }
 
-/*
- * The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for the thread
- * that runs the engine.
- */
+/* The sender's largest super-packet; later completions wait for the engine's thread. */
 #define SEGMENTS_LOOKED_AT 64
 
-/* What is completed by all packets of a super-packet that are for the first one's QP. */
+/* Returns the work that the packets of a super-packet for the first one's QP complete. */
 static __attribute__((noinline)) __u32 wake_ends_of_all(struct xdp_md *ctx, const struct packet *p)
 {
 	struct look_through l = {
@@ -234,8 +230,8 @@ static __always_inline bool wake_is_armed(__u32 key)
 }
 
 /*
- * A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs
- * CAP_PERFMON. A super-packet is looked through only if a CQ of the QP is armed.
+ * Wakes the sleepers for a packet. Not inlined: its spills would overwrite spilled pointers, which
+ * needs CAP_PERFMON. A super-packet is searched only if a CQ of the QP is armed.
  */
 static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp,
 						    const struct packet *p, __u32 queue)
@@ -260,8 +256,8 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 }
 
 /*
- * The same for a packet to a multicast group. Which CQs it completes something on is not known
- * here: the thread that runs the engine raises their events.
+ * As wake_sleepers(), for a packet to a multicast group. Its CQs are unknown here: the thread that
+ * runs the engine raises their events.
  */
 static __always_inline void wake_sleepers_of_group(const struct packet *p, __u32 queue)
 {
@@ -276,8 +272,8 @@ static __always_inline bool wake_is_watched(__u32 queue)
 }
 
 /*
- * A packet that was marked as unannounced is on its way to a socket that was watched before.
- * Returns true if it still is, after the count was moved: then the last watcher sees the count.
+ * Counts an unannounced packet on its way to a watched socket. Returns true if the socket is still
+ * watched after that: then the last watcher sees the count.
  */
 static __always_inline bool wake_count_unannounced(__u32 queue)
 {
@@ -287,8 +283,8 @@ static __always_inline bool wake_count_unannounced(__u32 queue)
 	if (!vector)
 		return false;
 	/*
-	 * Its value is asked for, as the operation is a full barrier only then. Pairs with the
-	 * fence in worker_sleeper_leave() (user/run/worker_hints.c)
+	 * The result is used, as only then the operation is a full barrier. Pairs with the fence in
+	 * worker_sleeper_leave() (user/run/worker_hints.c)
 	 */
 	before = __sync_fetch_and_add(&vector->unannounced, 1);
 	barrier_var(before);

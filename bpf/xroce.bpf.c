@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP,
- * write a CQE in front of them, hand them to the owner's AF_XDP socket or, with both, to its ring
- * buffer (deliver.h), and wake the threads that sleep for them.
+ * The adapter's receive side: finds the RoCEv2 packets for this device, checks them against their
+ * QP, and writes a CQE before them. Redirects them to the owner's AF_XDP socket or copies both to
+ * its ring buffer (deliver.h), and wakes the threads that sleep for them.
  *
- * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not, unless a
- * flow of a raw packet QP takes it. What is, and fails a check, is dropped with exactly one counted
- * reason. The payload is never read: the
- * ICRC and all protocol state are the engine's.
+ * A packet that is not RoCEv2 to one of the interface's GIDs passes untouched, malformed or not,
+ * unless a flow of a raw packet QP takes it. A packet for this device that fails a check is dropped
+ * with exactly one counted reason. The payload is never read: the engine checks the ICRC and all
+ * protocol state.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -25,26 +25,27 @@
 #include "wake.h"
 
 /*
- * The interface that the sockets are on, set before the program is loaded (user/attach/hook.c). 0:
- * packets come by no other.
+ * The interface of the sockets, set before the program is loaded (user/attach/hook.c). 0: packets
+ * arrive by no other interface.
  */
 const volatile __u32 xroce_ifindex = 0;
 
 /*
- * From another process of the interface, by the broker's hairpin (xroce_broker.bpf.c). Threads that
- * sleep on the queues' sockets need not sleep on the one for these: so they are announced always.
+ * Returns whether the packet is from another process on the interface, by the broker's hairpin
+ * (xroce_broker.bpf.c). Threads that sleep on the queues' sockets need not sleep on the socket for
+ * these packets, so they are always announced.
  */
 static __always_inline bool steer_is_local(const struct xdp_md *ctx)
 {
 	return xroce_ifindex && ctx->ingress_ifindex != xroce_ifindex;
 }
 
-/* Hands the packet over. Returns false if the owner has no socket on this receive queue. */
+/* Redirects the packet. Returns false if the owner has no socket on this receive queue. */
 static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
 {
 	if (steer_is_local(ctx))
 		return bpf_redirect_map(&xroce_xsk, XROCE_LOCAL_XSK, XDP_DROP) == XDP_REDIRECT;
-	/* A higher queue would reach into the next owner's sockets. */
+	/* A higher queue would select the next owner's sockets. */
 	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
 		return false;
 	return bpf_redirect_map(&xroce_xsk, qp->xsk_base + ctx->rx_queue_index, XDP_DROP) ==
@@ -55,8 +56,8 @@ static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroc
 const volatile bool xroce_in_dispatcher = false;
 
 /*
- * A dispatcher's programs may outlive their process; its sockets do not. All packets pass a program
- * whose process is gone. Queue 0 always has a socket.
+ * Returns whether the process is gone. A dispatcher's programs may outlive it, but its sockets do
+ * not; queue 0 always has a socket. All packets pass such a program.
  */
 static __always_inline bool steer_is_left_behind(void)
 {
@@ -65,7 +66,7 @@ static __always_inline bool steer_is_left_behind(void)
 	return xroce_in_dispatcher && !bpf_map_lookup_elem(&xroce_xsk, &zero);
 }
 
-/* Counts a drop, and shows it to whoever looks. Returns the verdict. */
+/* Counts a drop, and shows it to tracers. Returns the verdict. */
 static __always_inline int steer_drop(struct xdp_md *ctx, const struct packet *p,
 				      struct xroce_qp *qp, enum xroce_drop drop)
 {
@@ -73,7 +74,7 @@ static __always_inline int steer_drop(struct xdp_md *ctx, const struct packet *p
 	return count_qp_drop(qp, drop);
 }
 
-/* A packet to a group of ours, to the sockets. Returns the verdict. */
+/* Redirects a packet to a group of ours to the sockets. Returns the verdict. */
 static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx, struct packet *p)
 {
 	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
@@ -89,7 +90,7 @@ static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx,
 	return XDP_REDIRECT;
 }
 
-/* RoCEv2 for somebody else; a flow may want to see it. Returns the verdict. */
+/* Handles RoCEv2 for others, which a flow may take. Returns the verdict. */
 static __always_inline int steer_to_others(struct xdp_md *ctx)
 {
 	const int verdict = xroce_shared ? XDP_PASS : flow_steer(ctx, 0, 0, 1);
@@ -98,9 +99,9 @@ static __always_inline int steer_to_others(struct xdp_md *ctx)
 }
 
 /*
- * A packet that is to none of the interface's GIDs: to a group of ours, or somebody else's. A
- * client of a broker is not asked: what is its own, its program alone is shown. Returns the
- * verdict. These are functions of their own, as wake_sleepers() is.
+ * Handles a packet that is to none of the interface's GIDs: to a group of ours, or for others. In a
+ * broker's client it is always to a group of ours, as the broker passes no other. Returns the
+ * verdict. Not inlined, for the reason of wake_sleepers().
  */
 static __attribute__((noinline)) int steer_to_group(struct xdp_md *ctx, struct packet *p,
 						    __u32 drop)
@@ -135,7 +136,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (!steer_is_ours(&p, qp)) {
 		const int verdict = steer_to_group(ctx, &p, drop);
 
-		/* to a group, if it does not pass: the next client with members has its turn */
+		/* to a group unless it passes: then the next client with members has its turn */
 		if (xroce_shared && verdict != XDP_PASS)
 			turn_pass(ctx, &xroce_others);
 		return verdict;
@@ -163,9 +164,9 @@ int xroce_xdp(struct xdp_md *ctx)
 }
 
 /*
- * The library runs this program (BPF_PROG_RUN) with the packets that it has sent while a tracer
- * runs (user/run/trace_tx.c), so that they reach the tracers' rings as received packets do. Clients
- * of a broker have its descriptor: a program of this type can be attached to nothing.
+ * The library runs this program (BPF_PROG_RUN) for packets that it has sent while a tracer runs
+ * (user/run/trace_tx.c), so that they reach the tracers' rings like received packets. Clients of a
+ * broker have its descriptor: a program of this type cannot be attached.
  */
 SEC("syscall")
 int xroce_tell(struct xroce_telling *told)

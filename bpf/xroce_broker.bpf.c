@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An interface that several processes share. Each of these clients of the broker has the receiving
- * program (xroce.bpf.c) and its maps for itself, and a TAP device to send by; this is what lies
- * between them and the interface:
+ * The broker's programs on an interface that several processes share. Each client of the broker has
+ * its own receiving program (xroce.bpf.c) and maps, and TAP devices to send by. These programs are
+ * between the clients and the interface:
  *
- *   xroce_mux     on the interface and the hairpin: whose is the packet? Its program runs
- *   xroce_tap_in  behind a client's TAP device: xroce_egress, as long as the broker lives
- *   xroce_egress  may the client send this? Then to the interface or, to a QP here, to the hairpin
- *   xroce_single  on a client's TAP device for single frames, in front of xroce_tap_in: sends on
- *                 what may leave, without an skb
- *   xroce_shut    on the ways into the devices that nobody is to use
+ *   xroce_mux     on the interface and the hairpin: runs the program of a packet's owner
+ *   xroce_tap_in  on a client's TAP device: runs xroce_egress while the broker lives
+ *   xroce_egress  checks a client's frames; sends them to the interface, or those to a QP here to
+ *                 the hairpin
+ *   xroce_single  on a client's TAP device for single frames, before xroce_tap_in: redirects
+ *                 permitted frames without an skb
+ *   xroce_shut    drops frames that the kernel sends to these devices
  *
- * Nothing that a client can write decides here: the maps are the broker's alone.
+ * No decision depends on memory that a client can write: the maps are the broker's alone.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -31,7 +32,7 @@
 
 /* ---- receiving ---- */
 
-/* Whose QP the packet is to; NULL: nobody's, or it has no BTH where one is read. */
+/* Returns the owner of the packet's QP; NULL: none, or the BTH is not in the linear part. */
 static __always_inline const struct xroce_owner *mux_owner(struct xdp_md *ctx,
 							   const struct packet *p)
 {
@@ -52,7 +53,7 @@ static __always_inline int mux_drop(struct xdp_md *ctx, const struct packet *p,
 	return count_drop(drop);
 }
 
-/* What is to a client's QP that client's program checks, and counts; the rest is counted here. */
+/* Packets to a client's QP are checked and counted by its program, all others here. */
 SEC("xdp.frags")
 int xroce_mux(struct xdp_md *ctx)
 {
@@ -67,14 +68,14 @@ int xroce_mux(struct xdp_md *ctx)
 		if (drop != XROCE_DROP_none || !mux_group_find(ctx, &p))
 			return count_pass();
 		turn_pass(ctx, &xroce_client);
-		/* all of them have just gone */
+		/* all of these clients have just ended */
 		return count_drop(XROCE_DROP_qp_unknown);
 	}
 	if (drop == XROCE_DROP_none) {
 		owner = mux_owner(ctx, &p);
 		if (owner) {
 			bpf_tail_call(ctx, &xroce_client, owner->client);
-			/* Its owner has just gone. Some kernels take p's pointers for void now. */
+			/* Its owner has just ended. Some kernels regard p as invalid now. */
 			return count_drop(XROCE_DROP_qp_unknown);
 		}
 		drop = parse_roce(ctx, &p);
@@ -106,7 +107,7 @@ static __always_inline int egress_refuse(struct xroce_tap *tap, enum xroce_egres
 	return TC_ACT_SHOT;
 }
 
-/* Where the packet turns round; 0: it goes by the wire. */
+/* Returns the hairpin that a packet takes, or 0 if it takes the wire. */
 static __always_inline __u32 egress_hairpin(const struct packet *p, const struct xroce_wire *wire,
 					    const struct xroce_near *near)
 {
@@ -116,9 +117,9 @@ static __always_inline __u32 egress_hairpin(const struct packet *p, const struct
 }
 
 /*
- * The kernel finds the next hop, unless the broker has, and writes the Ethernet header. A frame
- * that bpf_redirect() sends is marked, and generic XDP on the other end of a veth pair leaves
- * marked ones out.
+ * Sends by the wire. The kernel finds the next hop, unless the broker has, and writes the Ethernet
+ * header. bpf_redirect() would mark the frame, and generic XDP on the other end of a veth pair
+ * skips marked frames.
  */
 static __always_inline int egress_leave(const struct xroce_wire *wire,
 					const struct xroce_near *near)
@@ -132,8 +133,8 @@ static __always_inline int egress_leave(const struct xroce_wire *wire,
 }
 
 /*
- * A frame on the wire is as long as the interface allows; of a super-packet, each that will be cut
- * out. The kernel does not look again.
+ * Returns whether the frame, or a packet that is cut from a super-packet, exceeds the interface's
+ * MTU. The kernel does not check again.
  */
 static __always_inline bool egress_is_too_long(struct __sk_buff *skb, __u32 ifindex)
 {
@@ -181,8 +182,8 @@ int xroce_egress(struct __sk_buff *skb)
 }
 
 /*
- * The interface takes redirected frames, or they are lost: the client asks the kernel whether it
- * does, and what it is not sure of it sends by xroce_egress.
+ * Redirects single frames. If the interface takes no redirected frames, they are lost: the client
+ * asks the kernel, and sends by xroce_egress when in doubt.
  */
 SEC("xdp")
 int xroce_single(struct xdp_md *ctx)
@@ -200,9 +201,7 @@ int xroce_single(struct xdp_md *ctx)
 	return bpf_redirect_map(&xroce_out, 0, XDP_PASS);
 }
 
-/*
- * This filter stays on the device when the broker has been killed; xroce_alive is empty then.
- */
+/* This filter stays on the device after the broker is killed; then xroce_alive is empty. */
 SEC("tc")
 int xroce_tap_in(struct __sk_buff *skb)
 {

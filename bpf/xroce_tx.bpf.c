@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's transmit side without skbs: frames are redirected to the interface out of XDP. It
- * runs in two ways:
+ * The adapter's transmit side without skbs: redirects frames to the interface from XDP. It runs in
+ * two ways:
  *
- *   on a TAP device    each write() to it is a frame, which goes on as it is
- *   by BPF_PROG_RUN    over "live frames": pages of the kernel's that the program fills, one for
- *                      each entry of the batch in xroce_tx_ring
+ *   on a TAP device    each write() to it is a frame, or several frames in a row
+ *   by BPF_PROG_RUN    on "live frames": kernel pages that the program fills, one for each entry of
+ *                      the batch in xroce_tx_ring
  *
- * One program does both, because it has to be attached somewhere: the kernel makes each run of a
- * program that is attached nowhere wait for RCU.
+ * One program does both, because it has to be attached somewhere: the kernel makes each run of an
+ * unattached program wait for RCU.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <xroce/abi.h>
 
-/* what BPF_PROG_RUN says that frames came from, in every network namespace; never a TAP's */
+/* ingress interface of BPF_PROG_RUN, in every network namespace; never a TAP's */
 #define LOOPBACK_IFINDEX 1u
 
 /*
- * The interface, as often as there are frames in a write to the TAP: a broadcast makes that many
+ * Holds the interface once for each frame in a write to the TAP: a broadcast makes as many
  * clones, and xroce_tx_cut cuts a frame out of each.
  */
 #define DEVMAP(name, entries)                                                                      \
@@ -54,8 +54,8 @@ struct {
 } xroce_tx_frame SEC(".maps");
 
 /*
- * Make the live frame the one that the entry names. The page is as long as the longest of the
- * batch: it is only ever cut.
+ * Copies an entry's frame into the live frame. The page is as long as the longest frame of the
+ * batch, so it is only ever shortened.
  */
 static __always_inline bool tx_fill(struct xdp_md *ctx, const struct xroce_tx_entry *entry)
 {
@@ -96,7 +96,7 @@ static __always_inline struct xroce_tx_ring *tx_ring(void)
 	return bpf_map_lookup_elem(&xroce_tx_ring, &zero);
 }
 
-/* The entry whose turn it is. */
+/* Returns the next entry of the batch. */
 static __always_inline struct xroce_tx_entry *tx_take_entry(struct xroce_tx_ring *ring)
 {
 	__u32 next = ring->next;
@@ -108,8 +108,9 @@ static __always_inline struct xroce_tx_entry *tx_take_entry(struct xroce_tx_ring
 }
 
 /*
- * Frames that have to keep their order leave by one CPU, as the interface may have a queue for
- * each. One that does not is where the batch ends: what follows on the right one would overtake it.
+ * Returns whether the batch has ended. Frames that must keep their order leave by one CPU, as the
+ * interface may have a queue for each. A frame on another CPU ends the batch: later frames on the
+ * right one would overtake it.
  */
 static __always_inline bool tx_is_misplaced(struct xroce_tx_ring *ring)
 {
@@ -138,7 +139,7 @@ int xroce_transmit(struct xdp_md *ctx)
 	return bpf_redirect_map(&xroce_tx_dev, 0, XDP_DROP);
 }
 
-/* A clone on its way out: of all that was written, keep the next frame. */
+/* Runs on each clone of a write, and keeps the next frame of it. */
 SEC("xdp/devmap")
 int xroce_tx_cut(struct xdp_md *ctx)
 {
@@ -148,14 +149,11 @@ int xroce_tx_cut(struct xdp_md *ctx)
 
 	if (!ring)
 		return XDP_DROP;
-	/* read once: the other side may write at any time */
+	/* read once: user space may write at any time */
 	begin = ring->cut;
 	len = entry ? entry->len : 0;
 	ring->cut = begin + len;
-	/*
-	 * begin is no more than size, or the frame would begin in the headroom and leak what lies
-	 * there
-	 */
+	/* begin must not exceed size: the frame would begin in the headroom and leak its content */
 	if (!entry || begin > size || len > size - begin || bpf_xdp_adjust_head(ctx, (int)begin) ||
 	    bpf_xdp_adjust_tail(ctx, (int)(begin + len) - (int)size)) {
 		ring->refused++;

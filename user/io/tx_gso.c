@@ -30,9 +30,7 @@
 #define SHORT_FRAME 2048u
 #define SENDS_MAX   32u	      /* super-packets and single frames in one gather */
 #define PIECES_MAX  512u      /* pieces of memory in these */
-/*
- * Single frames dropped in a row that indicate a rule: other traffic fills a queue for less long.
- */
+/* Single frames dropped in a row that indicate a rule: other traffic fills a queue more briefly. */
 #define DROPS_OF_RULE 16u
 /* Pause between tries of a refused super-packet: TX_HEALTH_REFUSALS of them take 20 ms. */
 #define PAUSE_MIN_NS (20 * NSEC_PER_USEC)
@@ -498,9 +496,7 @@ bool tx_order_matters(const u8 *frame)
 
 /* ---- tx health ---- */
 
-/*
- * Once disabled before, super-packets get no second chance: one refusal or one bad look is enough.
- */
+/* Once disabled before, super-packets get no second chance: one refusal or bad look is enough. */
 static bool was_given_up(const struct tx_health *h)
 {
 	return h->away_ns != 0;

@@ -73,17 +73,11 @@ struct tx_gso {
 	 * interface takes redirected frames. is_alone: no frames are joined for now
 	 */
 	bool is_direct, is_alone;
-	/*
-	 * super-packets are not wanted or the kernel does not support them (before 6.2): frames
-	 * leave one by one
-	 */
+	/* frames leave one by one: super-packets are not wanted, or not supported (before 6.2) */
 	bool refused;
 	/* frames leave one by one for a time, as the interface does not take super-packets */
 	bool is_off;
-	/*
-	 * the last call failed for a super-packet, but not by EAGAIN; for a single frame, by
-	 * ENOBUFS
-	 */
+	/* the last call failed for a super-packet other than by EAGAIN; for a frame by ENOBUFS */
 	bool was_refused, was_full;
 	/* super-packets were disabled because of refusals, and none has been accepted since */
 	bool is_refusing;
@@ -136,9 +130,7 @@ bool tx_gso_is_idle(const struct tx_gso *g);
  * time is over.
  */
 void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats);
-/*
- * Records a single frame lost: it found no room in the last call while no frame of ours was queued.
- */
+/* Records a single frame lost: there was no room, while no frame of ours was queued. */
 void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats);
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats);
 void tx_gso_try_again(struct tx_gso *g, u64 now_ns);

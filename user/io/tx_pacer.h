@@ -44,10 +44,7 @@ int tx_counters_open(struct tx_counters *w, u32 ifindex);
 /* Does nothing if tx_counters_open() failed. */
 void tx_counters_close(struct tx_counters *w);
 
-/*
- * Asks for a new reading, without waiting. Call again only after tx_counters_answer() returned
- * true.
- */
+/* Asks for a new reading, without waiting. Not again before tx_counters_answer() is true. */
 void tx_counters_ask(struct tx_counters *w);
 /* Returns true once for each tx_counters_ask(), with the kernel's answer in *reading. */
 bool tx_counters_answer(struct tx_counters *w, struct tx_reading *reading);

@@ -160,10 +160,7 @@ static bool has_one_queue(const struct tx_policy *t)
 	return !t->ordered || sched_getcpu() == t->xsk_queue;
 }
 
-/*
- * Chooses one way for the whole queue. No frame may pass another on a faster way, as unreliable QPs
- * rely on the order.
- */
+/* Chooses one way for the whole queue, as unreliable QPs rely on the order of frames. */
 static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
@@ -185,10 +182,7 @@ static enum way choose_way(struct tx_policy *t)
 	return gso_is_idle(t) ? BY_XSK : BY_GSO;
 }
 
-/*
- * Returns false if the next batch will go by AF_XDP in any case: then its frames come from the
- * socket's UMEM at once.
- */
+/* Returns false if the next batch uses AF_XDP in any case, and so frames of its UMEM. */
 static bool is_pooled(const struct tx_policy *t)
 {
 	return t->pool.queued || t->gso_busy || t->choice == TX_GSO ||
@@ -276,10 +270,7 @@ static void policy_commit_as_is(struct tx *tx, u8 *buf, u32 len)
 	t->ordered |= t->xsk_queue >= 0;
 }
 
-/*
- * Sends as many queued frames as the AF_XDP socket has room for. These functions return how many
- * frames are done with.
- */
+/* Sends frames while the AF_XDP socket has room. These return how many frames are done with. */
 static u32 send_xsk(struct tx_policy *t)
 {
 	const struct tx_pool *p = &t->pool;

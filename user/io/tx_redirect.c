@@ -27,10 +27,7 @@
 #define BPF_F_TEST_XDP_LIVE_FRAMES (1U << 1)
 #endif
 
-/*
- * frames that the kernel runs through the program before it passes them on: a quarter of a veth's
- * ring
- */
+/* frames that the kernel runs before it passes them on: a quarter of a veth's ring */
 #define LIVE_BATCH 32u
 #define ETH_HEADER 14u
 
@@ -107,10 +104,7 @@ static void *tap_main(void *arg)
 	return NULL;
 }
 
-/*
- * Runs in a temporary thread: a thread that changed its network namespace may not be able to
- * return.
- */
+/* Runs in a temporary thread, as changing the network namespace may be irreversible. */
 static int open_tap_elsewhere(struct tx_redirect *r, const char **why)
 {
 	struct tap_job job = { .r = r };
@@ -197,9 +191,7 @@ static const struct tx_redirect tx_redirect_none = {
 	.tap_fd = -1, .link_fd = -1, .program_fd = -1
 };
 
-/*
- * The program holds everything else: its descriptor is the only one of the loader's to stay open.
- */
+/* Closes all of the loader's descriptors but the program's, which holds everything else. */
 static int redirect_keep_program(struct tx_redirect *r, const char **why)
 {
 	r->program_fd =

@@ -22,10 +22,7 @@ struct xroce_tx_bpf;
 struct tx_redirect {
 	struct xroce_tx_bpf *bpf; /* NULL once tx_redirect_open() is done */
 	int tap_fd, link_fd, program_fd;
-	/*
-	 * most bytes in one write of several frames; set by the owner from the link MTU, at most
-	 * TX_TAP_BYTES
-	 */
+	/* most bytes in one write of several frames; by link MTU, at most TX_TAP_BYTES */
 	u32 write_max;
 	struct xroce_tx_ring *ring;
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them */
@@ -45,10 +42,7 @@ void tx_redirect_close(struct tx_redirect *r);
 /* Returns advice for a failed step to a process with these capabilities (privilege.h), or NULL. */
 const char *tx_redirect_remedy(const char *step, u64 caps);
 
-/*
- * Sets the only CPU that may send the next batch; -1: any. Frames leave by the queue of the CPU
- * that sends them.
- */
+/* Sets the only CPU that may send the next batch, and so its queue; -1: any. */
 void tx_redirect_by(struct tx_redirect *r, int cpu);
 /*
  * Sends n entries of ring->batch, each at most TX_TAP_BYTES, several small ones in one write.

@@ -181,10 +181,7 @@ struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, b
 	if (!t)
 		return NULL;
 	t->gso.tell = quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
-	/*
-	 * Without the pacer nothing is redirected or paced, and super-packets are not judged by
-	 * drops.
-	 */
+	/* without the pacer nothing is redirected, paced, or judged by drops */
 	t->may_direct = single_fd >= 0;
 	t->has_queues = dev->rx_queues > 1;
 	t->can_watch = !tx_pacer_open(&t->pacer, dev->ifindex, stats);

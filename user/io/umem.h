@@ -52,10 +52,7 @@ enum umem_owner { UMEM_FREE = 0, UMEM_FILL, UMEM_HELD, UMEM_KERNEL };
 int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots);
 void umem_destroy(struct umem *u);
 
-/*
- * Takes a free receive frame, which the caller puts into a fill ring at once. Returns UMEM_NONE if
- * there is none.
- */
+/* Takes a free receive frame, to be put into a fill ring at once. Returns UMEM_NONE if none. */
 u64 umem_rx_take(struct umem *u);
 /*
  * Takes over the buffer of a descriptor from a receive ring. Returns its data, or NULL if (addr,

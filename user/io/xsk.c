@@ -30,10 +30,7 @@
  */
 #define XSK_BUSY_MS	    4000
 #define XSK_BUSY_LOOK_MS    32 /* longest pause between two tries */
-/*
- * Entries in one refill of the fill ring. Each submission moves a cache line from the receiving CPU
- * and back.
- */
+/* Entries in one refill. Each submission moves a cache line from the receiving CPU and back. */
 #define FILL_BATCH	    64u
 #define RX_FRAMES_A_QUEUE   1024u
 #define RX_FRAMES_TOTAL	    4096u
@@ -323,10 +320,7 @@ bool xsk_is_past_mark(const struct xsk_set *s)
 	return !xsk_local(s) || xsk_is_past_mark(xsk_local(s));
 }
 
-/*
- * Reads the first of n available descriptors. Returns its buffer, or NULL if it is outside the
- * UMEM.
- */
+/* Reads the first of n descriptors. Returns its buffer, or NULL if it is outside the UMEM. */
 static per_packet u8 *xsk_peek_buffer(struct xsk_set *s, struct xsk *x, u32 idx, u32 n,
 				      struct xdp_desc *desc)
 {
@@ -343,10 +337,7 @@ static per_packet void xsk_count_unannounced(struct xsk *x, u32 n)
 			      memory_order_relaxed);
 }
 
-/*
- * Copies the CQE from before the frame, if the chunk has room for one. Returns false for the CQE of
- * a super-packet.
- */
+/* Copies the CQE before the frame, if there is room for one. Returns false for a super-packet. */
 static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64 room,
 				     struct xroce_rx_cqe *hint)
 {
@@ -358,9 +349,7 @@ static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64
 	return !(hint->flags & XROCE_RX_GSO);
 }
 
-/*
- * Records an odd packet, whose buffers are the next in part. Returns how many descriptors it has.
- */
+/* Records an odd packet with its buffers in part. Returns how many descriptors it has. */
 static rare u32 xsk_peek_odd(struct xsk_batch *b, u32 i, u32 taken, u32 parts)
 {
 	b->odd |= 1ull << i;

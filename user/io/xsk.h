@@ -95,10 +95,7 @@ int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_s
  */
 void xsk_close(struct xsk_set *s);
 
-/*
- * Returns whether a ring buffer is used. XDP wakes no thread for its records unless xroce_vector
- * asks.
- */
+/* Returns whether a ring buffer is used; its records wake a thread only if xroce_vector asks. */
 static inline bool xsk_is_ring(const struct xsk_set *s)
 {
 	return s->ring.memory.data;

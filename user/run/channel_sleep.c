@@ -14,9 +14,7 @@
 /* From a record to its packet's descriptor: one NAPI poll, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
 
-/*
- * The objects of a call: a channel, the shards of its port or NULL, and a bitmap of some of them.
- */
+/* A call's objects: a channel, the shards of its port or NULL, and a bitmap of some of them. */
 struct view {
 	struct port_channel *ch;
 	struct shards *all;
@@ -68,10 +66,7 @@ static u32 channel_sleep_add_sockets(const struct view *v, struct pollfd *fds)
 	return n;
 }
 
-/*
- * Waits for a packet until until_ns, then runs the shards. No cancellation point, as the caller may
- * hold an event.
- */
+/* Waits for a packet, then runs the shards. No cancellation point: the caller may hold an event. */
 static void channel_sleep_await_packet(const struct view *v, u64 until_ns)
 {
 	struct pollfd fds[XSK_POLLS];
@@ -235,18 +230,12 @@ static int channel_sleep_wait(const struct view *v)
 	bool records;
 	int err;
 
-	/*
-	 * Also before the first sleep: packets may be waiting in a program that drives the engine
-	 * by this call alone.
-	 */
+	/* Also before the first sleep: packets wait in a program that only makes this call. */
 	if (v->all && channel_sleep_run(v, false))
 		return 1;
 	err = channel_sleep_on(v);
 	channel_sleep_leave(v);
-	/*
-	 * Also after a signal: between the sleeper's leaving and this, no thread looked at the
-	 * sockets.
-	 */
+	/* also after a signal: since the sleeper left, no thread has read the sockets */
 	records = v->all && channel_sleep_run(v, false);
 	for (u32 left = v->shards; left; left &= left - 1)
 		channel_sleep_await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);

@@ -87,9 +87,7 @@ void cq_notify_arm(struct cq_notify *w, struct cq *cq, bool solicited_only)
 	cq_forget_idle_polls(cq);
 	cq_notify_set_word(&cq->armed, want);
 	cq_notify_arm_shared(w, cq, want);
-	/*
-	 * pairs with cq_pushed_all(): the caller polls once more, with loads that are not seq_cst
-	 */
+	/* pairs with cq_pushed_all(): the caller polls once more, with weaker loads */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -40,8 +40,8 @@ void cq_notify_leave_slot(struct cq_notify *w, struct port_channel *ch);
 /* Makes XDP ignore the CQ's arm word. [any thread] */
 void cq_notify_hide(struct cq_notify *w, const struct cq *cq);
 /*
- * Removes a hidden CQ: no event is reported for it any more. All shards locked. Returns its
- * channel, or NULL.
+ * Removes a hidden CQ, which reports no more events. All shards locked. Returns its channel or
+ * NULL.
  */
 struct port_channel *cq_notify_remove(struct cq_notify *w, const struct cq *cq);
 /* Arms cq->armed, then the word that XDP takes. [any thread] */
@@ -51,15 +51,9 @@ void cq_notify_arm(struct cq_notify *w, struct cq *cq, bool solicited_only);
  * the lock of a shard.
  */
 void cq_notify_taken(struct cq_notify *w, struct cq *cq);
-/*
- * Sets the words again that XDP took for these records, if their CQs are still armed. Returns
- * whether any was.
- */
+/* Sets XDP's words again for records of CQs that are still armed. Returns whether any is. */
 bool cq_notify_rearm(struct cq_notify *w, const u32 *record, u32 n);
-/*
- * Returns the CQ at an index if it is on that channel, else NULL. Under the lock of a shard, which
- * keeps the CQ alive.
- */
+/* Returns the CQ at an index if it is on the channel, or NULL. A shard's lock keeps it alive. */
 struct cq *cq_notify_on_channel(struct cq_notify *w, const struct port_channel *ch, u32 index);
 
 #endif

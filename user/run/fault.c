@@ -75,10 +75,7 @@ static bool is_fault(int sig, const siginfo_t *info)
 	return info->si_code > 0 && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/*
- * Returns the program counter that the thread returns to. NULL: unknown on this architecture, so
- * nothing is guarded.
- */
+/* Returns where the thread continues. NULL: unknown on this CPU, so nothing is guarded. */
 static uintptr_t *program_counter(ucontext_t *context)
 {
 #if defined(__x86_64__)

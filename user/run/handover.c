@@ -89,9 +89,7 @@ void handover_take_back(struct shard *from)
 {
 	for (u32 i = 0; from->handover.lent && i < from->all->num; i++) {
 		struct handover_ring *r = &from->handover.to[i];
-		/*
-		 * acquire: pairs with the release in handover_take(), after the taker's last read
-		 */
+		/* acquire: pairs with the release in handover_take(), after its last read */
 		const u32 used = atomic_load_explicit(&r->used, memory_order_acquire);
 
 		from->handover.lent -= used - r->taken_back;
@@ -110,8 +108,7 @@ bool handover_is_short(const struct shard *from)
 static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
 {
 	/*
-	 * acquire: pairs with the release in handover_give(). seq_cst: no older than the exchange
-	 * in handover_take().
+	 * acquire: pairs with handover_give(). seq_cst: not older than handover_take()'s exchange
 	 */
 	const u32 put = atomic_load_explicit(&r->put, memory_order_seq_cst);
 	u32 used = atomic_load_explicit(&r->used, memory_order_relaxed), taken = put - used;
@@ -134,9 +131,7 @@ u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
 
 	if (likely(!handover_waits(&to->handover)))
 		return 0;
-	/*
-	 * pairs with the fence in handover_give(): take_from() sees the frames put before the bit
-	 */
+	/* pairs with the fence in handover_give(): take_from() sees frames put before the bit */
 	givers = atomic_exchange_explicit(&to->handover.givers, 0, memory_order_seq_cst);
 	for (; givers; givers &= givers - 1)
 		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number],

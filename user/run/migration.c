@@ -6,10 +6,7 @@
 #include "../os/kernel.h"
 #include "shard.h"
 
-/*
- * packets that arrived elsewhere; the QP moves if they are at least half of its packets in that
- * time
- */
+/* misdirected packets; the QP moves if they are at least half of its packets in that time */
 #define SEEN_MAX     64
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC

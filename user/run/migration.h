@@ -40,10 +40,7 @@ struct moves {
 	} *of; /* indexed by QPN modulo XROCE_MAX_QP */
 };
 
-/*
- * Allocates the state if there are several shards. Returns 0 or -ENOMEM; call migration_free() in
- * both cases.
- */
+/* For several shards. Returns 0 or -ENOMEM; call migration_free() in both cases. */
 int migration_init(struct shards *all);
 void migration_free(struct shards *all);
 

@@ -49,10 +49,7 @@ static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 
 	engine_input_batch(e, frames + given, n - given, in->now_ns, NULL);
 }
 
-/*
- * Hands a frame over to the shard that owns its QP. Multicast groups and flows belong to the first
- * shard.
- */
+/* Hands a frame to the shard of its QP; groups and flows belong to the first shard. */
 static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 			   const struct xroce_rx_cqe *hint, bool looped)
 {
@@ -274,9 +271,7 @@ static bool pump_is_to_own_qp(const struct shard *s, const u8 *frame, u32 len)
 	return qp && qp->qpn != XROCE_CM_QPN;
 }
 
-/*
- * Returns whether frames to a multicast group return to this process only if the pump loops them.
- */
+/* Returns whether frames to a multicast group return here only if the pump loops them. */
 static bool pump_loops_groups(const struct shard *s)
 {
 	return unlikely(group_any(s->engine)) && !s->all->shared;
@@ -595,10 +590,7 @@ void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns)
 		return;
 	}
 	pump_take_in(s, now_ns);
-	/*
-	 * Every other run sends; otherwise a caller that always finds completions would never send
-	 * an ACK.
-	 */
+	/* Every other run sends: a caller that always finds completions must send ACKs. */
 	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) &&
 	    !defer_rests(&s->defer, now_ns) && worker_may_wait(s)) {
 		defer_acks(&s->defer);

@@ -91,10 +91,7 @@ void shard_lock(struct shard *s)
 		shard_turn(s);
 }
 
-/*
- * Returns whether there is work after unlocking. Without room to send, doorbells wait until
- * resume_ns.
- */
+/* Returns whether work is left after unlocking. Without room, doorbells wait until resume_ns. */
 static bool shard_left_undone(struct shard *s, bool blocked)
 {
 	/*
@@ -138,10 +135,7 @@ static void shards_leave_to_threads(struct shards *all, u32 shards)
 	for (; shards; shards &= shards - 1) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
-		/*
-		 * stored before worker_nudge() reads the sleep. Pairs with the fence in
-		 * worker_sleep()
-		 */
+		/* stored before worker_nudge() reads. Pairs with the fence in worker_sleep() */
 		atomic_store_explicit(&s->resume_ns, 0, memory_order_seq_cst);
 		worker_nudge(s);
 	}
@@ -312,10 +306,7 @@ static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 			      qp->transport == XROCE_UD ? DEFER_DATAGRAM_NS : DEFER_POST_NS);
 }
 
-/*
- * Runs a post without a doorbell if the lock is free. Returns false if it is taken, or the QP has
- * just moved.
- */
+/* Runs a post without a doorbell. Returns false if the lock is taken or the QP has moved. */
 static bool shard_post_and_run(struct shard *s, struct qp *qp)
 {
 	if (pthread_mutex_trylock(&s->lock))

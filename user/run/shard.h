@@ -190,9 +190,7 @@ bool pump_run(struct shard *s, u64 now_ns);
 void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns);
 /* Runs to the end: takes remaining input, sends due frames, and reads the sockets' statistics. */
 void pump_settle(struct shard *s, u64 now_ns);
-/*
- * Takes only frames from other shards. Returns whether there were any; nothing was sent for them.
- */
+/* Takes only frames from other shards. Returns whether there were any; sends nothing. */
 bool pump_take_handed(struct shard *s, u64 now_ns);
 
 /* ---- steer.c: exclusive ---- */

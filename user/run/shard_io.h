@@ -17,10 +17,7 @@ struct shard_io {
 	struct umem umem;
 	struct xsk_set xsks;
 	struct tx *tx;
-	/*
-	 * for frames to QPs of other processes on the interface; NULL: there are no such frames, or
-	 * tx sends them too
-	 */
+	/* for frames to QPs of other processes on the interface; NULL: none, or tx sends them */
 	struct tx *local_tx;
 	int ring_fd;	/* ring buffer by which XDP wakes the shard's service thread */
 	struct xroce_engine_stats *stats;

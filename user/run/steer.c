@@ -12,10 +12,7 @@
 /* This process has the interface alone: it is owner 0, whose sockets are the first in xroce_xsk. */
 #define XSK_BASE 0
 
-/*
- * Sets the fields for a QP with RSS: XDP wakes the work queues' common CQ, or the engine if there
- * is none.
- */
+/* Sets the fields of an RSS QP: XDP wakes its work queues' CQ, or the engine if there is none. */
 static void steer_rss(const struct qp *qp, struct xroce_qp *value)
 {
 	const struct cq *cq = rss_cq(qp->rss);
@@ -129,10 +126,7 @@ static int shards_write_flows(const struct shards *all, u32 key)
 	return err;
 }
 
-/*
- * Tells XDP whether flows have copies; otherwise it does not compare our own packets with flows
- * (bpf/sniff.h).
- */
+/* Publishes whether flows have copies: then our own packets are matched too (bpf/sniff.h). */
 static int shards_steer_copies(const struct shards *all)
 {
 	const u32 zero = 0, copying = raw_has_copies(all->shard[0].engine);

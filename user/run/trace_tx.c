@@ -45,10 +45,7 @@ void trace_tx_end(struct shard *s)
 	s->telling = NULL;
 }
 
-/*
- * Clears XROCE_TRACED, as no observer is left, unless the word has changed; the next turn sees
- * that.
- */
+/* Clears XROCE_TRACED, as no observer is left; if it has changed, the next turn sees it. */
 static void trace_tx_leave(struct shard *s)
 {
 	u32 traced = s->telling->traced;

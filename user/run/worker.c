@@ -9,7 +9,7 @@
  *            is set, as XDP wakes no thread that only polls the ring.
  *   STANDBY  the application drives. The thread sleeps without the sockets, so that no packet wakes
  *            it:
- *            - while threads poll or post, for one tick; after a tick without a sign of them: WATCH.
+ *            - while threads poll or post, for one tick; after a tick without any: WATCH.
  *              The first tick is short, as a thread that posted once may have left; ticks double in
  *              this state.
  *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets
@@ -83,8 +83,7 @@ static void worker_serve(struct shard *sh, u64 progress)
 static void worker_adapt_spin(struct worker *s, u64 slept_ns)
 {
 	/*
-	 * a sleep shorter than the longest spin should have been a spin; before a longer one the
-	 * spin was wasted
+	 * a shorter sleep than the longest spin should be a spin; before a longer one it is wasted
 	 */
 	s->spin_ns = slept_ns < s->spin_max_ns ?
 			     min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) :
@@ -219,10 +218,7 @@ static void *worker_main(void *arg)
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = worker_has_sleepers(sh);
-		/*
-		 * records need a serving thread: a driver of the shard may have looked before the
-		 * packet came
-		 */
+		/* records need serving: a driver may have looked before the packet came */
 		bool standby = !s->records &&
 			       (progress != last_progress || sleepers || !worker_is_deserted(sh));
 		u64 now_ns;

@@ -113,9 +113,7 @@ void worker_sleeper_enter(struct shard *sh)
 void worker_sleeper_leave(struct shard *sh)
 {
 	worker_app_came(sh);
-	/*
-	 * pairs with the fence in worker_sleep(): the thread sees this, or worker_nudge() its sleep
-	 */
+	/* pairs with the fence in worker_sleep(): it sees this, or worker_nudge() its sleep */
 	atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
 	worker_watch(sh, -1u);
 	/*
