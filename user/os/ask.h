@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a process asks of the broker of an interface, over a Unix socket (SOCK_SEQPACKET), and what
- * it is answered: one message each, of a fixed size. The connection is the client: when it ends,
- * however it ends, all that it has been given is taken back.
+ * Messages between a process and the broker of an interface, over a Unix socket (SOCK_SEQPACKET):
+ * one question and one answer, each of a fixed size. The connection is the client: when it ends,
+ * for any reason, the broker takes back everything it gave to the client.
  *
- * Both sides take what they read as hostile: its length, its version, its numbers, and how many
- * descriptors came with it.
+ * Both sides treat received messages as hostile: length, version, numbers, and number of
+ * descriptors.
  */
 #ifndef OS_ASK_H
 #define OS_ASK_H
@@ -21,104 +21,103 @@
 
 enum ask_what {
 	ASK_HELLO = 1, /* a port: the answer has struct ask_port and ASK_FDS descriptors */
-	/* a QPN that nobody has: it is this client's, in number */
+	/* an unused QPN, returned in number, for this client */
 	ASK_DRAW,
 	/*
-	 * number is a QPN, of the client's choice: -EPERM but for the privileged, whom -EEXIST
-	 * tells that it is another's. QP 1 any client may have, each its own: MADs come to it
+	 * A QPN of the client's choice, in number: -EPERM for unprivileged clients, -EEXIST if it
+	 * is another client's. Any client may have its own QP 1, which gets its MADs
 	 */
 	ASK_CLAIM,
-	ASK_RELEASE, /* number is a QPN of this client's: 0 or -ENOENT */
+	ASK_RELEASE, /* number is a QPN of this client: 0 or -ENOENT */
 	/* a ring buffer for wake-up records: one descriptor, the client's until it ends */
 	ASK_RING,
 	/*
-	 * The client of the lowest number from number on, of those that this user may see: struct
-	 * ask_client; -ENOENT: there are no more, and number is 1 if clients of other users would
-	 * not be listed (whether there are any is not said), 0 with CAP_NET_ADMIN.
+	 * The first client with at least this number that the user may see: struct ask_client.
+	 * -ENOENT: there is none; then number is 0 with CAP_NET_ADMIN, and 1 if clients of other
+	 * users would not be listed (the answer does not tell whether there are any).
 	 */
 	ASK_LIST,
-	ASK_STOP, /* the broker ends; -EPERM but for CAP_NET_ADMIN and the broker's own user */
+	ASK_STOP, /* ends the broker; -EPERM except for CAP_NET_ADMIN and the broker's own user */
 	/*
-	 * Of the process that has started the broker and had the interface alone until now
-	 * (attach/first.h): a place among the clients; number says whether XDP is native. The
-	 * answer has struct ask_port and ASK_JOIN_FDS descriptors.
+	 * Adds the process that has started the broker and had the interface alone until now
+	 * (attach/first.h) as a client; number is 1 if XDP is native. The answer has struct
+	 * ask_port and ASK_JOIN_FDS descriptors.
 	 */
 	ASK_JOIN,
-	ASK_OPEN, /* and that the broker's program is on the interface: others may come in */
+	/* from the same process: the broker's program is attached, other clients may join */
+	ASK_OPEN,
 	/*
-	 * service is this client's: requests for it come to its QP 1. -EADDRINUSE: one of another
-	 * client's overlaps it (the same id, and the same address, or any address of its family on
-	 * one of both sides); -EEXIST: this client has it; -EACCES: a port for the privileged
-	 * alone; -EINVAL: it is none
+	 * Directs requests for service to this client's QP 1. -EADDRINUSE: it overlaps another
+	 * client's (the same id, and the same address or, on either side, any address of its
+	 * family); -EEXIST: this client has it; -EACCES: a privileged port; -EINVAL: not a service
 	 */
 	ASK_BIND,
-	ASK_UNBIND, /* service is one of this client's: 0 or -ENOENT */
+	ASK_UNBIND, /* service is one of this client: 0 or -ENOENT */
 	/*
-	 * service.address is a multicast group that this client has members of; the rest of it is
-	 * 0. Packets to it come to this client as well. -EEXIST: they do already; -EINVAL: it is
-	 * no such address; -ENOSPC also if XROCE_GROUP_CLIENTS clients have members
+	 * Directs packets to a multicast group to this client as well: service.address, with the
+	 * other fields 0. -EEXIST: they are already; -EINVAL: not such an address; -ENOSPC also if
+	 * XROCE_GROUP_CLIENTS clients have members
 	 */
 	ASK_ATTACH,
-	ASK_DETACH, /* not any more: 0 or -ENOENT */
+	ASK_DETACH, /* reverts ASK_ATTACH: 0 or -ENOENT */
 	/*
-	 * Of the process that had the interface alone: it has it alone again, and the broker ends
-	 * without an answer. A connection of it that ends without this is its own end.
+	 * Returns the interface to the process that had it alone; the broker ends without an
+	 * answer. If its connection ends without this, the process has ended.
 	 */
 	ASK_LEAVE,
-	ASK_PKEYS, /* the P_Key table, which each port has: whoever has none may ask */
+	ASK_PKEYS, /* the P_Key table of every port; needs no port */
 	/*
-	 * Maps of one of the clients that ASK_LIST tells of, for whoever looks into them: number is
-	 * ASK_MAPS_OF(the client's number; first map). The answer has its struct
-	 * ask_client and descriptors of its further maps (base/shown_maps.h), ASK_FDS at most, by
-	 * which they can be read, and not written; none: there are no more. -EPERM: the broker
-	 * could not open them so (user/broker/readonly_maps.h).
+	 * Maps of a client that ASK_LIST returns, for observers: number is ASK_MAPS_OF(the client's
+	 * number; first map). The answer has its struct ask_client and read-only descriptors of its
+	 * further maps (os/shown_maps.h), at most ASK_FDS; none at the end. -EPERM: the broker
+	 * could not open them read-only (user/broker/readonly_maps.h).
 	 */
 	ASK_MAPS,
 	/*
-	 * Packets and events of the client of that number, from here on: trace says of which. The
-	 * answer has struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY: this connection
-	 * has them; -EBUSY: as many look at the client as can; -EINVAL: it asks for nothing that
-	 * there is; -EPERM: as of ASK_MAPS.
+	 * Starts tracing packets and events of client `number`, as trace selects. The answer has
+	 * struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY: this connection traces them;
+	 * -EBUSY: the client has the most observers possible; -EINVAL: selects nothing that exists;
+	 * -EPERM: as for ASK_MAPS.
 	 */
 	ASK_TRACE,
 	/*
-	 * No more of those of the client that has, or had, the program of that number: struct
-	 * ask_traced; -ENOENT: there were none. What the ring has can be read yet. The end of the
-	 * connection, or of the client, is the same.
+	 * Stops tracing the client that has, or had, the program of this number: struct ask_traced;
+	 * -ENOENT: it was not traced. The ring's content stays readable. The end of the connection
+	 * or of the client has the same effect.
 	 */
 	ASK_UNTRACE,
 	/*
-	 * A challenge: the answer has struct ask_challenge, by which the asker makes a socket that
-	 * proves its network namespace and its capabilities (os/ask.h). number is 1 if a port
-	 * is asked for next: a process that has the interface alone starts a broker for that.
+	 * A challenge: the answer has struct ask_challenge, for a socket that proves the asker's
+	 * network namespace and capabilities (see the end of this file). number is 1 if the asker
+	 * will ask for a port: for that, a process that has the interface alone starts a broker.
 	 */
 	ASK_PROVE,
 	/*
-	 * The socket of the last challenge has this port, in number: 0, or -ENONET, it is not in
-	 * the network namespace of the interface. -EINVAL: there is no challenge, which can be
-	 * answered once; -EALREADY: the asker has a port. All questions but ASK_PROVE, ASK_PROOF,
-	 * ASK_PKEYS and those of the first process are answered by -ENONET before.
+	 * number is the port of the socket for the last challenge: 0, or -ENONET if it is not in
+	 * the interface's network namespace. -EINVAL: no challenge, which can be answered once;
+	 * -EALREADY: the asker has a port. Before a proof, all questions except ASK_PROVE,
+	 * ASK_PROOF, ASK_PKEYS and those of the first process return -ENONET.
 	 */
 	ASK_PROOF,
 };
 #define ASK_WHAT_MAX ASK_PROOF
-/* ns; longer than the broker is ever busy: it renews it several times a second */
+/* ns, longer than the broker is ever busy: it renews it several times a second */
 #define ASK_LEASE 20000000000ull
 
 #define ASK_MAPS_OF(client, first) ((client) | (first) << 16)
 #define ASK_MAPS_CLIENT(number)	   ((number)&0xffff)
 #define ASK_MAPS_FIRST(number)	   ((number) >> 16)
 /*
- * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO by -EBUSY.
+ * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO with -EBUSY.
  *
- * A limit: -EDQUOT, the user has all that it may have; -ENOSPC, there is no more. Without a port,
- * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH are answered by -ENOTCONN. Several asks
- * may be under way; answers come in their order. An answer with descriptors comes when no other
- * connection of the user has one unread; what is asked after it is heard once it is read. One that
- * is unread for five seconds ends its connection.
+ * A limit is -EDQUOT, the user has all it may have, or -ENOSPC, there is no more. Without a port,
+ * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH return -ENOTCONN. Several questions may be
+ * in flight; answers keep their order. An answer with descriptors is sent when no other connection
+ * of the user has one unread; later questions wait until it is read. If it stays unread for five
+ * seconds, its connection is closed.
  */
 
-/* The descriptors of ASK_HELLO, in this order: the client's own maps, rings and TAP devices. */
+/* Descriptors of ASK_HELLO, in this order: the client's maps, rings and TAP devices. */
 enum ask_fd {
 	ASK_FD_QP,
 	ASK_FD_CQ,
@@ -131,31 +130,32 @@ enum ask_fd {
 	ASK_FD_STATS,
 	ASK_FD_DROPS,
 	ASK_FD_RX,   /* xroce_ring: received packets */
-	ASK_FD_WAKE, /* of the service thread: in slot 0 of xroce_channel already */
+	ASK_FD_WAKE, /* of the service thread: already in slot 0 of xroce_channel */
 	ASK_FD_TAP,
-	ASK_FD_SINGLE, /* the TAP device for single frames; the other's has IFF_VNET_HDR */
-	ASK_FD_DROP,   /* xroce_drop: what its program has dropped, to be read */
+	ASK_FD_SINGLE, /* the TAP device for single frames; the other one has IFF_VNET_HDR */
+	ASK_FD_DROP,   /* xroce_drop: the program's drop counters, read-only */
 	ASK_FD_QP_STAT,
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,
 	ASK_FD_MR_STAT,
-	ASK_FD_TELL, /* the program that shows what it sends to those who look */
+	ASK_FD_TELL, /* the program that shows sent packets to observers */
 	ASK_FDS
 };
 
-/* The descriptors of ASK_JOIN. */
+/* Descriptors of ASK_JOIN. */
 enum ask_join_fd {
 	ASK_JOIN_TAP,	  /* a device with IFF_VNET_HDR, for frames to other processes */
-	ASK_JOIN_HAIRPIN, /* the device by which their frames come */
-	ASK_JOIN_CLIENTS, /* xroce_client, which the kernel empties with the last descriptor */
+	ASK_JOIN_HAIRPIN, /* the device by which their frames arrive */
+	/* xroce_client, which the kernel empties when its last descriptor is closed */
+	ASK_JOIN_CLIENTS,
 	ASK_JOIN_MUX,	  /* the broker's program */
 	ASK_JOIN_FDS
 };
 
-/* The descriptors of ASK_TRACE. */
+/* Descriptors of ASK_TRACE. */
 enum ask_trace_fd {
 	ASK_TRACE_RING, /* of struct xroce_record */
-	ASK_TRACE_PAGE, /* struct xroce_trace, the element 0 of a map that can be looked up */
+	ASK_TRACE_PAGE, /* struct xroce_trace, element 0 of a map that can be looked up */
 	ASK_TRACE_FDS
 };
 
@@ -164,16 +164,16 @@ enum { ASK_IPV4 = 1, ASK_IPV6 = 2 };
 /* A service of the connection manager. */
 struct ask_service {
 	u64 id;
-	u8 address[16];	/* a GID, whose family is the one in families; 0: any of the families */
+	u8 address[16];	/* a GID of the family in families; 0: any address of families */
 	u32 families;
 	u32 pad;
 };
 
-/* What is wanted of a client's packets: as in struct xroce_tracer. */
+/* Selects a client's packets, as struct xroce_tracer does. */
 struct ask_trace {
 	u8 peer[16];
 	u32 qpn, bytes;
-	u32 ring_bytes; /* the ring is of so many at most, a user's of fewer */
+	u32 ring_bytes; /* largest ring; an unprivileged user's is smaller */
 	u8 what;
 	u8 has_peer;
 	u16 pad;
@@ -184,19 +184,19 @@ struct ask {
 	u32 what; /* enum ask_what */
 	u32 number;
 	u32 pad;
-	union { /* else 0 */
+	union { /* 0 for all others */
 		struct ask_service service; /* of ASK_BIND to ASK_DETACH */
 		struct ask_trace trace;	    /* of ASK_TRACE */
 	};
 };
 
 struct ask_port {
-	u32 client;	/* its number with this broker */
+	u32 client;	/* its number at this broker */
 	u32 ifindex;
-	u32 prog_id;	/* of its own program */
+	u32 prog_id;	/* of its program */
 	u32 ring_bytes; /* of ASK_FD_RX */
 	u32 native;
-	u32 privileged;	/* it may send from QP 1 and by privileged Q_Keys as it likes */
+	u32 privileged;	/* may send from QP 1 and use privileged Q_Keys without limits */
 	struct pkey_table pkeys;
 };
 
@@ -205,30 +205,30 @@ struct ask_client {
 	u32 pid, uid;
 	u32 qps;
 	u32 prog_id;
-	u32 tap;	/* ifindex, of that for all frames */
-	u32 sockets;	/* receives by AF_XDP sockets: the process that was there first */
-	u32 services;	/* that it is bound to */
+	u32 tap;	/* ifindex of the device for all frames */
+	u32 sockets;	/* receives by AF_XDP sockets: the first process */
+	u32 services;	/* number of services it is bound to */
 	char command[16];
-	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, both devices' */
-	u64 memory; /* bytes of the kernel's that count for its user: its port and rings */
+	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, sum of both devices */
+	u64 memory; /* bytes of kernel memory charged to its user, for its port and rings */
 };
 
 struct ask_traced {
 	struct ask_client client; /* of ASK_TRACE */
 	u32 place;		  /* in struct xroce_trace */
 	u32 pad;
-	u64 lost; /* what this place's counter says, at the beginning and at the end */
+	u64 lost; /* counter of this place, at the start or the end */
 };
 
 struct ask_challenge {
 	u32 nonce;
-	u32 first_port; /* the lowest one that takes no capability */
+	u32 first_port; /* the lowest port that needs no capability */
 };
 
 struct ask_answer {
 	u32 version;
 	u32 what;     /* as asked */
-	s32 err;      /* 0 or -errno; the rest then has no meaning but after ASK_LIST */
+	s32 err;      /* 0 or -errno; the rest is then undefined, except for ASK_LIST */
 	u32 num_fds;
 	union {
 		struct ask_port port;
@@ -243,23 +243,23 @@ struct ask_answer {
 _Static_assert(sizeof(struct ask) == 48 && sizeof(struct ask_answer) == 128, "fixed sizes");
 
 /*
- * How a process proves to a broker its network namespace and its capabilities. A user ID proves
- * neither: root of a container may have no capability, and a process's capabilities as /proc shows
- * them are those of whatever it executes at that moment. So the kernel checks them: the broker
- * draws a nonce for the connection, and the process makes a UDP socket that only it could make for
- * that nonce. The broker has the kernel describe the socket (sock_diag(7)). No descriptor is sent.
+ * Proves a process's network namespace and capabilities to a broker. A user ID proves neither: root
+ * of a container may have no capability, and /proc shows the capabilities of whatever program the
+ * process executes at that moment. So the kernel checks them. The broker draws a nonce for the
+ * connection, and the process makes a UDP socket that only it could make for that nonce. The kernel
+ * describes the socket to the broker (sock_diag(7)). No descriptor is sent.
  *
  *   bound to PROOF_ADDRESS, any port   the socket is in the broker's network namespace
  *   a port below the first free one    CAP_NET_BIND_SERVICE
  *   SO_MARK is the nonce               CAP_NET_RAW or CAP_NET_ADMIN
  *   SO_RCVBUFFORCE to PROOF_FORCED     CAP_NET_ADMIN, if net.core.rmem_max is less
  *
- * All of them are capabilities over the user namespace that owns the network namespace.
+ * All are capabilities over the user namespace that owns the network namespace.
  */
 
 /* An IPv4 address in host order, of 127.64.0.0/10; packets to it stay on the host. */
 #define PROOF_ADDRESS(nonce) (127u << 24 | 1u << 22 | ((nonce) & 0x3fffff))
-/* What is set as the size of the receive buffer with CAP_NET_ADMIN, and without; bytes. */
+/* Receive buffer sizes to set with CAP_NET_ADMIN, and without; bytes. */
 #define PROOF_FORCED_MIN     (1 << 29)
 #define PROOF_FORCED(nonce)  (PROOF_FORCED_MIN + (int)((nonce) & 0xfffffff))
 #define PROOF_RCVBUF(nonce)  (8192 + (int)((nonce) >> 17))

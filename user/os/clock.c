@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC of this process's time namespace less that of the first one. */
+/* CLOCK_MONOTONIC of this process's time namespace minus that clock in the first namespace. */
 static u64 ahead_ns;
 
-/* time_namespaces(7). A process enters a time namespace by fork() or execve() alone. */
+/* time_namespaces(7). A process enters a time namespace only by fork() or execve(). */
 __attribute__((constructor(101))) static void clock_read_ahead(void)
 {
 	FILE *file = fopen("/proc/self/timens_offsets", "re");

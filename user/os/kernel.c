@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel as it is; see kernel.h. System calls are made by syscall() where the C library's
- * functions would be cancellation points. libbpf's functions for rings call close(), which is one.
+ * The real kernel; see kernel.h. Uses syscall() where the C library's functions are cancellation
+ * points. libbpf's ring functions are not used, as they call close(), which is one.
  */
 #define _GNU_SOURCE
 #include "kernel.h"
@@ -83,7 +83,7 @@ void kernel_event_replace(int fd)
 {
 	int own;
 
-	/* first, so that there is room for one; no other thread is here to take its number */
+	/* first, to make room for one; no other thread can take its number */
 	kernel_close(fd);
 	own = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (own < 0 || own == fd)
@@ -115,7 +115,7 @@ void kernel_set_remove(int set, int fd)
 
 /* ---- sleeping ---- */
 
-/* NULL: for ever. */
+/* Returns NULL for no time-out. */
 static struct timespec *timeout_until(u64 until_ns, struct timespec *t)
 {
 	const u64 now_ns = until_ns && until_ns != NSEC_NEVER ? clock_now_ns() : 0;
@@ -164,7 +164,7 @@ int kernel_ring_make(void)
 
 /* ---- the memory of a ring buffer ---- */
 
-/* The producer's page, and the data twice. */
+/* The size of the producer's page and the data, which is mapped twice. */
 static size_t ring_readable_bytes(u32 bytes)
 {
 	return (size_t)sysconf(_SC_PAGESIZE) + 2 * (size_t)bytes;
@@ -225,13 +225,13 @@ void kernel_ring_close(struct ring_reader *ring)
 	free(ring);
 }
 
-/* A record is a header of two words, of which the first is the length and two flags; then data. */
+/* A record is a header of two words, the first of which is the length and two flags; then data. */
 void kernel_ring_consume(struct ring_reader *ring)
 {
 	const struct ring_memory *m = &ring->memory;
 	unsigned long at = atomic_load_explicit(shared_word(m->consumer), memory_order_relaxed);
 
-	/* acquire: pairs with the release of the kernel's reservation */
+	/* acquire: pairs with the release in the kernel's reservation */
 	while (at != atomic_load_explicit(shared_word(m->producer), memory_order_acquire)) {
 		const u8 *record = m->data + (at & (m->bytes - 1));
 		/* acquire: pairs with the kernel's commit: the data is whole */
@@ -244,7 +244,7 @@ void kernel_ring_consume(struct ring_reader *ring)
 		if (!(len & BPF_RINGBUF_DISCARD_BIT))
 			ring->fn(ring->arg, (u8 *)(uintptr_t)record + BPF_RINGBUF_HDR_SZ, bytes);
 		at += (bytes + BPF_RINGBUF_HDR_SZ + 7) & ~7ul;
-		/* release: pairs with the acquire of the kernel's reservation */
+		/* release: pairs with the acquire in the kernel's reservation */
 		atomic_store_explicit(shared_word(m->consumer), at, memory_order_release);
 	}
 }
@@ -325,7 +325,7 @@ void kernel_xsk_tune(int fd)
 
 /* ---- the rest ---- */
 
-/* No memfd: RLIMIT_FSIZE bounds its length, and SIGXFSZ ends a process that exceeds the limit. */
+/* No memfd: RLIMIT_FSIZE limits its length, and SIGXFSZ kills a process that exceeds the limit. */
 void *kernel_memory_make(u64 bytes)
 {
 	void *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -342,7 +342,7 @@ void kernel_memory_free(void *area, u64 bytes)
 
 void kernel_random(void *to, size_t bytes)
 {
-	/* up to 256 bytes are never cut short once the generator is seeded, which it waits for */
+	/* waits for the generator's seed; after that up to 256 bytes are never cut short */
 	while (getrandom(to, bytes, 0) != (ssize_t)bytes)
 		;
 }

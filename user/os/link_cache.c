@@ -9,7 +9,7 @@ struct link_cache {
 	struct netdev_session *session;
 	pthread_mutex_t lock;
 	struct link_events news;
-	u64 changes; /* of which the kernel has told */
+	u64 changes; /* changes reported by the kernel */
 	u32 room, next;
 	struct netdev at[]; /* ifindex 0: none */
 };
@@ -48,7 +48,7 @@ struct netdev_session *link_cache_session(struct link_cache *k)
 	return k->session;
 }
 
-/* ifindex 0: all of them. */
+/* ifindex 0: drops all. */
 static void link_cache_drop(struct link_cache *k, u32 ifindex)
 {
 	for (u32 i = 0; i < k->room; i++)
@@ -79,7 +79,7 @@ static const struct netdev *link_cache_find(const struct link_cache *k, u32 ifin
 	return NULL;
 }
 
-/* What was read is true still if nothing has changed since then. */
+/* Stores an interface's state, unless a change was reported since it was read. */
 static void link_cache_put(struct link_cache *k, const struct netdev *dev, u64 changes)
 {
 	link_cache_hear(k);

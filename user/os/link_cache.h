@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Interfaces as the kernel has them, which is asked again only after it has told of a change. The
- * news of changes are read before what is kept is used, in the thread that uses it: nobody sees
- * what was true before its own call. Three things the kernel does not tell of at once, or never: a
- * carrier that comes or goes, the speed, the number of queues. Those are netdev_refresh()'s.
+ * A cache of interface state, read again only after the kernel reported a change. Each call reads
+ * pending change messages first, in the calling thread, so its result is never older than the call.
+ * The kernel does not report three things at once, or at all: a carrier change, the speed, the
+ * number of queues. netdev_refresh() reads these.
  */
 #ifndef OS_LINK_CACHE_H
 #define OS_LINK_CACHE_H
@@ -13,19 +13,19 @@
 struct link_cache;
 
 /*
- * For so many interfaces of the caller's network namespace. Returns 0 or -errno. A forked child
- * frees its parent's, and makes no other call on it.
+ * Makes a cache for `room` interfaces of the caller's network namespace. Returns 0 or -errno. A
+ * forked child may only free its parent's.
  */
 int link_cache_new(u32 room, struct link_cache **out);
 void link_cache_free(struct link_cache *k); /* NULL: nothing */
 
 /*
- * changes (may be NULL): grows with every change of any interface that the kernel tells of. Any
- * thread. Returns 0, -ENODEV or -errno. rx_queues and speed_mbps are 0.
+ * Reads an interface. *changes (may be NULL) is the number of reported changes of all interfaces.
+ * rx_queues and speed_mbps are 0. Any thread. Returns 0, -ENODEV or -errno.
  */
 int link_cache_get(struct link_cache *k, u32 ifindex, struct netdev *out, u64 *changes);
 
-/* By which it asks, for others. */
+/* Returns the session that the cache asks by, for other requests. */
 struct netdev_session *link_cache_session(struct link_cache *k);
 
 #endif

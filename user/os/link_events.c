@@ -39,7 +39,7 @@ static void link_events_read(const struct nlmsghdr *nlh, link_events_fn *fn, voi
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		/* bridges send messages of their own family about their ports */
+		/* bridges send messages of another family about their ports */
 		if (len >= sizeof(*link) && link->ifi_family == AF_UNSPEC)
 			fn(arg,
 			   nlh->nlmsg_type == RTM_DELLINK ? LINK_EVENTS_GONE : LINK_EVENTS_LINK,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Following interfaces. One thread for each network namespace in which something is watched (one,
- * in almost any process) sleeps on a netlink socket. A message says which interface has news; the
- * kernel is then asked anew what the interface is. Only the link's state is taken from the messages
- * too, so that a link that was down for a moment is not missed. The same thread notices that the
- * process which an interface is used through has ended, by the hang-up of its socket, hears who
- * knocks at a process that has an interface alone, and does jobs, which may wait for the kernel,
- * for those that must not.
+ * Watches interfaces. One thread for each network namespace with watches (one, in almost any
+ * process) sleeps on a netlink socket. A message identifies a changed interface, whose state is
+ * then read from the kernel. Only the link state is also taken from the messages, so that a short
+ * link loss is not missed. The same thread detects by a socket's hang-up that the process behind a
+ * shared interface has ended. It serves the sockets at which others ask a process that has an
+ * interface alone. And it runs jobs, which may wait for the kernel, for callers that must not.
  *
- * The lock is held during a callback and a job: what runs has not been stopped, and nothing is
- * freed while it is used.
+ * The lock is held during a callback and a job, so that none of them is stopped or freed while it
+ * runs.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -32,7 +31,7 @@ struct link_watch {
 	void *arg;
 	int hangup_fd;	/* -1: none */
 	struct link_watch_input *input; /* NULL: none */
-	bool told;	/* that the interface has gone: the last call */
+	bool told;	/* the last call was made: the interface is gone */
 };
 
 struct interface {
@@ -50,19 +49,19 @@ struct watcher {
 	struct link_watch_job *jobs;
 	u64 netns;
 	struct link_events news;
-	int control_fd;		/* an eventfd: a job was asked for, or the end */
+	int control_fd;		/* an eventfd: a job was requested, or the thread shall exit */
 	int hangup_set;		/* readable when one of the watches' sockets has hung up */
 	bool ending;
-	bool dead;		/* in a forked child: there is no thread */
+	bool dead;		/* in a forked child, without a thread */
 	pthread_t thread;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watcher *watchers;
 
-/* ---- sockets that are watched for their end, under the lock ---- */
+/* ---- sockets that are watched for a hang-up, under the lock ---- */
 
-/* Several watches may have the same. */
+/* Returns whether a watch uses the socket; several may. */
 static bool hangup_is_used(const struct interface *i, int fd)
 {
 	for (const struct link_watch *w = i->watches; w; w = w->next)
@@ -73,7 +72,7 @@ static bool hangup_is_used(const struct interface *i, int fd)
 
 static int hangup_add(struct link_watch *w, int fd)
 {
-	/* what is written to it is for others to read */
+	/* others read the socket's data */
 	struct epoll_event event = { .events = EPOLLRDHUP };
 
 	if (!hangup_is_used(w->interface, fd) &&
@@ -101,7 +100,7 @@ static bool hangup_has_come(int fd)
 
 /* ---- other descriptors, under the lock ---- */
 
-/* Nothing while it rests; poll() has the same numbers. */
+/* Returns no events during a pause; poll() has the same values. */
 static u32 input_events(const struct link_watch_input *in)
 {
 	return in->resume_ns ? 0 : in->until_hangup ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP;
@@ -150,7 +149,7 @@ static void input_look(struct link_watch *w)
 		in->fn(in->arg);
 }
 
-/* ---- the thread, under the lock but while it sleeps ---- */
+/* ---- the thread, under the lock except while it sleeps ---- */
 
 static void link_watch_tell_one(struct link_watch *w, const struct netdev *before,
 				const struct netdev *now)
@@ -170,7 +169,7 @@ static void link_watch_tell(struct interface *i, const struct netdev *before,
 		link_watch_tell_one(w, before, now);
 }
 
-/* All that have the socket, in their order: its state is looked at once. */
+/* Calls all watches with the socket, in their order, as its state is read only once. */
 static void link_watch_tell_hangup(struct interface *i, int fd)
 {
 	for (struct link_watch *w = i->watches; w; w = w->next)
@@ -187,7 +186,7 @@ static void link_watch_look_for_hangups(struct interface *i)
 			link_watch_tell_hangup(i, w->hangup_fd);
 }
 
-/* It is as now says; whoever watches is told if that is a change. */
+/* Stores the new state, and calls the watches if it differs. */
 static void link_watch_update(struct interface *i, const struct netdev *now)
 {
 	const struct netdev before = i->now;
@@ -259,7 +258,7 @@ static void link_watch_look(struct interface *i)
 	else if (!err)
 		link_watch_update(i, &now);
 	else
-		i->news = true; /* no memory now: with the next message */
+		i->news = true; /* no memory now: again with the next message */
 }
 
 static void do_jobs(struct watcher *r)
@@ -267,8 +266,8 @@ static void do_jobs(struct watcher *r)
 	eventfd_t count;
 
 	/*
-	 * Before the look at what was asked for: a job that is asked for later makes it readable
-	 * again. The exchange pairs with the one in link_watch_job_ask().
+	 * Read before the requests: a later request makes it readable again. The exchange pairs
+	 * with the one in link_watch_job_ask().
 	 */
 	eventfd_read(r->control_fd, &count);
 	for (struct link_watch_job *job = r->jobs; job; job = job->next)
@@ -276,7 +275,7 @@ static void do_jobs(struct watcher *r)
 			job->fn(job->arg);
 }
 
-/* When a descriptor that rests is slept on again, for poll(); -1: none does. */
+/* Returns the time until a paused input resumes, for poll(); -1: none is paused. */
 static int link_watch_timeout_ms(const struct watcher *r)
 {
 	u64 next_ns = NSEC_NEVER, now_ns;
@@ -302,7 +301,7 @@ static void *watcher_main(void *arg)
 
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
-		/* POLLNVAL: the application closed descriptors that are not its own */
+		/* POLLNVAL: the application closed a descriptor of ours */
 		if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 &&
 		    (fds[0].revents | fds[1].revents | fds[2].revents) & POLLNVAL)
 			return NULL;
@@ -325,7 +324,7 @@ static void *watcher_main(void *arg)
 	}
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 static void close_watcher(struct watcher *r)
 {
@@ -369,10 +368,7 @@ static int watcher_get(struct watcher **out)
 	return 0;
 }
 
-/*
- * Nothing is watched any more, and no job is left: off the list. The caller ends it, without the
- * lock.
- */
+/* Removes a watcher without watches and jobs from the list. The caller ends it, unlocked. */
 static struct watcher *watcher_if_idle(struct watcher *r)
 {
 	if (r->interfaces || r->jobs)
@@ -398,7 +394,7 @@ static void watcher_end(struct watcher *r)
 	free(r);
 }
 
-/* What runs under the lock may be a cancellation point. Returns the state before. */
+/* Locks, and disables cancellation, as callbacks may be cancellation points. Returns its state. */
 static int link_watch_lock(void)
 {
 	int cancel;
@@ -408,7 +404,7 @@ static int link_watch_lock(void)
 	return cancel;
 }
 
-/* Ends the watcher that is idle, unless NULL. */
+/* Unlocks, and ends the idle watcher, unless NULL. */
 static void link_watch_unlock(struct watcher *idle, int cancel)
 {
 	pthread_mutex_unlock(&lock);
@@ -416,7 +412,7 @@ static void link_watch_unlock(struct watcher *idle, int cancel)
 	pthread_setcancelstate(cancel, NULL);
 }
 
-/* The kernel is asked after the subscription: what changes from here on is heard of. */
+/* The state is read after the subscription, so no later change is missed. */
 static int interface_get(struct watcher *r, const struct netdev *dev, struct interface **out)
 {
 	struct interface *i = link_watch_find(r, dev->ifindex);
@@ -587,7 +583,7 @@ void link_watch_job_ask(struct link_watch_job *job)
 {
 	int cancel;
 
-	/* pairs with the exchange in do_jobs(): it sees what the caller has prepared */
+	/* pairs with the exchange in do_jobs(), which makes the caller's data visible */
 	if (atomic_exchange_explicit(&job->asked, true, memory_order_acq_rel))
 		return;
 	/* writing is a cancellation point, and the caller may hold a lock */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interfaces of this network namespace and their addresses, from rtnetlink dumps: what can be a
- * device and what its GID table holds. It only reads.
+ * The interfaces of this network namespace that can be devices, and their GID tables, from
+ * rtnetlink dumps. It only reads.
  */
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
@@ -15,17 +15,17 @@
 #include "netdev_nl.h"
 
 /*
- * Headers between the link MTU and the payload, the longest: IPv6, UDP, BTH, XRCETH, RETH, ImmDt
+ * The longest headers between the link MTU and the payload: IPv6, UDP, BTH, XRCETH, RETH, ImmDt
  * (XRC WRITE_ONLY_IMM), ICRC.
  */
 #define PATH_MTU_OVERHEAD                                                                          \
 	(40 + 8 + sizeof(struct bth) + sizeof(struct xrc_eth) + sizeof(struct reth) +              \
 	 sizeof(struct imm_dt) + ROCE_ICRC_BYTES)
-/* What fits one AF_XDP buffer with all headers. */
+/* The largest path MTU whose frames fit one AF_XDP buffer. */
 #define PATH_MTU_ONE_BUFFER 2048
 
 #ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71 /* from 5.14 on; younger than some headers */
+#define SO_NETNS_COOKIE 71 /* from 5.14 on; newer than some headers */
 #endif
 #define NETNS_BY_COOKIE (1ull << 63)
 
@@ -53,7 +53,7 @@ struct scan {
 	bool out_of_memory;
 };
 
-/* Make room for one more element of size bytes; false sets out_of_memory. */
+/* Makes room for one more element of size bytes; returns false and sets out_of_memory if none. */
 static bool scan_grow(struct scan *s, void **array, u32 n, u32 *room, size_t size)
 {
 	void *p;
@@ -75,10 +75,7 @@ static void link_state(const struct ifinfomsg *ifi, const struct nlattr *has_car
 {
 	u8 carrier;
 
-	/*
-	 * The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by
-	 * up to a second.
-	 */
+	/* The driver's carrier: IFF_RUNNING and the operational state follow by up to a second. */
 	if (!nl_get(has_carrier, &carrier, sizeof(carrier)))
 		carrier = !!(ifi->ifi_flags & IFF_RUNNING);
 	*is_enabled = ifi->ifi_flags & IFF_UP;
@@ -108,7 +105,7 @@ bool netdev_link_kind(const struct nlattr *linkinfo, char *kind, size_t n)
 	return false;
 }
 
-/* An interface of a kind that is not known to be an end of its own. */
+/* Returns whether the interface is of a kind other than veth and TAP. */
 static bool is_stacked(const struct nlattr *linkinfo)
 {
 	char kind[32];
@@ -124,7 +121,7 @@ static bool is_veth(const struct nlattr *linkinfo)
 	return netdev_link_kind(linkinfo, kind, sizeof(kind)) && !strcmp(kind, "veth");
 }
 
-/* By which clients of a broker send. */
+/* Returns whether it is a TAP device for a broker's client. */
 static bool is_brokers(const char *name, const struct nlattr *linkinfo)
 {
 	char kind[32];
@@ -146,8 +143,8 @@ static u32 link_xdp_program(const struct nlattr *xdp)
 }
 
 /*
- * Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it
- * cannot be a device.
+ * Reads a link message into *dev, without speed, queues and GIDs; stores num_rx_queues separately.
+ * Returns false if it cannot be a device.
  */
 static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
 {
@@ -167,7 +164,7 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	dev->is_hardware = tb[IFLA_PARENT_DEV_NAME] != NULL;
 	dev->is_stacked = is_stacked(tb[IFLA_LINKINFO]);
 	dev->is_veth = is_veth(tb[IFLA_LINKINFO]);
-	/* the kernel names the namespace of the other end unless it is this one */
+	/* the kernel reports the other end's namespace unless it is this one */
 	dev->is_pair = dev->is_veth && tb[IFLA_LINK_NETNSID];
 	dev->xdp_program = link_xdp_program(tb[IFLA_XDP]);
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
@@ -191,15 +188,15 @@ static int netdev_link_cb(const struct nlmsghdr *nlh, void *arg)
 		return MNL_CB_OK;
 	if (!scan_grow(s, (void **)&s->dev, s->num_devs, &s->room_devs, sizeof(*s->dev)))
 		return MNL_CB_OK;
-	/* Filled in by scan_finish(): no other system call within a dump. */
+	/* scan_finish() replaces it: no other system call within a dump. */
 	dev.rx_queues = queues;
 	s->dev[s->num_devs++] = dev;
 	return MNL_CB_OK;
 }
 
 /*
- * An address message as a GID; false if it is none, or one that must not be used (RFC 4862:
- * tentative, or a duplicate was found).
+ * Reads an address message as a GID. Returns false if it has none, or one that must not be used
+ * (RFC 4862: tentative or duplicate).
  */
 static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
 {
@@ -220,10 +217,7 @@ static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
 	if ((flags & IFA_F_DADFAILED) || ((flags & IFA_F_TENTATIVE) && !(flags & IFA_F_OPTIMISTIC)))
 		return false;
 
-	/*
-	 * On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL, where present, is
-	 * always ours.
-	 */
+	/* On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL, if present, ours. */
 	if (ifa->ifa_family == AF_INET) {
 		raw[10] = raw[11] = 0xff;
 		a->class = ADDR_IPV4;
@@ -254,7 +248,7 @@ static int address_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* All messages of one kind, whose header is that long, to cb; *count is what it counts. */
+/* Passes all messages of one type, with a header of header_bytes, to cb; *count is cb's counter. */
 static int scan_dump(struct netdev_session *session, struct scan *s, u16 type,
 		     size_t header_bytes, mnl_cb_t cb, u32 *count)
 {
@@ -297,8 +291,8 @@ bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
 }
 
 /*
- * The GID table of dev from the scanned addresses: class by class, each address once (it may have
- * several prefixes).
+ * Fills the GID table of dev from the scanned addresses: class by class, each address once (it may
+ * have several prefixes).
  */
 static void fill_gids(const struct scan *s, struct netdev *dev)
 {
@@ -327,7 +321,7 @@ static void scan_free(struct scan *s)
 	free(s->addr);
 }
 
-/* Place in the list: usable ones, others, lo. */
+/* Returns the rank in the list: usable ones, others, lo. */
 static int netdev_rank(const struct netdev *dev)
 {
 	if (dev->is_loopback)
@@ -335,7 +329,7 @@ static int netdev_rank(const struct netdev *dev)
 	return dev->is_up && dev->num_gids ? 0 : 1;
 }
 
-/* All devices, or the one of that name, sorted; *out is malloc()ed. Returns the count or -errno. */
+/* Lists all devices, or one by name, sorted; *out is malloc()ed. Returns the count or -errno. */
 static int list_devices(const char *only_name, struct netdev **out)
 {
 	struct scan s = { .only_name = only_name };
@@ -413,13 +407,10 @@ int netdev_list(struct netdev **out)
 	if (only && !*only)
 		only = NULL;
 	n = list_devices(only, out);
-	/*
-	 * lo is last. It is a device, but never the one that a program wants which takes the first,
-	 * or all.
-	 */
+	/* lo is last. Programs that take the first device, or all, never want it. */
 	if (n > 0 && !only && (*out)[n - 1].is_loopback)
 		n--;
-	/* Once a process: some programs ask for the list again and again. */
+	/* Once a process: some programs request the list repeatedly. */
 	if (n == 0 && only && !atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
 		fprintf(stderr,
 			"xroce: " NETDEV_ENV
@@ -444,7 +435,7 @@ int netdev_find(const char *name, struct netdev *out)
 	return if_nametoindex(name) ? -EOPNOTSUPP : -ENODEV;
 }
 
-/* One interface with its addresses: s->dev[0], to be freed by scan_free(). */
+/* Scans one interface with its addresses: s->dev[0]. The caller calls scan_free(). */
 static int scan_one(struct netdev_session *session, struct scan *s, u32 ifindex)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -489,7 +480,7 @@ int netdev_refresh_addresses(struct netdev_session *session, struct netdev *dev)
 	return ret;
 }
 
-/* The number by which processes without /proc know a namespace; inodes are of 32 bits. */
+/* Identifies a network namespace for processes without /proc; inodes have 32 bits. */
 static u64 netns_cookie(void)
 {
 	u64 cookie = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Membership of an interface in a multicast group, as the kernel has it: the interface takes frames
- * to the group's MAC from then on, and the network is told by IGMP or MLD. A socket each, bound to
- * no port; any process may have one.
+ * An interface's memberships in multicast groups, by the kernel: the interface then takes frames to
+ * the group's MAC, and IGMP or MLD informs the network. One socket for each, without a port; needs
+ * no privilege.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -46,11 +46,11 @@ int netdev_join(u32 ifindex, const struct gid *group)
 }
 
 /*
- * Frames to MACs that are not the interface's own: it takes them for as long as a packet socket has
- * asked for that, which receives none itself. Needs CAP_NET_RAW, as any packet socket does.
+ * Frames to MACs other than the interface's own, which it takes while a packet socket requests
+ * them; the socket itself receives none. Needs CAP_NET_RAW, like any packet socket.
  *
- * To close a packet socket waits for an RCU grace period, milliseconds. So one serves many
- * requests, of which each can be taken back at once.
+ * Closing a packet socket waits milliseconds for an RCU grace period. So one socket serves many
+ * requests, each of which can be dropped at once.
  */
 
 /* Protocol 0: it receives nothing. Returns a descriptor or -errno. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which process holds an interface. The holder listens on an abstract Unix socket named after the
- * interface: the name belongs to the network namespace, as the interface does, is taken by one
- * process at a time, and is gone with it, however it ends.
+ * The process that holds an interface listens on an abstract Unix socket named after the interface.
+ * The name belongs to the network namespace, as the interface does. One process at a time can take
+ * it, and it is free when the process ends for any reason.
  *
- * Any user can bind that name first, or fill the queue of the socket behind it. So only a holder
- * that is root or the asking user counts as one; who else holds the interface is the XDP hook's to
- * say, which takes privileges.
+ * Any user can bind that name first, or fill the queue of its socket. So only root or the asking
+ * user counts as a holder. Whether others hold the interface shows at the XDP hook, which needs
+ * privileges.
  *
- * A holder that lets nobody else in holds a second name, which says so: whoever finds neither that
- * nor a socket to ask at has come while a holder begins or ends.
+ * A holder that admits no other process has a second name for that. A process that finds neither
+ * that name nor a socket to ask at has come while a holder starts or ends.
  */
 #define _GNU_SOURCE /* struct ucred */
 #include <poll.h>
@@ -23,7 +23,7 @@
 #define HOLDER_NAME "xroce/%u"
 #define ALONE_NAME  "xroce/%u/alone"
 
-/* For a holder that has its name and does not listen yet: it is about to. */
+/* For a holder that has the name but does not listen yet. */
 #define LISTENS_MS 500
 
 static socklen_t holder_address(const char *name, u32 ifindex, struct sockaddr_un *sun)
@@ -43,7 +43,7 @@ static int holder_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Returns a descriptor or -errno; -EADDRINUSE: another has it. */
+/* Returns a descriptor or -errno; -EADDRINUSE: another process has the name. */
 static int holder_bind(const char *name, u32 ifindex)
 {
 	struct sockaddr_un sun;
@@ -52,10 +52,7 @@ static int holder_bind(const char *name, u32 ifindex)
 
 	if (fd < 0)
 		return fd;
-	/*
-	 * Nobody accepts: the credentials are all that is asked for. What is left in the queue is
-	 * bounded by its length.
-	 */
+	/* No connection is accepted, as only credentials are needed; the queue bounds them. */
 	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd;
 	err = -errno;
@@ -64,8 +61,8 @@ static int holder_bind(const char *name, u32 ifindex)
 }
 
 /*
- * Returns a connection and the credentials of the last caller of listen(); -ENOENT: nobody listens;
- * -EAGAIN: its queue is full, so there is one, but it cannot be asked; or -errno.
+ * Returns a connection and the credentials of the last caller of listen(). -ENOENT: no listener;
+ * -EAGAIN: its queue is full, so it exists but cannot be asked; or -errno.
  */
 static int holder_connect(const char *name, u32 ifindex, struct ucred *cred)
 {
@@ -85,16 +82,16 @@ static int holder_connect(const char *name, u32 ifindex, struct ucred *cred)
 }
 
 /*
- * Of another user it proves nothing. Root has no number in most user namespaces, and as little has
- * anyone else: there such a user is taken for root, of whom the worst is a vain wait, as nothing in
- * a user namespace has an interface for itself.
+ * Returns whether the holder counts: another user proves nothing. In most user namespaces root has
+ * no number, like many other users. There such a user is taken for root, at worst with a useless
+ * wait, as no process in a user namespace has an interface alone.
  */
 static bool holder_counts(const struct ucred *cred)
 {
 	return cred->uid == 0 || cred->uid == geteuid() || process_is_outside_uid(cred->uid);
 }
 
-/* The holder as a process that wants the interface sees it: a connection or -errno, as above. */
+/* Returns a connection to a holder that counts, or -errno as above, or -EPERM. */
 static int holder_of(const char *name, u32 ifindex)
 {
 	struct ucred cred = { 0 };
@@ -107,8 +104,8 @@ static int holder_of(const char *name, u32 ifindex)
 }
 
 /*
- * Between a holder's bind() and its listen(), and when it ends between our bind() and connect(),
- * nobody listens: neither says that the name is another user's.
+ * Between a holder's bind() and listen(), or if it ends between our bind() and connect(), there is
+ * no listener: that does not mean that another user has the name.
  */
 int netdev_hold(u32 ifindex)
 {
@@ -149,10 +146,7 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 	return holder_counts(&cred) ? 0 : -EPERM;
 }
 
-/*
- * Looks for a name in the list of sockets: a connection would stay in the queue of the holder.
- * Returns 1, 0 or -errno.
- */
+/* Looks for a name in the list of sockets: a connection would stay queued. Returns 1, 0, -errno. */
 static int holder_is_listed(const char *name, u32 ifindex)
 {
 	char line[512], want[48] = " @";
@@ -202,7 +196,7 @@ bool netdev_is_alone(u32 ifindex, int met_fd)
 	if (fd < 0)
 		return false;
 	close(fd);
-	/* a holder may have given up its privileges since it took the interface */
+	/* a holder may have dropped its privileges since it took the interface */
 	return holder_counts(&cred) ||
 	       (!getsockopt(met_fd, SOL_SOCKET, SO_PEERCRED, &holder, &len) && holder.pid &&
 		holder.pid == cred.pid);

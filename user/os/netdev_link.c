@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the driver says of an interface: receive queues, speed, driver name, XDP features. Over
- * ethtool ioctls and generic netlink, which both answer for the caller's own network namespace;
- * sysfs does not (it shows the namespace that it was mounted in). It only reads.
+ * Properties of an interface from its driver: receive queues, speed, driver name, XDP features.
+ * Uses ethtool ioctls and generic netlink, which answer for the caller's network namespace; sysfs
+ * shows the namespace that it was mounted in. It only reads.
  */
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
@@ -13,10 +13,7 @@
 
 #include "netdev_nl.h"
 
-/*
- * The "netdev" generic netlink family; <linux/netdev.h> is younger than the headers that we build
- * with.
- */
+/* The "netdev" generic netlink family; <linux/netdev.h> is newer than the headers we build with. */
 #define NETDEV_CMD_DEV_GET    1
 #define NETDEV_CMD_QUEUE_GET  10
 #define NETDEV_CMD_NAPI_GET   11
@@ -31,7 +28,7 @@
 #define NETDEV_A_NAPI_IRQ     3
 #define NETDEV_QUEUE_RX	      0
 
-/* One ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
+/* Runs an ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
 static int link_ethtool(const char *name, void *cmd)
 {
 	struct ifreq ifr = { .ifr_data = cmd };
@@ -57,10 +54,7 @@ static void family_request(struct nlmsghdr *nlh, int family, u8 cmd, u16 ifindex
 	mnl_attr_put_u32(nlh, ifindex_attr, ifindex);
 }
 
-/*
- * A request to the netdev family about one interface. Returns 0 or -errno (-ENOENT: no such family;
- * before 6.3).
- */
+/* Asks the netdev family about an interface. Returns 0 or -errno (-ENOENT before 6.3). */
 static int netdev_family_get(u8 cmd, u16 flags, u16 ifindex_attr, u32 ifindex, mnl_cb_t cb,
 			     void *arg)
 {
@@ -92,9 +86,9 @@ u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues)
 	u32 n = 0;
 
 	/*
-	 * num_rx_queues is what was allocated (a multi-queue tap: 256); an AF_XDP socket binds to
-	 * those only that are in use. Drivers with a fixed number have no channels; the kernel
-	 * itself tells (6.8 on, while the interface is up).
+	 * num_rx_queues is the allocated number (a multi-queue tap: 256); an AF_XDP socket can bind
+	 * only to queues in use. Drivers with a fixed number have no channels; then the kernel
+	 * reports it (from 6.8 on, while the interface is up).
 	 */
 	if (num_rx_queues <= 1)
 		return 1;
@@ -155,7 +149,7 @@ int netdev_queue_cpu(u32 ifindex, u32 queue)
 	f = fopen(path, "re");
 	if (!f)
 		return -ENOENT;
-	/* a list of several says nothing */
+	/* a list of several CPUs is of no use */
 	if (fscanf(f, "%d%c", &cpu, &rest) != 2 || rest != '\n' || cpu < 0)
 		cpu = -ENOENT;
 	fclose(f);
@@ -164,17 +158,14 @@ int netdev_queue_cpu(u32 ifindex, u32 queue)
 
 u32 netdev_speed_mbps(const char *name)
 {
-	/*
-	 * The link mode masks follow the struct: 3 of them, of at most 127 words
-	 * (link_mode_masks_nwords is an s8).
-	 */
+	/* The link mode masks follow the struct: 3 of at most 127 words (nwords is an s8). */
 	union {
 		struct ethtool_link_settings base;
 		u8 with_masks[sizeof(struct ethtool_link_settings) + 3 * 127 * sizeof(u32)];
 	} ls = { .base.cmd = ETHTOOL_GLINKSETTINGS };
 	s32 words;
 
-	/* First call: the kernel answers with the negated number of words that it wants. */
+	/* First call: the kernel returns the negated number of words needed. */
 	if (link_ethtool(name, &ls) || ls.base.link_mode_masks_nwords >= 0)
 		return 0;
 	words = -ls.base.link_mode_masks_nwords;

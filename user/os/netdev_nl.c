@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * One netlink exchange and checked reads of attributes. It knows no message but generic netlink's
- * family lookup.
- */
+/* A netlink exchange, checked reads of attributes, and the look-up of netlink families. */
 #include <linux/genetlink.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -38,8 +35,8 @@ int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *
 	}
 
 	/*
-	 * The kernel has answered by now (the next part of a dump is made as we read): no wait here
-	 * is longer than its work.
+	 * The kernel has answered by now (the next part of a dump is made as we read): reads wait
+	 * for its work at most.
 	 */
 	do {
 		ssize_t n = mnl_socket_recvfrom(nl, buf, NL_RECV_BYTES);
@@ -135,9 +132,9 @@ int nl_family(const char *name)
 	return ret < 0 ? ret : id;
 }
 
-/* A socket on which rtnetlink is asked by any thread, one exchange at a time. */
+/* A socket for rtnetlink requests of any thread, one exchange at a time. */
 
-/* What a setting was holds for as long. */
+/* How long a cached setting is valid. */
 #define SETTING_NS (NSEC_PER_SEC / 10)
 
 struct netdev_session {
@@ -178,7 +175,7 @@ void netdev_session_close(struct netdev_session *s)
 	free(s);
 }
 
-/* What is left of an exchange that failed. */
+/* Reads what a failed exchange left in the socket. */
 static void session_drain(struct netdev_session *s)
 {
 	char part[4096];
@@ -188,7 +185,7 @@ static void session_drain(struct netdev_session *s)
 		;
 }
 
-/* Under its lock: nobody else's answer comes between. */
+/* Locks the session, so that answers to other threads do not mix. Returns the old cancel state. */
 static int session_lock(struct netdev_session *s)
 {
 	int cancel;

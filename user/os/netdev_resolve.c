@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a peer's GID to its MAC: the kernel's route over this interface (netdev_route.c), then the
- * kernel's neighbour entry of the next hop. Where there is none the kernel is asked to resolve it
- * (NTF_USE), so ARP and neighbour discovery stay its business and no packet of ours goes out for
- * it; but for one datagram where the process lacks the privilege to ask.
+ * Resolves a peer's GID to its MAC: by the kernel's route over this interface (netdev_route.c),
+ * then the kernel's neighbour entry of the next hop. Without an entry, the kernel is asked to
+ * resolve it (NTF_USE), so that it does ARP and neighbour discovery and we send no packet, except
+ * one datagram if the process lacks the privilege to ask.
  */
 #include <arpa/inet.h>
 #include <linux/neighbour.h>
@@ -20,7 +20,7 @@
 
 #define DISCARD_PORT 9 /* RFC 863 */
 
-/* RFC 1112 section 6.4 and RFC 2464 section 7. */
+/* Computes the MAC: RFC 1112 section 6.4 and RFC 2464 section 7. */
 static void multicast_mac(const struct hop *h, u8 mac[6])
 {
 	if (h->family == AF_INET) {
@@ -87,8 +87,8 @@ static int neighbour_get(struct netdev_session *s, u32 ifindex, const struct hop
 }
 
 /*
- * Make the kernel have a packet for the neighbour: an empty datagram to its discard service, over
- * this interface and to no router behind it. For who may not ask for less.
+ * Makes the kernel send a packet to the neighbour: an empty datagram to its discard service, over
+ * this interface and through no router. For processes without the privilege for NTF_USE.
  */
 static int neighbour_send_to(u32 ifindex, const struct hop *hop)
 {
@@ -124,10 +124,7 @@ static int neighbour_send_to(u32 ifindex, const struct hop *hop)
 	return ret;
 }
 
-/*
- * Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms
- * the entry.
- */
+/* Makes the kernel use the neighbour as for a packet: create, resolve or confirm the entry. */
 static int neighbour_use(struct netdev_session *s, u32 ifindex, const struct hop *hop)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -140,8 +137,8 @@ static int neighbour_use(struct netdev_session *s, u32 ifindex, const struct hop
 }
 
 /*
- * Sleep until some neighbour changes or the deadline; false when it has passed. What changed is of
- * no matter: the caller looks itself.
+ * Sleeps until some neighbour changes or the deadline passes; returns false in the latter case. The
+ * caller checks the neighbour itself.
  */
 static bool wait_for_change(struct mnl_socket *events, u64 deadline_ns)
 {
@@ -151,16 +148,16 @@ static bool wait_for_change(struct mnl_socket *events, u64 deadline_ns)
 
 	if (now_ns >= deadline_ns)
 		return false;
-	/* rounded up: no sleep is shorter than what is left */
+	/* rounded up: never sleeps less than the remaining time */
 	if (poll(&pfd, 1, (int)((deadline_ns - now_ns) / NSEC_PER_MSEC + 1)) == 0)
 		return false;
-	/* An overrun (ENOBUFS) is a change too; so is a signal, for all that it costs. */
+	/* An overrun (ENOBUFS) counts as a change; so does a signal, at little cost. */
 	while (recv(pfd.fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
 		;
 	return true;
 }
 
-/* Ask for the neighbour and wait until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
+/* Asks for the neighbour and waits until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
 static int neighbour_await(struct netdev_session *s, struct mnl_socket *events, u32 ifindex,
 			   const struct hop *hop, u64 deadline_ns, struct neighbour *n)
 {
@@ -170,10 +167,7 @@ static int neighbour_await(struct netdev_session *s, struct mnl_socket *events, 
 		ret = neighbour_get(s, ifindex, hop, n);
 		if (ret || (n->state & NUD_USABLE))
 			return ret;
-		/*
-		 * Asked anew, an entry that had failed is incomplete again: this failure is the
-		 * answer to our question.
-		 */
+		/* Asking makes a failed entry incomplete again: this failure is the answer. */
 		if ((n->state & NUD_FAILED) || !wait_for_change(events, deadline_ns))
 			return -EHOSTUNREACH;
 	}
@@ -181,9 +175,9 @@ static int neighbour_await(struct netdev_session *s, struct mnl_socket *events, 
 }
 
 /*
- * The hop may be another interface of this network namespace: the other end of a veth, a second
- * macvlan. Over IPv4 the kernel cannot resolve it: it takes an ARP request from one of its own
- * addresses for forged (accept_local in Documentation/networking/ip-sysctl.rst). Neighbour
+ * Finds a hop that is another interface of this network namespace: the other end of a veth, a
+ * second macvlan. Over IPv4 the kernel cannot resolve it, as it takes an ARP request from one of
+ * its own addresses for forged (accept_local in Documentation/networking/ip-sysctl.rst). Neighbour
  * discovery has no such rule.
  */
 static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8 mac[6])
@@ -216,7 +210,7 @@ static int neighbour_wait(struct netdev_session *s, u32 ifindex, const struct ho
 	return ret;
 }
 
-/* Asks without waiting. Returns 0 if the answer was there at once, -EHOSTUNREACH or -errno. */
+/* Asks without waiting. Returns 0 if the answer is there already, -EHOSTUNREACH or -errno. */
 static int neighbour_ask(struct netdev_session *s, u32 ifindex, const struct hop *hop,
 			 struct neighbour *n)
 {
@@ -246,8 +240,8 @@ static int neighbour_resolve(struct netdev_session *s, u32 ifindex, const struct
 			return ret;
 	} else if (n.state & NUD_STALE) {
 		/*
-		 * Our packets do not pass the kernel's neighbour code: let it confirm the entry.
-		 * The MAC is good until it says otherwise.
+		 * Our packets bypass the kernel's neighbour code: let it confirm the entry. The MAC
+		 * is usable until it changes.
 		 */
 		neighbour_use(s, ifindex, hop);
 	}
@@ -269,7 +263,7 @@ int netdev_neighbour_news(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* True if any of these messages says that a neighbour's MAC may be used. */
+/* Returns whether a message makes a neighbour's MAC usable. */
 static bool news_are_usable(const void *messages, size_t len)
 {
 	const struct nlmsghdr *nlh = messages;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel's routing table says: by which interface and source address packets go to an
- * address, and to which neighbour there. Neighbours themselves are netdev_resolve.c's.
+ * Queries the kernel's routing table: interface, source address and neighbour for packets to an
+ * address. netdev_resolve.c looks up the neighbours.
  */
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 
 #include "netdev_nl.h"
 
-#define HOP_LIMIT_DEFAULT 64 /* the kernel's own, where it does not say */
+#define HOP_LIMIT_DEFAULT 64 /* the kernel's default, used if it is unknown */
 
 struct hop hop_of_gid(const struct gid *gid)
 {
@@ -51,8 +51,8 @@ struct route_answer {
 	bool has_gateway;
 	struct hop gateway;
 	bool has_source;
-	struct hop source; /* that the kernel would choose */
-	u32 hop_limit;	   /* 0: the route says none */
+	struct hop source; /* chosen by the kernel */
+	u32 hop_limit;	   /* 0: the route has none */
 };
 
 static u32 route_hop_limit(const struct nlattr *metrics)
@@ -90,7 +90,7 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 		r->has_gateway = true;
 		r->malformed = !nl_get(tb[RTA_GATEWAY], gw->addr, gw->len);
 	} else if (tb[RTA_VIA]) {
-		/* A gateway of the other family: IPv4 by way of an IPv6 router (RFC 5549). */
+		/* A gateway of the other family: IPv4 by an IPv6 router (RFC 5549). */
 		const struct rtvia *via = mnl_attr_get_payload(tb[RTA_VIA]);
 		size_t n = mnl_attr_get_payload_len(tb[RTA_VIA]);
 
@@ -142,16 +142,16 @@ int hop_next(struct netdev_session *s, u32 ifindex, const struct hop *src, const
 	if (hop_is_link_local(dst))
 		return 0;
 	/*
-	 * Given an interface, IPv4 assumes that what it has no route for is on that link. A look-up
-	 * that is to return the table's entry (RTM_F_FIB_MATCH) does not.
+	 * With an interface given, IPv4 assumes that addresses without a route are on that link. A
+	 * look-up of the table's entry (RTM_F_FIB_MATCH) does not.
 	 */
 	if (dst->family == AF_INET)
 		ret = route_ask(s, ifindex, src, dst, RTM_F_FIB_MATCH, &r);
 	if (!ret)
 		ret = route_ask(s, ifindex, src, dst, 0, &r);
 	/*
-	 * An address of another interface of ours. IPv4 has a route to it over the interface asked
-	 * for; so has IPv6, but heeds the interface only if no source is given.
+	 * An address of another of our interfaces. IPv4 has a route to it over the given interface;
+	 * so has IPv6, but it uses the interface only without a source.
 	 */
 	if (!ret && r.type == RTN_LOCAL && dst->family == AF_INET6)
 		ret = route_ask(s, ifindex, NULL, dst, 0, &r);
@@ -164,10 +164,7 @@ int hop_next(struct netdev_session *s, u32 ifindex, const struct hop *src, const
 	case -ENFILE:
 	case -EBADMSG:
 		return ret;
-	/*
-	 * no route; or one of type unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw
-	 * (-EAGAIN)
-	 */
+	/* no route; or unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw (-EAGAIN) */
 	default:
 		return -ENETUNREACH;
 	}
@@ -191,7 +188,7 @@ static struct gid gid_of_hop(const struct hop *h)
 	return gid;
 }
 
-/* Of packets for which no route says another, in the calling thread's network namespace. */
+/* Reads the hop limit for routes without one, in the calling thread's network namespace. */
 static u8 hop_limit_read(u8 family, u32 ifindex)
 {
 	char path[64 + IF_NAMESIZE], name[IF_NAMESIZE];
@@ -238,7 +235,7 @@ static void route_look_at_device(void *arg, const struct netdev *dev)
 		s->ifindex = dev->ifindex;
 }
 
-/* ifindex and src as of route_ask(). */
+/* ifindex and src as for route_ask(). */
 static int route_find(struct netdev_session *s, const struct hop *dst, const struct hop *src,
 		      u32 ifindex, struct route_answer *r)
 {
@@ -246,7 +243,7 @@ static int route_find(struct netdev_session *s, const struct hop *dst, const str
 
 	if (hop_is_link_local(dst) && !ifindex)
 		return -EINVAL;
-	/* as in hop_next(); a group needs no route over an interface that is named */
+	/* as in hop_next(); a multicast group needs no route over a given interface */
 	if (dst->family == AF_INET && ifindex && !hop_is_multicast(dst))
 		match = route_ask(s, ifindex, src, dst, RTM_F_FIB_MATCH, r);
 	ret = route_ask(s, ifindex, src, dst, 0, r);
@@ -274,7 +271,7 @@ int netdev_route(struct netdev_session *s, const struct gid *peer, const struct 
 	out->is_local = r.type == RTN_LOCAL;
 	out->ifindex = ifindex ? ifindex : r.ifindex;
 	if (out->is_local && !ifindex) {
-		/* the route is over lo: the interface is the one that has the address */
+		/* the route is over lo: find the interface that has the address */
 		ret = netdev_each(route_look_at_device, &holder);
 		if (ret || !holder.ifindex)
 			return ret ? ret : -ENODEV;

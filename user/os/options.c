@@ -111,7 +111,7 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 
 /* ---- text ---- */
 
-/* Digits, up to a number of most: the text behind it, NULL if there is none. */
+/* Parses digits, up to a number of most. Returns the text after them, or NULL if invalid. */
 static const char *option_number_end(const char *text, u32 most, u32 *out)
 {
 	u64 n = 0;
@@ -134,7 +134,7 @@ static bool option_parse_number(const struct option_spec *spec, const char *text
 	return end && !*end && *out >= spec->least;
 }
 
-/* The index of the word of that length, or -1. */
+/* Returns the index of the word of this length, or -1. */
 static int option_word(const struct option_spec *spec, const char *text, size_t len)
 {
 	for (int i = 0; spec->words[i]; i++)
@@ -242,7 +242,7 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n)
 
 /* ---- the environment ---- */
 
-/* The variable's text; NULL if it is unset, empty or not valid, which is said once. */
+/* Returns the variable's text, or NULL if it is unset, empty, or invalid (reported once). */
 static const char *option_text(enum option_id option)
 {
 	static _Atomic u32 said;

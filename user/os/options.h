@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the environment chooses: one table of the variables, with their words and bounds, for the
+ * Choices by environment variables: one table of the variables with their words and bounds, for the
  * library that obeys them, `xroce run` that sets them, and its help. A variable is read when its
- * choice is asked for; text that is not valid is named once on standard error and counts as unset:
- * a program must not fail over a tuning variable.
+ * value is needed. An invalid value is reported once on standard error and treated as unset: a
+ * program must not fail because of a tuning variable.
  */
 #ifndef OS_OPTIONS_H
 #define OS_OPTIONS_H
@@ -33,63 +33,63 @@ enum option_id {
 };
 
 enum option_kind {
-	OPTION_IS_NUMBER,  /* least to most */
+	OPTION_IS_NUMBER,  /* from least to most */
 	OPTION_IS_WORD,	   /* one of words */
-	OPTION_IS_WORDS,   /* any of words, commas between them */
-	OPTION_IS_CPUS,	   /* numbers, commas between them */
-	OPTION_IS_PKEYS,   /* as option_add_pkey() takes them, commas between them */
+	OPTION_IS_WORDS,   /* any of words, separated by commas */
+	OPTION_IS_CPUS,	   /* numbers, separated by commas */
+	OPTION_IS_PKEYS,   /* for option_add_pkey(), separated by commas */
 	OPTION_IS_FLAG,	   /* "1": on */
-	OPTION_IS_PATH,	   /* the absolute name of a directory */
+	OPTION_IS_PATH,	   /* an absolute directory name */
 };
 
 struct option_spec {
 	const char *variable;
-	const char *flag;	  /* of `xroce run`: the long option, NULL if it has none */
-	char letter;		  /* the short one */
-	const char *value;	  /* what the help calls its argument */
+	const char *flag;	  /* long option of `xroce run`, or NULL */
+	char letter;		  /* short option */
+	const char *value;	  /* name of its argument in the help */
 	enum option_kind kind;
-	const char *const *words; /* up to NULL; the first is what an unset variable means */
+	const char *const *words; /* NULL-terminated; the first is the default */
 	u32 least, most, fallback;
-	const char *help;	  /* a line, without bounds and words */
+	const char *help;	  /* one line, without bounds and words */
 };
 
 extern const struct option_spec option_table[NUM_OPTIONS];
 
-/* Would the library obey this text? */
+/* Returns whether the library would accept this text. */
 bool option_is_valid(const struct option_spec *spec, const char *text);
-/* What it takes, in words: "a number from 1 to 8". Returns text, of n bytes. */
+/* Describes the accepted values: "a number from 1 to 8". Returns text, of n bytes. */
 char *option_wants(const struct option_spec *spec, char *text, size_t n);
 
 /*
- * One more entry of a P_Key table: a number of len characters, in decimal, or in hexadecimal behind
- * 0x. 0xffff is there already, where it is to be. Returns 0 or -errno as pkey_table_add(); -EINVAL:
- * it is no such number.
+ * Adds an entry to a P_Key table: a number of len characters, decimal, or hexadecimal after 0x.
+ * 0xffff is in the table already. Returns 0 or -errno as pkey_table_add(); -EINVAL if it is not a
+ * number.
  */
 int option_add_pkey(struct pkey_table *pkeys, const char *text, size_t len);
 
-/* XROCE_TX: the way that frames leave. */
+/* XROCE_TX: the way in which frames leave. */
 enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };
 enum tx_choice options_tx(void);
 /* XROCE_XDP: how the receiving program is attached. */
 enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };
 enum xdp_choice options_xdp(void);
-/* XROCE_ATTACH: whether it shares the interface with other XDP programs. */
+/* XROCE_ATTACH: whether other XDP programs may be on the interface. */
 enum attach_choice { ATTACH_AUTO, ATTACH_DISPATCHER, ATTACH_EXCLUSIVE };
 enum attach_choice options_attach(void);
-/* XROCE_SHARE: whether it is used through a broker, with other processes. */
+/* XROCE_SHARE: whether the interface is used through a broker, with other processes. */
 enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
-/* XROCE_PKEY: the table of a process that has its interface alone. */
+/* XROCE_PKEY: the P_Key table of a process that has its interface alone. */
 struct pkey_table options_pkeys(void);
 /* XROCE_SHARDS, XROCE_SPIN_US, XROCE_YIELD. */
 u32 options_number(enum option_id option);
-/* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to anything. */
+/* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to any value. */
 bool options_is_set(enum option_id option);
-/* XROCE_PIN: the directory; NULL: none, or it is not this user's to choose (secure_getenv(3)). */
+/* XROCE_PIN: the directory; NULL if unset, or in a set-user-ID program (secure_getenv(3)). */
 const char *options_pin(void);
-/* XROCE_VECTOR_CPUS: the n-th of its CPUs; -1: it has not so many, or is not set. */
+/* XROCE_VECTOR_CPUS: its n-th CPU; -1 if it is shorter or unset. */
 int options_cpu(u32 n);
-/* XROCE_OFF, XROCE_ECN: fill in what they choose of an engine. */
+/* XROCE_OFF, XROCE_ECN: set the engine options that they choose. */
 void options_engine(struct engine_config *config);
 
 #endif

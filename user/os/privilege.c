@@ -9,7 +9,7 @@
 #include "options.h"
 #include "privilege.h"
 
-/* The inode of the first user namespace, in every kernel (proc_ns.h). */
+/* The inode of the initial user namespace, in every kernel (proc_ns.h). */
 #define FIRST_USER_NAMESPACE "user:[4026531837]"
 
 u64 privilege_caps(void)
@@ -33,7 +33,7 @@ bool privilege_in_first_user_namespace(void)
 	return !strcmp(target, FIRST_USER_NAMESPACE);
 }
 
-/* To the kernel, CAP_SYS_ADMIN has the other two in it. */
+/* For the kernel, CAP_SYS_ADMIN includes the other two. */
 bool privilege_may_attach(void)
 {
 	const u64 caps = privilege_caps();

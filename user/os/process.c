@@ -29,7 +29,7 @@ void process_name(pid_t pid, char *comm, size_t n)
 			*c = '?';
 }
 
-/* 65534 unless it was set. */
+/* Returns 65534 unless the sysctl differs. */
 static uid_t process_overflow_uid(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
@@ -42,7 +42,7 @@ static uid_t process_overflow_uid(void)
 	return uid;
 }
 
-/* Has every user a number in this user namespace? As in the first one; also if it is not told. */
+/* Returns whether every user has a number here, as in the initial namespace; true if unknown. */
 static bool process_has_all_uids(void)
 {
 	FILE *f = fopen("/proc/self/uid_map", "re");
@@ -53,7 +53,7 @@ static bool process_has_all_uids(void)
 	while (fscanf(f, "%*u %*u %llu", &n) == 1)
 		all += n;
 	fclose(f);
-	/* (uid_t)-1 is nobody's */
+	/* (uid_t)-1 is not a user */
 	return all >= (uid_t)-1;
 }
 
@@ -84,7 +84,7 @@ bool process_has_mount(pid_t pid, const char *word)
 	return has;
 }
 
-/* mount: NULL, or a word that it must have in its list of mounts. */
+/* mount: a word that its mountinfo must contain, or NULL. */
 static bool process_any(const char *which, u64 inode, const char *mount)
 {
 	DIR *proc = opendir("/proc");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the kernel tells of another process. */
+/* Information about other processes, from the kernel. */
 #ifndef OS_PROCESS_H
 #define OS_PROCESS_H
 
@@ -10,32 +10,33 @@
 #include "../engine/types.h"
 
 /*
- * The name of a process; "?" if it cannot be read. Any process may choose its name: what is not
- * printable becomes '?'.
+ * Returns a process's name, "?" if it cannot be read. A process may choose any name: unprintable
+ * characters become '?'.
  */
 void process_name(pid_t pid, char *comm, size_t n);
 
 /*
- * Is a user that the kernel named (SO_PEERCRED) surely this process's own? The overflow uid is
- * whoever has no number in this user namespace, and so is nobody's for certain.
+ * Returns whether a user ID from the kernel (SO_PEERCRED) is certainly this process's user. The
+ * overflow uid stands for all users without a number in this user namespace, so it is never
+ * certain.
  */
 bool process_is_own_uid(uid_t uid);
 
-/* Is it the number of a user who has none in this user namespace, and so no other's? */
+/* Returns whether the uid stands for users without a number here, and for no other. */
 bool process_is_outside_uid(uid_t uid);
 
-/* Is a word in the process's list of mounts? Not if that may not be read. */
+/* Returns whether the process's mountinfo contains a word; false if it cannot be read. */
 bool process_has_mount(pid_t pid, const char *word);
 
 /*
- * Is a process in that namespace, by its inode? which: a name in /proc/PID/ns. True if it cannot be
- * told, as /proc is not to be read; of a process that may not be looked into nothing is known.
+ * Returns whether a process is in the namespace with this inode. which: a name in /proc/PID/ns.
+ * True if /proc cannot be read; processes that may not be inspected do not count.
  */
 bool process_in_namespace(const char *which, u64 inode);
 
 /*
- * The same of a mount namespace where the list of mounts has that word in it. The number of one
- * that has gone is soon another's, which has not.
+ * As process_in_namespace(), for a mount namespace whose mountinfo contains a word, as the number
+ * of a namespace is soon reused.
  */
 bool process_sees_mount(u64 inode, const char *word);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps of a process that are made for reading: `xroce qp` and the like read them, and a broker
- * gives them to the process's own user. Not here: maps that processes share (xroce_turn,
- * xroce_others), and those by which frames come.
+ * The maps of a process that are meant for reading: `xroce qp` and similar commands read them, and
+ * a broker passes them to the process's own user. Excluded: maps that processes share (xroce_turn,
+ * xroce_others), and maps by which frames arrive.
  */
 #ifndef OS_SHOWN_MAPS_H
 #define OS_SHOWN_MAPS_H
@@ -27,7 +27,7 @@ static inline bool shown_map_is(const char *name)
 	return false;
 }
 
-/* Of a broker: what it says and counts, and nothing by which packets find their way. */
+/* A broker's maps with its settings and counters, and none that packets are steered by. */
 static inline bool shown_map_is_brokers(const char *name)
 {
 	static const char *const shown[] = {

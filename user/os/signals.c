@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event() are system calls in rdma-core:
- * a signal whose handler was installed with SA_RESTART (signal(3) does that) does not end them,
- * another one does, with EINTR. Here they wait in poll(2), which every handler ends.
+ * a signal ends them with EINTR unless its handler was installed with SA_RESTART (as by signal(3)).
+ * Here they wait in poll(2), which every handler ends.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,9 +22,8 @@
 #include "thread.h"
 
 /*
- * Which signal it was cannot be known any more. While all handlers of the process agree, it need
- * not be; if one is without SA_RESTART, the wait ends, since a program that installs one counts on
- * it.
+ * The signal is no longer known. It does not matter while all handlers of the process agree. If one
+ * is without SA_RESTART, the wait ends, as a program that installs one relies on it.
  */
 bool signals_restart(void)
 {
@@ -40,17 +39,17 @@ bool signals_restart(void)
 	return true;
 }
 
-/* Descriptors whose events the kernel sends signals for; see signals.h. */
+/* Descriptors for whose events the kernel sends signals; see signals.h. */
 
 struct sigio {
-	int in;		/* of the program's descriptor; the program may have closed that */
-	int out;	/* what is sent here is readable there */
+	int in;		/* the program's descriptor is a copy of it, which it may have closed */
+	int out;	/* data sent here is readable at `in` */
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows, and held while the thread sends */
+	pthread_mutex_t lock; /* guards the fields below; held while the thread sends */
 	pthread_cond_t news;
 	pthread_cond_t sent;
-	u32 raised;	/* signals to be sent */
-	bool cleared;	/* they leave nothing to be read behind */
+	u32 raised;	/* signals to send */
+	bool cleared;	/* they leave nothing to read */
 	bool ending;
 };
 
@@ -61,7 +60,7 @@ bool sigio_is_asked(int fd)
 	return !fcntl(fd, F_GETOWN_EX, &owner) && owner.pid;
 }
 
-/* Locked. By threads of the program too, where recv(2) would be a cancellation point. */
+/* Locked. Also in the program's threads, where recv(2) would be a cancellation point. */
 static void sigio_drain(struct sigio *s)
 {
 	char unread[256];
@@ -70,7 +69,7 @@ static void sigio_drain(struct sigio *s)
 		;
 }
 
-/* Locked. Where the program reads nothing, the socket fills up: then it holds this event alone. */
+/* Locked. If the program never reads, the socket fills up: then this event replaces the others. */
 static void sigio_send(struct sigio *s)
 {
 	const char event = 0;
@@ -105,7 +104,7 @@ static void *sigio_main(void *arg)
 	return NULL;
 }
 
-/* What the program has said of a descriptor, as far as a signal or a wait depends on it. */
+/* A descriptor's settings that affect signals and waits. */
 struct settings {
 	int flags, signal;
 	struct f_owner_ex owner;
@@ -119,7 +118,7 @@ static struct settings settings_of(int fd)
 	return a;
 }
 
-/* What differs from before. Each with a call of its own, as the program may change the others. */
+/* Applies changed settings, with one call each, as the program may change the others. */
 static void settings_apply(int fd, const struct settings *before, const struct settings *a)
 {
 	const int nonblock = !!(a->flags & O_NONBLOCK);
@@ -133,8 +132,8 @@ static void settings_apply(int fd, const struct settings *before, const struct s
 }
 
 /*
- * The program may change its settings meanwhile: until dup3() those of the old file, which are
- * looked at again then, and from there on those of the new one.
+ * The program may change settings at the same time: on the old file until dup3(), after which they
+ * are read again, and on the new file from then on.
  */
 static int sigio_replace(const struct sigio *s, int fd, int kept)
 {
@@ -147,7 +146,7 @@ static int sigio_replace(const struct sigio *s, int fd, int kept)
 		return -errno;
 	last = settings_of(kept);
 	settings_apply(fd, &first, &last);
-	/* by the program's number, which is the signal's si_fd */
+	/* on the program's number, which is the signal's si_fd */
 	ioctl(fd, FIOASYNC, &on);
 	return 0;
 }
@@ -171,8 +170,8 @@ struct sigio *sigio_start(int fd, int kept)
 	s->in = pair[0];
 	s->out = pair[1];
 	/*
-	 * Readable from the start: the old file wakes threads that sleep in poll(2), which then
-	 * look at what has the number by now, and would sleep on without being woken by that.
+	 * Readable from the start: the old file wakes threads in poll(2), which then poll the new
+	 * file under this number, and would sleep on otherwise.
 	 */
 	sigio_send(s);
 	pthread_mutex_init(&s->lock, NULL);
@@ -234,7 +233,7 @@ void sigio_stop(struct sigio *s)
 	pthread_cond_destroy(&s->news);
 	pthread_cond_destroy(&s->sent);
 	pthread_mutex_destroy(&s->lock);
-	/* or the end of the pair would be an event */
+	/* otherwise the end of the pair would be an event */
 	fcntl(s->in, F_SETFL, 0);
 	sigio_free(s);
 }

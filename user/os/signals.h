@@ -1,49 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Waiting calls that a signal may end, as read(2) has it. */
+/* Waiting calls that a signal may end, as for read(2). */
 #ifndef OS_SIGNALS_H
 #define OS_SIGNALS_H
 
 #include <stdbool.h>
 
-/* A handler has ended a wait in poll(2): would read(2) go on waiting? */
+/* Returns whether read(2) would continue after the handler that has just ended a poll(2). */
 bool signals_restart(void);
 
 /*
- * Signals for events: O_ASYNC, F_SETOWN and F_SETSIG of fcntl(2) on a descriptor of the program's.
+ * Signals for events: O_ASYNC, F_SETOWN and F_SETSIG of fcntl(2) on a program's descriptor.
  *
- * The kernel sends them for sockets, and for eventfds and epoll sets it does not: there it takes
- * O_ASYNC without an error and forgets it, and keeps the owner. So a descriptor is what suits
- * programs that ask for no signal until an owner is found at an event, and from then on one end of
- * a pair of sockets, under the same number: the kernel does all the rest.
+ * The kernel sends them for sockets, but not for eventfds and epoll sets: there it accepts O_ASYNC
+ * without effect, and stores the owner. So the descriptor is an eventfd or epoll set until an event
+ * finds an owner set. Then it is replaced, under the same number, by one end of a socket pair, and
+ * the kernel does the rest.
  */
 
 struct sigio;
 
-/* Has the program named an owner of this descriptor's signals? Costs a system call. */
+/* Returns whether the program has set an owner for this descriptor's signals. One system call. */
 bool sigio_is_asked(int fd);
 /*
- * Puts a socket in the place of fd, with its owner, signal, O_NONBLOCK and FD_CLOEXEC, and with
- * O_ASYNC. kept is another descriptor of the file that fd was, and stays the caller's, as fd does.
- * Starts a thread. fd is readable; sigio_raise() follows. NULL: no memory, no descriptor or no
- * thread; fd is what it was.
+ * Replaces fd by a socket with its owner, signal, O_NONBLOCK and FD_CLOEXEC, and with O_ASYNC. kept
+ * is another descriptor of fd's old file; the caller keeps both. Starts a thread. fd is then
+ * readable; sigio_raise() follows. Returns NULL without memory, descriptor or thread; fd is then
+ * unchanged.
  */
 struct sigio *sigio_start(int fd, int kept);
 /*
- * fd is readable from a moment after sigio_raise() until sigio_clear(), and each raise sends a
- * signal: for those that are cleared before, fd is readable for a moment, which sigio_settle()
- * waits for. The thread sends, so that no handler runs in a thread that holds locks here. Any
- * thread; not a cancellation point.
+ * fd is readable from shortly after sigio_raise() until sigio_clear(), and each raise sends a
+ * signal. For a raise that is cleared first, fd is briefly readable; sigio_settle() waits until
+ * that is over. The thread sends, so no handler runs in a thread that holds locks here. Any thread;
+ * not a cancellation point.
  */
 void sigio_raise(struct sigio *s);
 void sigio_clear(struct sigio *s);
-/*
- * The caller holds no lock that a handler of the signal may need; s may be NULL. Not a cancellation
- * point.
- */
+/* The caller holds no lock that a signal handler may need; s may be NULL. No cancellation point. */
 void sigio_settle(struct sigio *s);
 /* Ends the thread. Not a cancellation point. */
 void sigio_stop(struct sigio *s);
-/* The same in a forked child, which has no such thread: the parent's stays as it is. */
+/* Frees s in a forked child, which has no such thread; the parent's is not affected. */
 void sigio_abandon(struct sigio *s);
 
 #endif

@@ -12,7 +12,7 @@
 struct start {
 	void *(*fn)(void *arg);
 	void *arg;
-	pthread_mutex_t setting; /* held by the maker until the thread may run fn, and end */
+	pthread_mutex_t setting; /* held by the creator until the thread may run fn */
 };
 
 static void *thread_main(void *arg)
@@ -27,8 +27,8 @@ static void *thread_main(void *arg)
 }
 
 /*
- * Only real-time policies are replaced: leaving SCHED_IDLE may take a privilege. The kernel is
- * asked for the maker's: pthread_getschedparam() does not see what chrt(1) changed meanwhile.
+ * Replaces only real-time policies, as leaving SCHED_IDLE may need a privilege. Asks the kernel for
+ * the creator's policy: pthread_getschedparam() does not see changes by chrt(1).
  */
 static void thread_set_policy(pthread_t thread)
 {
@@ -40,8 +40,8 @@ static void thread_set_policy(pthread_t thread)
 }
 
 /*
- * The kernel leaves out the CPUs that the control group does not allow. If none is left, since the
- * maker's is the only one, the kernel refuses and the thread stays on that CPU.
+ * Sets all CPUs but the creator's single one; the kernel removes those that the control group
+ * forbids. If none is left, the kernel refuses and the thread stays on the creator's CPU.
  */
 static void thread_set_cpus(pthread_t thread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The BPF maps that a port shares with its XDP program: descriptors of those that are changed by
- * system calls, mappings of the others. Whoever makes a port fills it in (attach/); in a forked
+ * The BPF maps that a port shares with its XDP program: descriptors for maps that are changed by
+ * system calls, mappings for the others. The maker of a port fills it in (attach/). In a forked
  * child the mappings are private memory and the descriptors closed.
  */
 #ifndef OS_XDP_MAPS_H
@@ -13,9 +13,9 @@
 struct xdp_maps {
 	int qp_fd, gid_fd, channel_fd;
 	int group_fd;			  /* -1: the broker steers groups */
-	/* -1: there are no flows with a broker */
+	/* -1: no flows with a broker */
 	int flow_fd, flows_fd, flow_count_fd;
-	/* -1 likewise; copying_fd: the map of a word, the program's xroce_copying */
+	/* -1 likewise; copying_fd: a map of one word, the program's xroce_copying */
 	int copies_fd, copying_fd;
 	int drop_fd;			  /* -1: in a forked child */
 	int tell_fd;			  /* xroce_tell; -1: likewise, or before Linux 6.1 */

@@ -29,8 +29,8 @@ enum xdp_mode xdp_mode(const struct netdev *dev)
 		break;
 	}
 	/*
-	 * A packet's queue is the card's, below: an AF_XDP socket bound to a bond gets none of
-	 * those that the card's driver gave to XDP.
+	 * A packet's queue is the underlying card's: an AF_XDP socket on a bond gets none of the
+	 * packets that the card's driver passed to XDP.
 	 */
 	if (dev->is_stacked)
 		return XDP_MODE_GENERIC;
