@@ -56,8 +56,8 @@ static __always_inline bool steer_transport_fits(const struct packet *p, const s
  * QP). A CNP may go to any connected QP, flow control to UC and UD. A connected QP takes packets
  * only on its own path: from the peer's address to the address it was connected with.
  *
- * All packets of a super-packet have one IP header, and our sender joins only packets with the same
- * QP number, transport, P_Key and Q_Key (user/engine/gso.c), so the answer for the first holds for
+ * All packets of a super-packet have one IP header. Our sender joins only packets with the same QP
+ * number, transport, P_Key and Q_Key (user/engine/gso.c). So the answer for the first holds for
  * all. The engine checks each again.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p,

@@ -243,9 +243,9 @@ struct ask_answer {
 _Static_assert(sizeof(struct ask) == 48 && sizeof(struct ask_answer) == 128, "fixed sizes");
 
 /*
- * Proves a process's network namespace and capabilities to a broker. A user ID proves neither: root
- * of a container may have no capability, and /proc shows the capabilities of whatever program the
- * process executes at that moment. So the kernel checks them. The broker draws a nonce for the
+ * Proof of a process's network namespace and capabilities to a broker. A user ID proves neither:
+ * root of a container may have no capability, and /proc shows the capabilities of whatever program
+ * the process executes at that moment. So the kernel checks them. The broker draws a nonce for the
  * connection, and the process makes a UDP socket that only it could make for that nonce. The kernel
  * describes the socket to the broker (sock_diag(7)). No descriptor is sent.
  *

@@ -159,9 +159,9 @@ struct netdev_macs {
 
 /* Opens a descriptor for requests, or returns -errno. The requests end with its last copy. */
 int netdev_open_macs(void);
-/* Adds a request, to be left once for each time. which must not be NETDEV_OWN_MAC. 0 or -errno. */
+/* Adds a request, which is counted if it exists; not NETDEV_OWN_MAC. Returns 0 or -errno. */
 int netdev_take_macs(int fd, u32 ifindex, const struct netdev_macs *macs);
-/* Removes a request; does nothing if the interface is gone. */
+/* Removes a request once; does nothing if the interface is gone. */
 void netdev_leave_macs(int fd, u32 ifindex, const struct netdev_macs *macs);
 /* Returns 0 if this process has CAP_NET_RAW in its network namespace, or -errno. */
 int netdev_may_send_raw(void);

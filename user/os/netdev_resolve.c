@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Resolves a peer's GID to its MAC: by the kernel's route over this interface (netdev_route.c),
- * then the kernel's neighbour entry of the next hop. Without an entry, the kernel is asked to
- * resolve it (NTF_USE), so that it does ARP and neighbour discovery and we send no packet, except
- * one datagram if the process lacks the privilege to ask.
+ * then the kernel's neighbour entry of the next hop. If there is none, the kernel is asked to
+ * resolve it (NTF_USE), by ARP or neighbour discovery. We send no packet for that, except one
+ * datagram if the process lacks the privilege to ask.
  */
 #include <arpa/inet.h>
 #include <linux/neighbour.h>

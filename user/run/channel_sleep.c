@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the
- * sockets of the shards whose engines complete to its CQs, so that nothing depends on an XDP
- * record. Other shards hand over what arrives by their queues (handover.h), which results in an
- * event.
+ * sockets of the shards whose engines complete to its CQs. So nothing depends on an XDP record.
+ * Other shards hand over what arrives by their queues (handover.h), which results in an event.
  */
 #include <pthread.h>
 
@@ -22,9 +21,9 @@ struct view {
 };
 
 /*
- * Returns the shards of the port of the channel's CQs, with a reference (shards_put()), and in
- * *shards a bitmap of those that complete to its CQs, or the first shard if there is none. Returns
- * NULL if there is no port or it is dead.
+ * Returns the shards of the port of the channel's CQs, with a reference (shards_put()); NULL if
+ * there is no port or it is dead. *shards is a bitmap of the shards that complete to its CQs, or of
+ * the first shard if there is none.
  */
 static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
 {
@@ -81,7 +80,7 @@ static void channel_sleep_await_packet(const struct view *v, u64 until_ns)
  *
  * A record whose CQ is still armed may precede its packet, which the kernel publishes at the end of
  * its NAPI poll, or a packet before that one in another queue. The descriptor was readable because
- * of the record, so the packet is awaited, but not for long, as XDP may have refused it. It may be
+ * of the record, so the packet is awaited, but not for long, as it may have been refused. It may be
  * in a queue of another shard. If the caller holds an event, the first packet is enough.
  */
 static bool channel_sleep_run(const struct view *v, bool in_hand)

@@ -160,7 +160,7 @@ int cq_notify_add(struct cq_notify *w, struct cq *cq, struct port_channel *ch, u
 	atomic_store_explicit(shared_word(&shared->vector), vector, memory_order_relaxed);
 	/* locked, as cq_notify_leave_slot() may change the channel's slot */
 	pthread_mutex_lock(&w->lock);
-	/* release: pairs with the load in wake_cq() (bpf/wake.h), which publishes the rest */
+	/* release: pairs with the load in wake_cq() (bpf/wake.h), which then sees the rest */
 	atomic_store_explicit(shared_word(&shared->channel), ch ? channel_slot(ch) : 0,
 			      memory_order_release);
 	pthread_mutex_unlock(&w->lock);

@@ -109,7 +109,7 @@ struct deferred_work {
 	bool wants;	/* QPs should move here */
 };
 
-/* Unlocks when there is no work left for this shard, or another thread does it. */
+/* Unlocks, and runs the shard again while it has work and no other thread has its lock. */
 static struct deferred_work shard_unlock_once(struct shard *s)
 {
 	struct deferred_work left = { 0 };

@@ -4,9 +4,8 @@
  * it when the application does not. struct shards: the shards of a port and their common state.
  *
  * A thread that runs an engine holds its shard's lock. A thread that makes, changes or destroys an
- * object holds the locks of all shards, in order (shards_lock()), so data that only such threads
- * change may be read under any shard's lock. A thread that holds one lock does not wait for
- * another.
+ * object holds the locks of all shards, in order (shards_lock()). So data that only such threads
+ * change may be read under any shard's lock. A thread with one lock does not wait for another.
  *
  * Locks, outermost first: the list of ports (port/port.c), the watches' (os/link_watch.c), a
  * channel's (port_channel.c), the shards', the CQ table's (cq_notify.c). A port's `numbers`
