@@ -16,7 +16,7 @@
 #define COPY_SIZES(X)                                                                              \
 	X(80) X(144) X(400) X(656) X(1168) X(2192) X(4240) X(8144) X(12240) X(16336) X(24528)      \
 	X(32720) X(49104) X(65616)
-/* the part of a record before the frame included */
+/* the size of a record, with the part before the frame */
 #define COPY_RECORD(bytes) (sizeof(struct xroce_rx_record) + (bytes))
 #define COPY_RING_HEADER   8 /* BPF_RINGBUF_HDR_SZ */
 #define COPY_LOAD_MAX	   0xffffu

@@ -60,8 +60,8 @@ static __always_inline bool deliver_record(struct xroce_rx_record *r, struct pac
  * Bytes after the frame in its record are old data of the same process. All packets count as
  * received on queue 0.
  *
- * Threads that watch the queue sleep on the ring itself. Every packet wakes them, as an AF_XDP
- * socket does, as an awake thread may stop looking at any moment.
+ * Threads that watch the queue sleep on the ring itself. Every packet wakes them, like an AF_XDP
+ * socket, since an awake thread may stop looking at any moment.
  *
  *   	XDP					a thread that goes to sleep on the ring
  *   	reserve the record in the ring		watched (full barrier)

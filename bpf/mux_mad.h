@@ -43,7 +43,7 @@ static __always_inline void mux_mad_address(struct xdp_md *ctx, const struct pac
 	out->word[3] = h.destination[3];
 }
 
-/* Returns the client bound to the service at the address, else at any of its family, or NULL. */
+/* Returns the client bound to the service at this address, else at its whole family, or NULL. */
 static __always_inline const struct xroce_service *mux_mad_service(__u64 id,
 								   const union address *address)
 {

@@ -212,9 +212,9 @@ __attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 b
 }
 
 /*
- * Passes a report to all tracers, as one record. Returns which XROCE_TRACE_* they want. A global
- * function: to it told is memory, whose length may be computed at run time; the context of a
- * program is not (from Linux 6.1).
+ * Passes a report to all tracers, as one record. Returns which XROCE_TRACE_* they want. In a global
+ * function told is memory, parts of which may have a length known only at run time; in a program's
+ * context they may not (from Linux 6.1).
  */
 __attribute__((noinline)) int trace_tell(struct xroce_telling *told)
 {

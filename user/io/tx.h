@@ -98,8 +98,8 @@ struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats);
 struct netdev;
 /*
  * Returns a sender that chooses among the ways out that the interface and the kernel have
- * (tx_policy.c), xsk included. Takes ownership of xsk. Returns xsk itself if there is no other way,
- * and unless quiet says why on standard error if that is unexpected; returns NULL only if xsk is
+ * (tx_policy.c), xsk included. Takes ownership of xsk. Returns xsk itself if there is no other way
+ * and, unless quiet, says why on standard error if that is unexpected. Returns NULL only if xsk is
  * NULL. queue is the queue that xsk sends by if the interface has several, else -1.
  */
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,

@@ -71,7 +71,7 @@ static int tx_gso_open_socket(u32 ifindex, int *fd, const char **why)
 	if (*fd < 0)
 		return -errno;
 	/*
-	 * Without PACKET_QDISC_BYPASS, with which the kernel drops what it would have to cut. A
+	 * Without PACKET_QDISC_BYPASS, with which the kernel drops super-packets to be cut. A
 	 * send buffer that cannot grow is used as it is.
 	 */
 	if (setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))

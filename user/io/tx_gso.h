@@ -17,7 +17,7 @@
 /*
  * Judges whether an interface takes super-packets. It does not if the kernel refuses one while no
  * frame of ours is queued, or accepts it and the interface's drop counter grows. If that persists,
- * super-packets are disabled for a time, which doubles with each failed retry. Makes no system
+ * super-packets are disabled for a time, twice as long after each failed retry. Makes no system
  * call; under the shard's lock.
  */
 
@@ -41,7 +41,7 @@ struct tx_health {
 	u64 until_ns;	   /* disabled until then; 0: enabled */
 };
 
-/* TX_REFUSES and TX_DROPS are returned once, when super-packets become disabled. */
+/* TX_REFUSES and TX_DROPS are returned once each time that super-packets become disabled. */
 enum tx_verdict { TX_HEALTHY, TX_REFUSES, TX_DROPS };
 
 /* Counts n super-packets that the kernel accepted. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Tracks whether an interface takes redirected frames, and limits how many leave at a time. The
- * interface silently drops frames without room: redirected frames, and frames that the kernel
- * cut from super-packets for it. So its counters are read now and then. If they show losses while
- * we send, frames leave in portions, which halve while there are losses and grow when there are
- * none. Losses at the smallest portion come from other traffic. Under the shard's lock.
+ * interface silently drops frames that it has no room for: redirected frames, and frames that the
+ * kernel cut from super-packets for it. So its counters are read now and then. If they show losses
+ * while we send, frames leave in portions, which halve while there are losses and grow when there
+ * are none. Losses at the smallest portion come from other traffic. Under the shard's lock.
  */
 #ifndef IO_TX_PACER_H
 #define IO_TX_PACER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The AF_XDP sockets of a shard, one on each of its receive queues, all on the shard's UMEM, and
- * receiving through them. In a process that shares its interface, a ring buffer (rx_ring.h) is the
- * only receive queue, without sockets or UMEM. All of it is under the shard's lock, except the
- * descriptors, which any thread may poll.
+ * The AF_XDP sockets of a shard, and reception through them: one socket on each of its receive
+ * queues, all on the shard's UMEM. In a process that shares its interface, a ring buffer
+ * (rx_ring.h) is the only receive queue, without sockets or UMEM. All of it is under the shard's
+ * lock, except the descriptors, which any thread may poll.
  */
 #ifndef IO_XSK_H
 #define IO_XSK_H
@@ -115,7 +115,7 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Hints whether the receive rings hold input, without the local sets'. [any thread] */
+/* Returns whether the set's own receive rings may hold input; a hint. [any thread] */
 static inline bool xsk_has_own_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)

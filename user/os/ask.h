@@ -96,7 +96,7 @@ enum ask_what {
 	 * number is the port of the socket for the last challenge: 0, or -ENONET if it is not in
 	 * the interface's network namespace. -EINVAL: no challenge, which can be answered once;
 	 * -EALREADY: the asker has a port. Before a proof, all questions except ASK_PROVE,
-	 * ASK_PROOF, ASK_PKEYS and those of the first process return -ENONET.
+	 * ASK_PROOF, ASK_PKEYS and the first process's return -ENONET.
 	 */
 	ASK_PROOF,
 };
@@ -148,7 +148,7 @@ enum ask_join_fd {
 	ASK_JOIN_HAIRPIN, /* the device by which their frames arrive */
 	/* xroce_client, which the kernel empties when its last descriptor is closed */
 	ASK_JOIN_CLIENTS,
-	ASK_JOIN_MUX,	  /* the broker's program */
+	ASK_JOIN_MUX, /* the broker's program */
 	ASK_JOIN_FDS
 };
 

@@ -195,8 +195,8 @@ static int netdev_link_cb(const struct nlmsghdr *nlh, void *arg)
 }
 
 /*
- * Reads an address message as a GID. Returns false if it has none, or one that must not be used
- * (RFC 4862: tentative or duplicate).
+ * Reads an address message as a GID. Returns false if it has none, or an address that must not be
+ * used (RFC 4862: tentative or duplicate).
  */
 static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
 {

@@ -9,7 +9,7 @@
  * privileges.
  *
  * A holder that admits no other process has a second name for that. A process that finds neither
- * that name nor a socket to ask at has come while a holder starts or ends.
+ * that name nor a socket to ask at arrived while a holder starts or ends.
  */
 #define _GNU_SOURCE /* struct ucred */
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Resolves a peer's GID to its MAC: by the kernel's route over this interface (netdev_route.c),
- * then the kernel's neighbour entry of the next hop. If there is none, the kernel is asked to
+ * then the kernel's neighbour entry of the next hop. If there is none, the kernel has to
  * resolve it (NTF_USE), by ARP or neighbour discovery. We send no packet for that, except one
  * datagram if the process lacks the privilege to ask.
  */

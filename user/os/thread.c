@@ -40,8 +40,8 @@ static void thread_set_policy(pthread_t thread)
 }
 
 /*
- * Sets all CPUs but the creator's single one; the kernel removes those that the control group
- * forbids. If none is left, the kernel refuses and the thread stays on the creator's CPU.
+ * Sets all CPUs but the creator's single one; the kernel removes the CPUs that the control
+ * group forbids. If none is left, the kernel refuses and the thread stays on the creator's CPU.
  */
 static void thread_set_cpus(pthread_t thread)
 {

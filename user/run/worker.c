@@ -200,7 +200,7 @@ static void worker_enter(struct shard *sh)
 
 /*
  * Returns whether the application drives the shard but has left due work. A polling thread checks
- * time-outs only in one of many polls, so one that polls rarely is late.
+ * time-outs only in one of many polls, so a thread that polls rarely is late.
  */
 static bool worker_is_late(const struct shard *sh, bool sleepers, u64 now_ns)
 {
@@ -249,7 +249,7 @@ static void *worker_main(void *arg)
 
 /*
  * Returns the CPU that the environment sets for the shard; else, on interfaces with several queues,
- * the CPU of the first queue's interrupts. -1: any.
+ * the CPU of its first queue's interrupts. -1: any.
  */
 static int worker_cpu_of(const struct shard *sh)
 {
