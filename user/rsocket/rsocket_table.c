@@ -106,8 +106,10 @@ int rsocket_enter(struct rsocket *rs, int fd)
 	struct rsocket **place = table_place(fd, true);
 
 	pthread_once(&once, table_once);
+	if (fd < 0)
+		return -EBADF;
 	if (!place)
-		return -(fd < 0 ? EBADF : EMFILE);
+		return fd < CHUNK * CHUNKS ? -ENOMEM : -EMFILE;
 	pthread_mutex_lock(&locks[fd % LOCKS]);
 	rs->fd = fd;
 	*place = rs;

@@ -70,6 +70,7 @@ static int fork_listen(int kernel)
 		struct sockaddr_in6 v6;
 	} own;
 	socklen_t n = sizeof(own);
+	bool is_used;
 	int fd, tries;
 
 	if (real.getsockname(kernel, &own.any, &n))
@@ -85,8 +86,9 @@ static int fork_listen(int kernel)
 		config_apply(fd);
 		if (!rbind(fd, &own.any, n) && !rlisten(fd, 1))
 			return fd;
+		is_used = errno == EADDRINUSE;
 		rclose(fd);
-		if (errno != EADDRINUSE)
+		if (!is_used)
 			return -1;
 		real.poll(NULL, 0, AGAIN_MS);
 	}
