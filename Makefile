@@ -354,8 +354,8 @@ install: all texts
 	install -m 644 share/prometheus/xroce.rules.yml $(DESTDIR)$(DATADIR)/prometheus
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN7)) $(DESTDIR)$(MANDIR)/man7
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN8)) $(DESTDIR)$(MANDIR)/man8
-	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
-	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
+	install -m 644 README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md $(DESTDIR)$(DOCDIR)
+	install -m 644 $(wildcard docs/*.md docs/*.svg) $(DESTDIR)$(DOCDIR)/docs
 	install -m 644 $(wildcard LICENSES/*.txt) $(DESTDIR)$(DOCDIR)/LICENSES
 
 # The directories that are ours alone go whole; others may have files of others.

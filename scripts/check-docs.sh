@@ -15,7 +15,7 @@ complain() {
 	echo "$*" >&2
 	bad=1
 }
-docs=(README.md docs/*.md tests/README.md)
+docs=(README.md CONTRIBUTING.md SECURITY.md docs/*.md tests/README.md)
 names=$(find bpf include scripts tests user -name '*.[chS]' -o -name '*.sh' | sed 's|.*/||' | sort -u)
 
 # ---- functions ----

@@ -10,7 +10,7 @@ set -u
 cd "${1:-$(dirname "$0")/..}" || exit 1
 export LC_ALL=C.UTF-8
 
-find README.md CHANGELOG.md docs bpf include scripts tests user -type f \( -name '*.[chS]' -o \
+find ./*.md docs bpf include scripts tests user -type f \( -name '*.[chS]' -o \
 	-name '*.md' -o -name '*.pml' -o -name '*.sh' \) -not -path 'tests/golden/*' -print0 2>/dev/null |
 	xargs -0 awk '
 		FNR == 1 { files++; shell = FILENAME ~ /\.sh$/ }
