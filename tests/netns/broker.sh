@@ -476,8 +476,8 @@ malformed() {
 	need_line bad '^raw EPERM$'
 	ask bad hello raw 48 ${v}00000009000000
 	need_line bad '^raw EPERM$'
-	# To look at a client, for no kind of record; at a client that does not exist; to end what has
-	# not begun.
+	# A trace of no kind of record; of a client that does not exist; the end of a trace that
+	# never began.
 	number=$(sed -n 's/^hello 0 client \([0-9]*\) .*/\1/p' "$WORK/good.out")
 	ask bad hello raw 48 "${v}00000011000000$(printf %02x "$number")00000000000000"
 	need_line bad '^raw EINVAL$'
