@@ -147,8 +147,7 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 		return 0;
 	}
 	if (wqe->opcode == WR_ATOMIC_WRITE)
-		return wqe->num_sge == 0 && wqe->length == sizeof(u64) &&
-				       wqe->remote_addr % sizeof(u64) == 0 ?
+		return wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ?
 			       0 :
 			       -EINVAL;
 	if (wr_is_local(wqe->opcode))

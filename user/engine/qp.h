@@ -83,7 +83,11 @@ struct send_wqe {
 		struct {
 			/* WR_FLUSH: placement type and selectivity, as in the FETH */
 			u64 compare_add;
-			u64 swap;	 /* WR_ATOMIC_WRITE: the 8 bytes as they lie in memory */
+			/*
+			 * WR_ATOMIC_WRITE: the 8 bytes as they lie in memory. With SGEs the
+			 * requester reads them when it starts the WQE.
+			 */
+			u64 swap;
 		};
 		struct {
 			u32 mw_key, new_key; /* WR_BIND_MW; inv_rkey is not used */

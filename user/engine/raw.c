@@ -339,7 +339,7 @@ u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	wqe = sq_at(&qp->sq, req->tx);
 	len = wqe->length;
 	if (wqe->opcode == WR_REFUSED) {
-		qp_send_error(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe), now_ns);
+		qp_send_error(e, qp, (enum cqe_status)wqe->refused_as, VERR_REQUEST, now_ns);
 		return 0;
 	}
 	if (len < RAW_FRAME_MIN) {

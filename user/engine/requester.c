@@ -95,6 +95,17 @@ static bool requester_start_wqe(struct engine *e, struct qp *qp, struct send_wqe
 		requester_fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 		return false;
 	}
+	/* not earlier: a fence waits for what a READ or an atomic writes to these bytes */
+	if (wqe->opcode == WR_ATOMIC_WRITE && wqe->num_sge) {
+		if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &wqe->swap,
+				sizeof(wqe->swap))) {
+			requester_fail_in_order(e, qp, CQE_LOC_PROT_ERR,
+						list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0),
+						now_ns);
+			return false;
+		}
+		wqe->num_sge = 0;
+	}
 	wqe->first_psn = req->next_psn;
 	wqe->executed = false;
 	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ?
@@ -120,7 +131,7 @@ static bool requester_execute_local(struct engine *e, struct qp *qp, struct send
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
 	if (wqe->opcode == WR_REFUSED) {
-		requester_fail_in_order(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe),
+		requester_fail_in_order(e, qp, (enum cqe_status)wqe->refused_as, VERR_REQUEST,
 					now_ns);
 		return false;
 	}

@@ -29,10 +29,6 @@ static inline bool wr_is_local(u8 opcode)
 {
 	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW || opcode == WR_REFUSED;
 }
-static inline enum vendor_err refusal_verr(const struct send_wqe *wqe)
-{
-	return wqe->refused_as == CQE_LOC_PROT_ERR ? VERR_LKEY : VERR_REQUEST;
-}
 
 /* The PD of a WQE's L_Keys: a rendezvous fetches into a buffer of the SRQ. */
 static inline u32 wqe_pd(const struct qp *qp, const struct send_wqe *wqe)

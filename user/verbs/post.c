@@ -47,32 +47,6 @@ static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 	}
 }
 
-/*
- * ATOMIC WRITE carries its word in the WQE, which is read now. Returns 0 or EINVAL; a request with
- * a bad L_Key fails in its turn.
- */
-static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge,
-			const struct ibv_send_wr *wr)
-{
-	bool ok = true;
-
-	if (wqe->length != sizeof(wqe->swap))
-		return EINVAL;
-	wqe->num_sge = 0;
-	wqe->flags &= (u8)~WR_INLINE;
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		copy_inline((u8 *)&wqe->swap, sge, wr->num_sge);
-	} else {
-		port_lock(vqp->port);
-		ok = sge_gather(engine_mr_table(port_engine(vqp->port)), vqp->qp->pd, sge,
-				(u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
-		port_unlock(vqp->port);
-	}
-	if (!ok)
-		send_wqe_refuse(wqe, CQE_LOC_PROT_ERR);
-	return 0;
-}
-
 /* Stores the elements or, inline, their bytes. Returns 0 or a positive errno. */
 static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
@@ -85,14 +59,19 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 	length = sge_length(sge, (u32)wr->num_sge);
 	/* send_wqe_check() rejects lengths beyond any message */
 	wqe->length = (u32)min_u64(length, UINT32_MAX);
-	if (wqe->opcode == WR_ATOMIC_WRITE)
-		return wqe_set_word(vqp, wqe, sge, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		wqe->num_sge = (u8)wr->num_sge;
 		sge_copy(wqe->sge, wr->sg_list, (u32)wr->num_sge);
 		return 0;
 	}
 	wqe->num_sge = 0;
+	if (wqe->opcode == WR_ATOMIC_WRITE) {
+		/* send_wqe_check() sees to other lengths */
+		if (length == sizeof(wqe->swap))
+			copy_inline((u8 *)&wqe->swap, sge, wr->num_sge);
+		wqe->flags &= (u8)~WR_INLINE;
+		return 0;
+	}
 	if (length > qp_posting(qp)->max_inline)
 		return ENOMEM;
 	copy_inline(wqe->data, sge, wr->num_sge);
