@@ -108,7 +108,7 @@ td_rq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock
 td_srq            | user/verbs/srq.c         | s/vsrq->lock.off = pd->td != NULL;/;/ | thread_domain
 td_cq             | user/verbs/cq_ex.c       | s/ || (domain && domain->td);/;/ | thread_domain
 td_not_held       | user/verbs/pd.c          | s/users_count(&pd->td->users, 1);/;/;s/users_count(&pd->td->users, -1);/;/ | thread_domain
-td_no_one_else    | user/verbs/objects.h     | /^static inline void vlock_take/,/^}/s/if (l->off)/if (1)/ | thread_domain
+td_no_one_else    | user/verbs/objects.h     | /^static inline void vlock_take/,/^}/s/!l->off/0/ | thread_domain
 unknown_pd        | user/verbs/pd.c          | /^struct ibv_pd \*alloc_parent_domain_op/,/^}/s/if (!object_is_known(to_vpd(attr->pd)))/if (0)/ | thread_domain
 domain_handle     | user/verbs/pd.c          | s/pd_new(context, attr->pd->handle, /pd_new(context, new_handle(), / | ibv_alloc_parent_domain
 memory_unasked    | user/verbs/memory.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory

@@ -13,13 +13,7 @@ static void pause_briefly(void)
 
 void spin_lock(struct spin *s)
 {
-	/* acquire: pairs with the release in spin_unlock() */
-	while (atomic_exchange_explicit(&s->taken, 1, memory_order_acquire))
+	while (!spin_try(s))
 		while (atomic_load_explicit(&s->taken, memory_order_relaxed))
 			pause_briefly();
-}
-
-void spin_unlock(struct spin *s)
-{
-	atomic_store_explicit(&s->taken, 0, memory_order_release);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A spin lock for the little that several engines of a device share: no system call, held for a
- * handful of instructions or the copy of one packet, never two at a time. It is not taken where
- * only one engine can come.
+ * The spin lock. The engines of a device take it around what they share: no system call, held for
+ * a handful of instructions or the copy of one packet, never two at a time, and not taken where
+ * only one engine can come. Queues of the verbs (verbs/objects.h) yield the CPU while they wait.
  */
 #ifndef ENGINE_SPIN_H
 #define ENGINE_SPIN_H
@@ -13,12 +13,23 @@ struct spin {
 	_Atomic u32 taken;
 };
 
+/* Takes the lock if it is free. */
+static inline bool spin_try(struct spin *s)
+{
+	/* acquire: pairs with the release in spin_unlock() */
+	return !atomic_exchange_explicit(&s->taken, 1, memory_order_acquire);
+}
+
+static inline void spin_unlock(struct spin *s)
+{
+	atomic_store_explicit(&s->taken, 0, memory_order_release);
+}
+
 /*
  * Never inlined: most devices have one engine, whose code is to stay as short as if there were no
  * other.
  */
 void spin_lock(struct spin *s) __attribute__((noinline, cold));
-void spin_unlock(struct spin *s) __attribute__((noinline, cold));
 
 /*
  * The lock of what is shared only at times: whether it is changes while every engine of the device

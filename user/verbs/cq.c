@@ -31,7 +31,7 @@ static void cq_in_child(struct fork_entry *entry)
 	struct vcq *vcq = container_of(entry, struct vcq, forks);
 
 	cq_init_public(&vcq->ibv);
-	vlock_reset(&vcq->lock);
+	spin_unlock(&vcq->lock.spin);
 	cq_abandon(&vcq->cq);
 	vcq->current = NULL;
 	vcq->events_pending = 0;

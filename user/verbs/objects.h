@@ -29,6 +29,7 @@
 #include "../port/port.h"
 #include "../os/link_watch.h"
 #include "../engine/engine.h"
+#include "../engine/spin.h"
 #include "memory.h"
 
 /* Functions that the header replaces by macros are defined here under their own names. */
@@ -53,32 +54,23 @@
 #define SENDER_TIMEOUT_MS 100
 #define SENDER_REST_MS	  3000
 
-/* A spin lock that can be switched off for objects used by one thread. */
+/* The spin lock of a queue. It can be switched off for objects that one thread uses. */
 struct vlock {
-	_Atomic u32 taken;
+	struct spin spin;
 	bool off;
 };
 
 static inline void vlock_take(struct vlock *l)
 {
-	if (l->off)
-		return;
-	/* acquire: pairs with the release in vlock_drop() */
-	for (u32 spins = 0; atomic_exchange_explicit(&l->taken, 1, memory_order_acquire); spins++)
-		if (spins >= 64)
+	for (u32 tries = 0; !l->off && !spin_try(&l->spin); tries++)
+		if (tries >= 64)
 			sched_yield();
-}
-
-/* For a forked child: a thread of the parent may have held the lock. */
-static inline void vlock_reset(struct vlock *l)
-{
-	atomic_store_explicit(&l->taken, 0, memory_order_relaxed);
 }
 
 static inline void vlock_drop(struct vlock *l)
 {
 	if (!l->off)
-		atomic_store_explicit(&l->taken, 0, memory_order_release);
+		spin_unlock(&l->spin);
 }
 
 /* All objects of a kind in this process, newest first, for imports by handle. */

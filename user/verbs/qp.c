@@ -275,8 +275,8 @@ static void qp_in_child(struct fork_entry *entry)
 	struct vqp *vqp = container_of(entry, struct vqp, forks);
 
 	qp_init_public(&vqp->ibv);
-	vlock_reset(&vqp->sq_lock);
-	vlock_reset(&vqp->rq_lock);
+	spin_unlock(&vqp->sq_lock.spin);
+	spin_unlock(&vqp->rq_lock.spin);
 	qp_abandon(vqp->qp);
 }
 

@@ -69,7 +69,7 @@ static void srq_in_child(struct fork_entry *entry)
 	struct vsrq *vsrq = container_of(entry, struct vsrq, forks);
 
 	srq_init_public(&vsrq->ibv);
-	vlock_reset(&vsrq->lock);
+	spin_unlock(&vsrq->lock.spin);
 }
 
 static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)

@@ -70,7 +70,7 @@ static void wq_in_child(struct fork_entry *entry)
 
 	pthread_mutex_init(&vwq->ibv.mutex, NULL);
 	pthread_cond_init(&vwq->ibv.cond, NULL);
-	vlock_reset(&vwq->lock);
+	spin_unlock(&vwq->lock.spin);
 	qp_abandon(vwq->qp);
 }
 
