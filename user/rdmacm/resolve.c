@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "../os/clock.h"
+#include "../os/neigh_cache.h"
 
 #include "addr.h"
 #include "interfaces.h"
 #include "loop.h"
-#include "neigh_cache.h"
 #include "path.h"
 #include "qp1.h"
 #include "rdmacm.h"
@@ -40,6 +40,7 @@ static struct {
 	u32 generation;
 	bool is_open, running, again;
 	u32 round;
+	struct neigh_cache cache; /* under the lock */
 } neighbours;
 
 /* ---- the end of a resolution ---- */
@@ -132,20 +133,35 @@ void resolve_forget(struct rdmacm_id *id)
 /* ---- neighbours ---- */
 
 /* Asks once. Returns 0; -EHOSTUNREACH: not yet; or the kernel's error. Without the lock. */
-static int resolve_try(struct addr_resolve *r)
+static int resolve_try(const struct addr_resolve *r, struct path *path)
 {
 	struct netdev_session *session;
 	struct netdev nd;
-	struct path path;
 	int err = interfaces_get(r->route.ifindex, &nd);
 
 	if (!err)
 		err = interfaces_session(&session);
 	if (!err)
-		err = netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, NULL, &path);
-	if (!err)
-		memcpy(r->peer_mac, path.dmac, sizeof(r->peer_mac));
+		err = netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, NULL, path);
 	return err;
+}
+
+static struct neigh_key resolve_key(const struct addr_resolve *r)
+{
+	return (struct neigh_key){ .ifindex = r->route.ifindex,
+				   .local = r->route.local,
+				   .peer = r->to.ip };
+}
+
+/* Looks for an answer in the cache. Under the lock. */
+static bool resolve_is_known(struct addr_resolve *r)
+{
+	const struct neigh_key key = resolve_key(r);
+	const struct path *path = neigh_cache_find(&neighbours.cache, &key);
+
+	if (path)
+		memcpy(r->peer_mac, path->dmac, sizeof(r->peer_mac));
+	return path;
 }
 
 /*
@@ -154,19 +170,24 @@ static int resolve_try(struct addr_resolve *r)
  */
 static int resolve_ask(struct addr_resolve *r)
 {
+	const struct neigh_key key = resolve_key(r);
+	struct path path;
 	int err;
 
 	r->asked = true;
 	do {
 		r->changed = false;
 		rdmacm_leave();
-		err = resolve_try(r);
+		err = resolve_try(r, &path);
 		rdmacm_enter();
 	} while (err == -EHOSTUNREACH && r->changed && r->pending);
 	r->asked = false;
-	if (!err && !r->changed)
-		neigh_cache_add(&r->route, &r->to.ip, r->peer_mac);
-	return err;
+	if (err)
+		return err;
+	memcpy(r->peer_mac, path.dmac, sizeof(r->peer_mac));
+	if (!r->changed)
+		neigh_cache_add(&neighbours.cache, &key, neighbours.cache.changes, &path);
+	return 0;
 }
 
 /* Returns a resolution not asked for in this round. Caller holds the lock. */
@@ -233,7 +254,7 @@ static void neighbours_hear(void)
 
 	if (news == NETDEV_NO_NEWS)
 		return;
-	neigh_cache_forget();
+	neigh_cache_forget(&neighbours.cache);
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
 		if (!id->resolve || !id->resolve->pending)
 			continue;
@@ -265,6 +286,7 @@ int neighbours_open(void)
 	if (neighbours.is_open)
 		close(neighbours.input.fd);
 	neighbours.is_open = neighbours.running = false;
+	neigh_cache_forget(&neighbours.cache);
 	fd = netdev_neighbour_news();
 	if (fd < 0)
 		return fd;
@@ -377,7 +399,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	if (!err && !told && !address_is_any(&r->to)) {
 		neighbours_hear();
 		addr_pin(id);
-		err = neigh_cache_has(&r->route, &r->to.ip, r->peer_mac) ? 0 : resolve_ask(r);
+		err = resolve_is_known(r) ? 0 : resolve_ask(r);
 		addr_unpin(id);
 	}
 	if (err == -EHOSTUNREACH) {
@@ -467,57 +489,4 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, str
 	int err = id_check(id);
 
 	return rdmacm_report(err ? err : resolve_start(id, src, dst, timeout_ms));
-}
-
-/* ---- neigh cache ---- */
-
-#define NEIGH_CACHE_NS (NSEC_PER_SEC / 10)
-
-/* Each destination has one slot. */
-static struct {
-	u32 generation; /* generation of all entries */
-	struct {
-		u32 ifindex;
-		struct gid local, to;
-		u8 mac[6];
-		u64 until_ns; /* 0: none */
-	} at[64];
-} known;
-
-static u32 neigh_cache_place(const struct gid *to)
-{
-	return (to->raw[15] ^ to->raw[14] * 7u) % ARRAY_SIZE(known.at);
-}
-
-bool neigh_cache_has(const struct netdev_route *route, const struct gid *to, u8 mac[6])
-{
-	const u32 i = neigh_cache_place(to);
-	const bool has = known.generation == rdmacm_generation &&
-			 clock_now_ns() < known.at[i].until_ns &&
-			 known.at[i].ifindex == route->ifindex &&
-			 gid_equal(&known.at[i].local, &route->local) &&
-			 gid_equal(&known.at[i].to, to);
-
-	if (has)
-		memcpy(mac, known.at[i].mac, sizeof(known.at[i].mac));
-	return has;
-}
-
-void neigh_cache_forget(void)
-{
-	memset(known.at, 0, sizeof(known.at));
-	known.generation = rdmacm_generation;
-}
-
-void neigh_cache_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6])
-{
-	const u32 i = neigh_cache_place(to);
-
-	if (known.generation != rdmacm_generation)
-		neigh_cache_forget();
-	known.at[i].ifindex = route->ifindex;
-	known.at[i].local = route->local;
-	known.at[i].to = *to;
-	memcpy(known.at[i].mac, mac, sizeof(known.at[i].mac));
-	known.at[i].until_ns = clock_now_ns() + NEIGH_CACHE_NS;
 }

@@ -8,8 +8,7 @@
  * destinations. Results for a destination are therefore cached for a tenth of a second, or until a
  * change of the interface is reported.
  */
-#include <time.h>
-
+#include "../os/clock.h"
 #include "../os/options.h"
 
 #include "objects.h"
@@ -57,14 +56,6 @@ static void ah_set_header(struct path *path, const struct ibv_global_route *grh)
 
 #define HEARD_NS NSEC_PER_SEC
 
-static u64 ah_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 /* The last one; the same thread resolves the address vector next. */
 static _Thread_local struct {
 	struct gid peer;
@@ -76,13 +67,13 @@ EXPORT void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6])
 {
 	memcpy(ah_heard.peer.raw, peer->raw, sizeof(ah_heard.peer.raw));
 	memcpy(ah_heard.mac, mac, sizeof(ah_heard.mac));
-	ah_heard.until_ns = ah_now_ns() + HEARD_NS;
+	ah_heard.until_ns = clock_now_ns() + HEARD_NS;
 }
 
 /* Returns the peer's MAC that this thread learned, or NULL. */
 static const u8 *ah_heard_mac(const struct gid *peer)
 {
-	return ah_heard.until_ns && ah_now_ns() < ah_heard.until_ns &&
+	return ah_heard.until_ns && clock_now_ns() < ah_heard.until_ns &&
 			       gid_equal(&ah_heard.peer, peer) ?
 		       ah_heard.mac :
 		       NULL;
@@ -90,13 +81,9 @@ static const u8 *ah_heard_mac(const struct gid *peer)
 
 /* ---- resolution ---- */
 
-int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
-	       struct path *path)
+/* Checks an address vector. Returns 0 or EINVAL. */
+static int ah_check(const struct ibv_ah_attr *attr)
 {
-	struct gid local, peer;
-	struct netdev nd;
-	int err;
-
 	if (attr->port_num != VERBS_PORT || attr->sl > 15)
 		return EINVAL;
 	/* RoCE always has a GRH (annex A17): without GIDs there is no destination. */
@@ -104,7 +91,17 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout
 		say_gid_is_missing();
 		return EINVAL;
 	}
-	err = context_netdev(&ctx->v.context, &nd);
+	return 0;
+}
+
+/* Asks the kernel, the link cache for addresses alone. Returns 0 or a positive errno. */
+static int ah_ask(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+		  struct path *path)
+{
+	struct gid local, peer;
+	struct netdev nd;
+	int err = context_netdev(&ctx->v.context, &nd);
+
 	if (err)
 		return err;
 	if (attr->grh.sgid_index >= nd.num_gids)
@@ -112,68 +109,44 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout
 	local = nd.gid[attr->grh.sgid_index].gid;
 	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
 	memset(path, 0, sizeof(*path));
-	err = netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &peer, timeout_ms,
-			     ah_heard_mac(&peer), path);
-	if (err)
-		return -err;
-	ah_set_header(path, &attr->grh);
-	return 0;
+	return -netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &peer, timeout_ms,
+			       ah_heard_mac(&peer), path);
 }
 
-#define AH_CACHE_NS (NSEC_PER_SEC / 10)
-
-/* Compares destinations only: each connection has its own flow label in the headers. */
-static bool ah_goes_to(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+	       struct path *path)
 {
-	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) &&
-	       a->grh.sgid_index == b->grh.sgid_index && a->sl == b->sl &&
-	       a->is_global == b->is_global && a->port_num == b->port_num;
-}
-
-/* Each destination has one slot, by its GID's last bytes. */
-static struct ah_cached *ah_cache_place(struct vcontext *ctx, const struct ibv_ah_attr *attr)
-{
-	const u8 *raw = attr->grh.dgid.raw;
-
-	return &ctx->ah_cache.at[(raw[15] ^ raw[14] * 7u) % ARRAY_SIZE(ctx->ah_cache.at)];
-}
-
-int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
-		     struct path *path)
-{
-	struct ah_cached *c = ah_cache_place(ctx, attr);
-	u64 now_ns = ah_now_ns();
+	struct neigh_key key = { .local_index = attr->grh.sgid_index };
+	const struct path *found;
+	int err = ah_check(attr);
 	u32 changes;
-	bool found;
-	int err;
 
-	pthread_mutex_lock(&ctx->ah_cache.lock);
-	changes = ctx->ah_cache.changes;
-	found = now_ns < c->until_ns && c->changes == changes && ah_goes_to(&c->attr, attr);
-	if (found)
-		*path = c->path;
-	pthread_mutex_unlock(&ctx->ah_cache.lock);
-	if (found && !context_gone(&ctx->v.context)) {
-		ah_set_header(path, &attr->grh);
-		return 0;
-	}
-	err = ah_resolve(ctx, attr, timeout_ms, path);
 	if (err)
 		return err;
-	pthread_mutex_lock(&ctx->ah_cache.lock);
-	*c = (struct ah_cached){ .attr = *attr,
-				 .path = *path,
-				 .changes = changes,
-				 .until_ns = ah_now_ns() + AH_CACHE_NS };
-	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	memcpy(key.peer.raw, attr->grh.dgid.raw, sizeof(key.peer.raw));
+	pthread_mutex_lock(&ctx->ah_lock);
+	changes = ctx->ah_cache.changes;
+	found = neigh_cache_find(&ctx->ah_cache, &key);
+	if (found)
+		*path = *found;
+	pthread_mutex_unlock(&ctx->ah_lock);
+	if (!found || context_gone(&ctx->v.context)) {
+		err = ah_ask(ctx, attr, timeout_ms, path);
+		if (err)
+			return err;
+		pthread_mutex_lock(&ctx->ah_lock);
+		neigh_cache_add(&ctx->ah_cache, &key, changes, path);
+		pthread_mutex_unlock(&ctx->ah_lock);
+	}
+	ah_set_header(path, &attr->grh);
 	return 0;
 }
 
 void ah_cache_forget(struct vcontext *ctx)
 {
-	pthread_mutex_lock(&ctx->ah_cache.lock);
-	ctx->ah_cache.changes++;
-	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	pthread_mutex_lock(&ctx->ah_lock);
+	neigh_cache_forget(&ctx->ah_cache);
+	pthread_mutex_unlock(&ctx->ah_lock);
 }
 
 static struct ibv_ah *create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr, int timeout_ms)
@@ -185,7 +158,7 @@ static struct ibv_ah *create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *att
 	if (err)
 		return verb_fail(err);
 	ah = calloc(1, sizeof(*ah));
-	err = ah ? ah_resolve_often(ctx, attr, timeout_ms, &ah->path) : ENOMEM;
+	err = ah ? ah_resolve(ctx, attr, timeout_ms, &ah->path) : ENOMEM;
 	if (err) {
 		device_give(pd->context, LIMIT_AH);
 		free(ah);
@@ -316,14 +289,14 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
 		return NULL;
-	pthread_mutex_lock(&ctx->ah_cache.lock);
-	rests = ah_now_ns() < ctx->ah_cache.silent_until_ns;
-	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	pthread_mutex_lock(&ctx->ah_lock);
+	rests = clock_now_ns() < ctx->ah_silent_until_ns;
+	pthread_mutex_unlock(&ctx->ah_lock);
 	ah = create_ah(pd, &attr, rests ? 0 : SENDER_TIMEOUT_MS);
 	if (!ah && errno == EHOSTUNREACH && !rests) {
-		pthread_mutex_lock(&ctx->ah_cache.lock);
-		ctx->ah_cache.silent_until_ns = ah_now_ns() + SENDER_REST_MS * NSEC_PER_MSEC;
-		pthread_mutex_unlock(&ctx->ah_cache.lock);
+		pthread_mutex_lock(&ctx->ah_lock);
+		ctx->ah_silent_until_ns = clock_now_ns() + SENDER_REST_MS * NSEC_PER_MSEC;
+		pthread_mutex_unlock(&ctx->ah_lock);
 	}
 	return ah;
 }
@@ -333,8 +306,10 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
 	struct path path;
-	int err = ah_resolve(to_vcontext(context), attr, RESOLVE_TIMEOUT_MS, &path);
+	int err = ah_check(attr);
 
+	if (!err)
+		err = ah_ask(to_vcontext(context), attr, RESOLVE_TIMEOUT_MS, &path);
 	if (err)
 		return verb_fail_int(err);
 	memcpy(eth_mac, path.dmac, ETHERNET_LL_SIZE);

@@ -39,7 +39,7 @@ void context_put(struct vcontext *ctx)
 		port_put(ctx->port);
 	async_free(ctx);
 	pthread_mutex_destroy(&ctx->lock);
-	pthread_mutex_destroy(&ctx->ah_cache.lock);
+	pthread_mutex_destroy(&ctx->ah_lock);
 	pthread_mutex_destroy(&ctx->v.context.mutex);
 	if (ctx->v.context.cmd_fd >= 0)
 		close(ctx->v.context.cmd_fd);
@@ -141,7 +141,7 @@ static void context_init_locks(struct vcontext *ctx)
 {
 	pthread_mutex_init(&ctx->v.context.mutex, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
-	pthread_mutex_init(&ctx->ah_cache.lock, NULL);
+	pthread_mutex_init(&ctx->ah_lock, NULL);
 }
 
 static void context_abandon(struct fork_entry *entry)

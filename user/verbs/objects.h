@@ -26,6 +26,7 @@
 
 #include "../os/signals.h"
 #include "../os/link_cache.h"
+#include "../os/neigh_cache.h"
 #include "../port/port.h"
 #include "../os/link_watch.h"
 #include "../engine/engine.h"
@@ -156,20 +157,6 @@ struct vdevice {
 
 struct async_node;
 
-/* Address vectors that were resolved recently: see ah.c. */
-struct ah_cached {
-	struct ibv_ah_attr attr;
-	struct path path;
-	u64 until_ns;
-	u32 changes; /* the cache's changes when this was resolved */
-};
-struct ah_cache {
-	pthread_mutex_t lock;
-	u32 changes; /* count of reported changes of the interface */
-	u64 silent_until_ns; /* until then no sender of a datagram is waited for; under lock */
-	struct ah_cached at[64];
-};
-
 struct vcontext {
 	struct vdevice *dev;
 	_Atomic u32 refs;	/* one for the open context, one for each object created on it */
@@ -189,7 +176,9 @@ struct vcontext {
 	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
 	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
 	struct vchannel *channels; /* under async_lock */
-	struct ah_cache ah_cache;
+	pthread_mutex_t ah_lock;     /* guards the next two */
+	u64 ah_silent_until_ns;	     /* until then no sender of a datagram is waited for */
+	struct neigh_cache ah_cache; /* of address vectors; emptied when the interface changes */
 	/* last: the public context is its last member and has grown only at its front */
 	struct verbs_context v;
 };
@@ -705,15 +694,13 @@ void wr_set_ops(struct vqp *vqp, u64 ops);
 
 /* ah.c */
 /*
- * Checks and resolves an address vector. timeout_ms: as for netdev_resolve(). Returns 0 or a
- * positive errno. Holds no lock while it waits for a neighbour.
+ * Checks and resolves an address vector, or returns a result that is at most a tenth of a second
+ * old. timeout_ms: as for netdev_resolve(). Returns 0 or a positive errno. Holds no lock while it
+ * waits for a neighbour.
  */
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
 	       struct path *path);
-/* The same, or a recent result for the same destination. */
-int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
-		     struct path *path);
-/* Invalidates cached results after a change of the interface. */
+/* Empties the cache after a change of the interface. */
 void ah_cache_forget(struct vcontext *ctx);
 
 /* srq.c */

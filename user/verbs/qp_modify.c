@@ -171,7 +171,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_AV) {
 		u32 dest_qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : vqp->qp->dest_qpn;
 
-		err = ah_resolve_often(ctx, &attr->ah_attr, RESOLVE_TIMEOUT_MS, &a.path);
+		err = ah_resolve(ctx, &attr->ah_attr, RESOLVE_TIMEOUT_MS, &a.path);
 		if (err)
 			return err;
 		a.path.udp_sport = path_udp_sport(a.path.flow_label, qp->qp_num, dest_qpn);
