@@ -46,7 +46,7 @@ static void timer_posts(struct loop_timer *t)
 static void loop_start__after_one_that_failed(void **state)
 {
 	struct loop_timer t = { .fn = timer_posts };
-	struct loop_input never = { .fd = -1 };
+	struct source never = { .fd = -1 };
 
 	no_thread = true;
 	assert_int_equal(loop_start(), -EAGAIN);
@@ -55,7 +55,7 @@ static void loop_start__after_one_that_failed(void **state)
 	assert_int_equal(loop_start(), 0);
 	alarm(30);
 	rdmacm_enter();
-	loop_remove(&never); /* looks through all that are there */
+	loop_remove(&cm_loop, &never);
 	loop_set_timer(&t, clock_now_ns());
 	rdmacm_leave();
 	wait_done();
@@ -95,13 +95,13 @@ static void loop_set_timer__in_the_order_of_their_times(void **state)
 	assert_false(timer[0].set || timer[3].set);
 }
 
-static struct loop_input input[2];
+static struct source input[2];
 static struct loop_timer after;
 static u32 num_called;
 
-static void input_posts(struct loop_input *in)
+static void input_posts(struct source *in, u32 events)
 {
-	loop_remove(in);
+	loop_remove(&cm_loop, in);
 	sem_post(&done);
 }
 
@@ -112,8 +112,8 @@ static void loop_set_timer__a_sooner_time(void **state)
 
 	rdmacm_enter();
 	loop_set_timer(&t, clock_now_ns() + 3600 * NSEC_PER_SEC);
-	input[0] = (struct loop_input){ .fn = input_posts, .fd = eventfd(1, 0) };
-	assert_int_equal(loop_add(&input[0]), 0);
+	input[0] = (struct source){ .ready = input_posts, .fd = eventfd(1, 0) };
+	assert_int_equal(loop_add(&cm_loop, &input[0]), 0);
 	rdmacm_leave();
 	wait_done();
 	rdmacm_enter();
@@ -123,11 +123,11 @@ static void loop_set_timer__a_sooner_time(void **state)
 	close(input[0].fd);
 }
 
-static void input_removes_both(struct loop_input *in)
+static void input_removes_both(struct source *in, u32 events)
 {
 	num_called++;
-	loop_remove(&input[0]);
-	loop_remove(&input[1]);
+	loop_remove(&cm_loop, &input[0]);
+	loop_remove(&cm_loop, &input[1]);
 	loop_set_timer(&after, clock_now_ns()); /* timers come behind what is readable */
 }
 
@@ -136,8 +136,8 @@ static void loop_remove__of_what_is_readable(void **state)
 	after.fn = timer_posts;
 	rdmacm_enter();
 	for (u32 i = 0; i < 2; i++) {
-		input[i] = (struct loop_input){ .fn = input_removes_both, .fd = eventfd(1, 0) };
-		assert_int_equal(loop_add(&input[i]), 0);
+		input[i] = (struct source){ .ready = input_removes_both, .fd = eventfd(1, 0) };
+		assert_int_equal(loop_add(&cm_loop, &input[i]), 0);
 	}
 	rdmacm_leave();
 	wait_done();

@@ -9,7 +9,7 @@
 #include "../attach/pin.h"
 #include "bindings.h"
 #include "groups.h"
-#include "loop.h"
+#include "../os/loop.h"
 #include "mux.h"
 #include "nobody.h"
 #include "numbers.h"

@@ -7,7 +7,7 @@
 #ifndef BROKER_NOBODY_H
 #define BROKER_NOBODY_H
 
-#include "loop.h"
+#include "../os/loop.h"
 
 struct broker;
 struct ring_buffer;

@@ -55,15 +55,15 @@ static void cm_device_removed(struct rdmacm_device *dev)
 		}
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
 		listen_leave(id, dev);
-	loop_remove(&dev->async);
+	loop_remove(&cm_loop, &dev->async);
 	if (dev->qp1)
 		qp1_stop(dev->qp1);
 	loop_clear_timer(&dev->timer);
 }
 
-static void cm_device_async(struct loop_input *input)
+static void cm_device_async(struct source *s, u32 events)
 {
-	struct rdmacm_device *dev = container_of(input, struct rdmacm_device, async);
+	struct rdmacm_device *dev = container_of(s, struct rdmacm_device, async);
 	struct ibv_async_event event;
 
 	while (!dev->gone && !ibv_get_async_event(dev->own, &event)) {
@@ -294,14 +294,14 @@ static int cm_device_join_loop(struct rdmacm_device *dev)
 	int err;
 
 	dev->timer.fn = cm_device_timer;
-	dev->async.fn = cm_device_async;
+	dev->async.ready = cm_device_async;
 	dev->async.fd = dev->own->async_fd;
-	err = loop_add(&dev->async);
+	err = loop_add(&cm_loop, &dev->async);
 	if (err)
 		return err;
 	err = qp1_start(dev->qp1);
 	if (err)
-		loop_remove(&dev->async);
+		loop_remove(&cm_loop, &dev->async);
 	return err;
 }
 

@@ -37,7 +37,7 @@ struct rdmacm_device {
 		u64 until_ns;
 	} recent; /* cm_device_recent_gid_index() */
 	struct loop_timer timer;
-	struct loop_input async;
+	struct source async;
 };
 
 /*

@@ -28,7 +28,7 @@ static struct {
 /* Under rdmacm_lock. */
 static struct {
 	struct link_events news;
-	struct loop_input input;
+	struct source input;
 	u32 generation;
 } followed = { .news = { .fd = -1 } };
 
@@ -148,11 +148,10 @@ static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
 	*(bool *)arg = true;
 }
 
-static void interfaces_readable(struct loop_input *input)
+static void interfaces_readable(struct source *s, u32 events)
 {
 	bool any = false;
 
-	(void)input;
 	link_events_take(&followed.news, interfaces_news, &any);
 	if (any)
 		interfaces_changed();
@@ -169,11 +168,11 @@ int interfaces_follow(void)
 		link_events_close(&followed.news);
 	if (followed.news.fd < 0) {
 		err = link_events_open(&followed.news);
-		followed.input.fn = interfaces_readable;
+		followed.input.ready = interfaces_readable;
 		followed.input.fd = followed.news.fd;
 		followed.generation = rdmacm_generation;
 		if (!err)
-			err = loop_add(&followed.input);
+			err = loop_add(&cm_loop, &followed.input);
 		if (err)
 			link_events_close(&followed.news);
 	}

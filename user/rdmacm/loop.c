@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The CM thread: descriptors by epoll, timers in a list sorted by time. Most timers are later than
- * all others, so insertion starts at the end.
+ * The CM thread: descriptors by an event loop, timers in a list sorted by time. Most timers are
+ * later than all others, so insertion starts at the end.
  */
 #include <limits.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,14 +15,14 @@
 
 #define EVENTS_AT_ONCE 32
 
+struct loop cm_loop = { .epoll_fd = -1 };
+
 static struct {
 	bool running;
-	int set;  /* epoll */
-	int kick; /* readable: a timer is due before the thread wakes */
+	struct source kick; /* readable: a timer is due before the thread wakes */
 	u64 sleeps_until_ns; /* 0: the thread is awake */
 	struct loop_timer timers; /* the ring's head */
-	struct loop_input *inputs; /* added and not removed */
-} loop = { .set = -1, .kick = -1 };
+} loop;
 
 /* ---- timers ---- */
 
@@ -31,7 +30,7 @@ static void loop_kick(void)
 {
 	const u64 one = 1;
 
-	if (write(loop.kick, &one, sizeof(one)) < 0)
+	if (write(loop.kick.fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -79,44 +78,6 @@ static void loop_run_timers(void)
 	}
 }
 
-/* ---- descriptors ---- */
-
-int loop_add(struct loop_input *input)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = input };
-
-	if (epoll_ctl(loop.set, EPOLL_CTL_ADD, input->fd, &e))
-		return -errno;
-	input->next = loop.inputs;
-	loop.inputs = input;
-	return 0;
-}
-
-void loop_remove(struct loop_input *input)
-{
-	struct loop_input **at = &loop.inputs;
-
-	while (*at && *at != input)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = input->next;
-	epoll_ctl(loop.set, EPOLL_CTL_DEL, input->fd, NULL);
-}
-
-/*
- * Calls the input if it was not removed since epoll reported it, by another thread or a callback.
- */
-static void loop_call(struct loop_input *said)
-{
-	struct loop_input *input = loop.inputs;
-
-	while (input && input != said)
-		input = input->next;
-	if (input)
-		input->fn(input);
-}
-
 /* ---- the thread ---- */
 
 /* Returns milliseconds, rounded up; -1: no limit. */
@@ -133,56 +94,52 @@ static int loop_timeout(u64 until_ns)
 
 static void *loop_main(void *arg)
 {
-	struct epoll_event batch[EVENTS_AT_ONCE];
-
 	rdmacm_enter();
 	for (;;) {
 		const struct loop_timer *first = loop.timers.next;
-		int n, timeout;
+		int timeout;
 
 		loop.sleeps_until_ns = first == &loop.timers ? NSEC_NEVER : first->at_ns;
 		timeout = loop_timeout(loop.sleeps_until_ns);
 		rdmacm_leave();
-		n = epoll_wait(loop.set, batch, EVENTS_AT_ONCE, timeout);
+		loop_wait(&cm_loop, timeout);
 		rdmacm_enter();
 		loop.sleeps_until_ns = 0;
-		for (int i = 0; i < n; i++)
-			loop_call(batch[i].data.ptr);
+		for (u32 i = 0; i < EVENTS_AT_ONCE && loop_turn(&cm_loop, 0); i++)
+			;
 		loop_run_timers();
 	}
 	return NULL; /* never */
 }
 
-static void loop_kicked(struct loop_input *input)
+static void loop_kicked(struct source *s, u32 events)
 {
 	u64 count;
 
-	if (read(input->fd, &count, sizeof(count)) < 0)
+	if (read(s->fd, &count, sizeof(count)) < 0)
 		return;
 }
 
 static int loop_start_locked(void)
 {
-	static struct loop_input kicked = { .fn = loop_kicked };
 	pthread_t thread;
-	int err = 0;
+	int err;
 
 	if (loop.running)
 		return 0;
 	loop.timers.next = loop.timers.prev = &loop.timers;
-	loop.set = epoll_create1(EPOLL_CLOEXEC);
-	loop.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	kicked.fd = loop.kick;
-	if (loop.set < 0 || loop.kick < 0)
-		err = -errno;
+	loop.kick = (struct source){ .ready = loop_kicked,
+				     .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	if (loop.kick.fd < 0)
+		return -errno;
+	err = loop_make(&cm_loop);
 	if (!err)
-		err = loop_add(&kicked);
+		err = loop_add(&cm_loop, &loop.kick);
 	if (!err)
 		err = thread_start(&thread, loop_main, NULL);
 	if (err) {
-		loop_remove(&kicked);
-		close(loop.set);
-		close(loop.kick);
+		loop_unmake(&cm_loop);
+		close(loop.kick.fd);
 		return err;
 	}
 	pthread_detach(thread);
@@ -203,11 +160,10 @@ int loop_start(void)
 void loop_after_fork(void)
 {
 	if (loop.running) {
-		close(loop.set);
-		close(loop.kick);
+		loop_unmake(&cm_loop);
+		close(loop.kick.fd);
 	}
 	loop.running = false;
-	loop.inputs = NULL;
 	loop.sleeps_until_ns = 0;
 }
 

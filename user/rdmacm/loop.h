@@ -7,6 +7,7 @@
 #ifndef RDMACM_LOOP_H
 #define RDMACM_LOOP_H
 
+#include "../os/loop.h"
 #include "rdmacm.h"
 
 /* All calls need rdmacm_lock, except loop_start(). */
@@ -14,15 +15,11 @@
 /* Starts the thread, before any other call; may be called repeatedly. Returns 0 or -errno. */
 int loop_start(void);
 
-struct loop_input {
-	struct loop_input *next;
-	void (*fn)(struct loop_input *input); /* readable, or hung up; called with the lock held */
-	int fd;
-};
-/* Returns 0 or -errno. */
-int loop_add(struct loop_input *input);
-/* fn is not called after this. The caller closes the descriptor. */
-void loop_remove(struct loop_input *input);
+/*
+ * The descriptors of the CM thread. A source is called with the lock held, and not after
+ * loop_remove(). Its owner closes the descriptor.
+ */
+extern struct loop cm_loop;
 
 struct loop_timer {
 	struct loop_timer *next, *prev;

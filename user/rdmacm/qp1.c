@@ -32,7 +32,7 @@ struct qp1 {
 	u32 send_next;	   /* counts sends; never wraps to the slots */
 	u32 send_done;
 	struct peers peers;
-	struct loop_input input;
+	struct source input;
 	struct loop_timer retry; /* set when the send queue was full */
 	bool stopped;
 };
@@ -140,9 +140,9 @@ static bool qp1_poll(struct qp1 *q)
 	return !q->stopped && !qp1_post_receives(q, slots, (u32)n);
 }
 
-static void qp1_readable(struct loop_input *input)
+static void qp1_readable(struct source *s, u32 events)
 {
-	struct qp1 *q = container_of(input, struct qp1, input);
+	struct qp1 *q = container_of(s, struct qp1, input);
 	struct ibv_cq *cq;
 	void *context;
 	u32 n = 0;
@@ -329,13 +329,13 @@ int qp1_start(struct qp1 *q)
 {
 	int err;
 
-	q->input.fn = qp1_readable;
+	q->input.ready = qp1_readable;
 	q->input.fd = q->channel->fd;
-	err = loop_add(&q->input);
+	err = loop_add(&cm_loop, &q->input);
 	if (err)
 		return err;
 	if (ibv_req_notify_cq(q->recv_cq, 0)) {
-		loop_remove(&q->input);
+		loop_remove(&cm_loop, &q->input);
 		return -EIO;
 	}
 	return 0;
@@ -345,7 +345,7 @@ void qp1_stop(struct qp1 *q)
 {
 	q->stopped = true;
 	peers_stop(&q->peers);
-	loop_remove(&q->input);
+	loop_remove(&cm_loop, &q->input);
 	loop_clear_timer(&q->retry);
 }
 

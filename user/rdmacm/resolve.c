@@ -35,7 +35,7 @@ struct addr_resolve {
 
 /* The kernel's messages about neighbours, and the work of asking again. */
 static struct {
-	struct loop_input input;
+	struct source input;
 	struct loop_work work;
 	u32 generation;
 	bool is_open, running, again;
@@ -271,9 +271,8 @@ static void neighbours_hear(void)
 			qp1_hear(dev->qp1);
 }
 
-static void neighbours_readable(struct loop_input *input)
+static void neighbours_readable(struct source *s, u32 events)
 {
-	(void)input;
 	neighbours_hear();
 }
 
@@ -291,8 +290,8 @@ int neighbours_open(void)
 	if (fd < 0)
 		return fd;
 	neighbours.input.fd = fd;
-	neighbours.input.fn = neighbours_readable;
-	err = loop_add(&neighbours.input);
+	neighbours.input.ready = neighbours_readable;
+	err = loop_add(&cm_loop, &neighbours.input);
 	if (err)
 		close(fd);
 	neighbours.is_open = !err;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the broker waits for: one epoll set, one event a turn. */
-#ifndef BROKER_LOOP_H
-#define BROKER_LOOP_H
+/*
+ * The event loop: one epoll set, one event a turn. The broker runs it in its one thread; the CM
+ * thread of librdmacm runs it under rdmacm_lock.
+ */
+#ifndef OS_LOOP_H
+#define OS_LOOP_H
 
 #include "../engine/types.h"
 
@@ -33,5 +36,11 @@ void loop_listen(struct loop *loop, struct source *s, enum loop_event what);
  * waits for ever) or a signal came.
  */
 bool loop_turn(struct loop *loop, int timeout_ms);
+
+/*
+ * Waits until a source may be ready, timeout_ms at most, and calls none. For an owner whose lock
+ * guards the sources: the lock is not held here, and is held around loop_turn(loop, 0).
+ */
+void loop_wait(const struct loop *loop, int timeout_ms);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -52,4 +53,11 @@ bool loop_turn(struct loop *loop, int timeout_ms)
 	s = event.data.ptr;
 	s->ready(s, event.events);
 	return true;
+}
+
+void loop_wait(const struct loop *loop, int timeout_ms)
+{
+	struct pollfd p = { .fd = loop->epoll_fd, .events = POLLIN };
+
+	poll(&p, 1, timeout_ms);
 }
