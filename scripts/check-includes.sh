@@ -42,7 +42,7 @@ declare -A skeletons=([attach]='xroce' [io]='xroce_tx' [broker]='(xroce|xroce_br
 declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
-	[user/cm]="<($pure)\\.h>|\"(\\.\\./engine/types|[a-z0-9_]+)\\.h\""
+	[user/cm]="<($pure)\\.h>|\"(\\.\\./engine/(types|timer_heap)|[a-z0-9_]+)\\.h\""
 	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do

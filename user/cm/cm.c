@@ -22,9 +22,10 @@ int cm_create(const struct cm_options *o, struct cm **out)
 		cm->options.half_open = o->capacity / 4 ? o->capacity / 4 : 1;
 	cm->conn = calloc(o->capacity, sizeof(*cm->conn));
 	cm->peer = calloc(o->capacity, sizeof(*cm->peer));
-	cm->heap = calloc(o->capacity, sizeof(struct cm_conn *));
+	cm->timers.at = calloc(o->capacity, sizeof(*cm->timers.at));
+	cm->timers.place = calloc(o->capacity, sizeof(*cm->timers.place));
 	cm->listener = calloc(o->listeners, sizeof(*cm->listener));
-	if (!cm->conn || !cm->peer || !cm->heap || !cm->listener ||
+	if (!cm->conn || !cm->peer || !cm->timers.at || !cm->timers.place || !cm->listener ||
 	    names_make(&cm->names, CM_HASH_LOAD * o->capacity, o->random(o->random_arg))) {
 		cm_destroy(cm);
 		return -ENOMEM;
@@ -37,7 +38,8 @@ void cm_destroy(struct cm *cm)
 {
 	names_unmake(&cm->names);
 	free(cm->listener);
-	free(cm->heap);
+	free(cm->timers.place);
+	free(cm->timers.at);
 	free(cm->peer);
 	free(cm->conn);
 	free(cm);
@@ -214,13 +216,11 @@ static void expire_conn(struct cm *cm, struct cm_conn *c, u64 now_ns)
 
 u64 cm_deadline_ns(const struct cm *cm)
 {
-	const struct cm_conn *c = conn_next_due(cm);
-
-	return c ? c->deadline_ns : NSEC_NEVER;
+	return cm->timers.len ? cm->timers.at[0].at_ns : NSEC_NEVER;
 }
 
 void cm_expire(struct cm *cm, u64 now_ns)
 {
 	while (cm_deadline_ns(cm) <= now_ns && event_has_room(cm))
-		expire_conn(cm, conn_next_due(cm), now_ns);
+		expire_conn(cm, &cm->conn[cm->timers.at[0].slot], now_ns);
 }

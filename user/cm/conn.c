@@ -18,64 +18,21 @@ static const bool holds_qpn[CM_STATE_END] = {
 	[CM_TIMEWAIT] = true,
 };
 
-/* ---- deadlines: a binary heap ---- */
+/* ---- deadlines ---- */
 
-static void heap_put(struct cm *cm, u32 at, struct cm_conn *c)
+static void conn_stop_timer(struct cm *cm, const struct cm_conn *c)
 {
-	cm->heap[at] = c;
-	c->timer = at + 1;
-}
+	const u32 place = cm->timers.place[c - cm->conn];
 
-static void heap_up(struct cm *cm, u32 at, struct cm_conn *c)
-{
-	while (at && cm->heap[(at - 1) / 2]->deadline_ns > c->deadline_ns) {
-		heap_put(cm, at, cm->heap[(at - 1) / 2]);
-		at = (at - 1) / 2;
-	}
-	heap_put(cm, at, c);
-}
-
-static void heap_down(struct cm *cm, u32 at, struct cm_conn *c)
-{
-	for (;;) {
-		u32 child = 2 * at + 1;
-
-		if (child + 1 < cm->timers &&
-		    cm->heap[child + 1]->deadline_ns < cm->heap[child]->deadline_ns)
-			child++;
-		if (child >= cm->timers || cm->heap[child]->deadline_ns >= c->deadline_ns)
-			break;
-		heap_put(cm, at, cm->heap[child]);
-		at = child;
-	}
-	heap_put(cm, at, c);
-}
-
-static void conn_stop_timer(struct cm *cm, struct cm_conn *c)
-{
-	const u32 at = c->timer - 1;
-	struct cm_conn *last;
-
-	if (!c->timer)
-		return;
-	c->timer = 0;
-	last = cm->heap[--cm->timers];
-	if (last == c)
-		return;
-	heap_up(cm, at, last);
-	heap_down(cm, last->timer - 1, last);
+	if (place)
+		heap_remove(&cm->timers, place - 1);
 }
 
 void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns)
 {
 	conn_stop_timer(cm, c);
-	c->deadline_ns = deadline_ns;
-	heap_up(cm, cm->timers++, c);
-}
-
-struct cm_conn *conn_next_due(const struct cm *cm)
-{
-	return cm->timers ? cm->heap[0] : NULL;
+	heap_add(&cm->timers,
+		 (struct timer){ .at_ns = deadline_ns, .slot = (u32)(c - cm->conn) });
 }
 
 /* ---- finding ---- */

@@ -3,6 +3,7 @@
 #ifndef CM_INTERNAL_H
 #define CM_INTERNAL_H
 
+#include "../engine/timer_heap.h"
 #include "cm.h"
 #include "ids.h"
 #include "names.h"
@@ -56,9 +57,6 @@ struct cm_conn {
 	struct cm_name remote;	   /* the peer's id: finds repeated REQs, SIDR_REQs */
 	struct cm_name remote_qpn; /* finds stale connections */
 
-	/* conn.c: its place in the heap of deadlines, from 1; 0: no timer runs */
-	u32 timer;
-	u64 deadline_ns;
 	/* conn.c: among those that are over and closed, the oldest first; or free */
 	struct cm_conn *before, *after;
 
@@ -85,8 +83,7 @@ struct cm {
 	struct cm_peer *peer; /* as many, used up to num_peers */
 	u32 num_peers;
 	struct cm_peer *free_peer;
-	struct cm_conn **heap;
-	u32 timers;
+	struct timer_heap timers; /* a slot is an index of conn */
 
 	/* passive.c */
 	struct cm_listener *listener; /* options.listeners */
@@ -111,8 +108,6 @@ struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, bool passive
  */
 void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state);
 void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns);
-/* The connection with the next deadline; NULL: no timer runs. */
-struct cm_conn *conn_next_due(const struct cm *cm);
 /* Whether this address has as many half-open connections as it may have. */
 bool conn_peer_is_full(const struct cm *cm, const struct cm_path *path);
 /* Whether a peer may begin one connection more; may end one that is over. */

@@ -36,6 +36,7 @@
 #include "guard.h"
 #include "raw.h"
 #include "rss.h"
+#include "timer_heap.h"
 
 /*
  * Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256)
@@ -51,18 +52,11 @@
 #define REORDER_POOL   512
 
 /* When a QP is to be looked at, by its slot in the table; see timer.c. */
-struct timer {
-	u64 at_ns;
-	u32 slot;
-};
 struct timers {
 	struct timer *line;	/* a ring, in order of time */
 	u32 line_head, line_tail;
-	/* heap[0] is the earliest of those that would not be in order there */
-	struct timer *heap;
-	u32 len;
-	/* of a slot: position in the heap + 1 or in the line with IN_LINE, 0 = nowhere */
-	u32 *place;
+	/* deadlines that would not be in order there; place[] with IN_LINE: position in the line */
+	struct timer_heap heap;
 	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
 };
 

@@ -16,47 +16,6 @@ static u32 slot_of(const struct qp *qp)
 	return qp->qpn % XROCE_MAX_QP;
 }
 
-static void heap_put(struct timers *t, u32 at, struct timer timer)
-{
-	t->heap[at] = timer;
-	t->place[timer.slot] = at + 1;
-}
-
-static void heap_up(struct timers *t, u32 at, struct timer timer)
-{
-	while (at && t->heap[(at - 1) / 2].at_ns > timer.at_ns) {
-		heap_put(t, at, t->heap[(at - 1) / 2]);
-		at = (at - 1) / 2;
-	}
-	heap_put(t, at, timer);
-}
-
-static void heap_down(struct timers *t, u32 at, struct timer timer)
-{
-	for (;;) {
-		u32 child = 2 * at + 1;
-
-		if (child + 1 < t->len && t->heap[child + 1].at_ns < t->heap[child].at_ns)
-			child++;
-		if (child >= t->len || t->heap[child].at_ns >= timer.at_ns)
-			break;
-		heap_put(t, at, t->heap[child]);
-		at = child;
-	}
-	heap_put(t, at, timer);
-}
-
-static void heap_remove(struct timers *t, u32 at)
-{
-	struct timer last = t->heap[--t->len];
-
-	t->place[t->heap[at].slot] = 0;
-	if (at == t->len)
-		return;
-	heap_up(t, at, last);
-	heap_down(t, t->place[last.slot] - 1, last);
-}
-
 /* ---- the line ---- */
 
 #define IN_LINE	  (1u << 31)
@@ -85,11 +44,11 @@ static void timer_leave(struct timers *t, u32 place)
 	if (place & IN_LINE) {
 		u32 at = place & ~IN_LINE;
 
-		t->place[t->line[at].slot] = 0;
+		t->heap.place[t->line[at].slot] = 0;
 		t->line[at].slot = NOBODY;
 		line_skip_empty(t);
 	} else {
-		heap_remove(t, place - 1);
+		heap_remove(&t->heap, place - 1);
 	}
 }
 
@@ -99,10 +58,10 @@ static void timer_enter(struct timers *t, struct timer timer)
 
 	if (waiting == LINE_SIZE ||
 	    (waiting && line_at(t, t->line_tail - 1)->at_ns > timer.at_ns)) {
-		heap_up(t, t->len++, timer);
+		heap_add(&t->heap, timer);
 		return;
 	}
-	t->place[timer.slot] = IN_LINE | t->line_tail % LINE_SIZE;
+	t->heap.place[timer.slot] = IN_LINE | t->line_tail % LINE_SIZE;
 	*line_at(t, t->line_tail++) = timer;
 }
 
@@ -111,18 +70,18 @@ static const struct timer *timer_first(const struct timers *t)
 {
 	const struct timer *line = t->line_head != t->line_tail ? line_at(t, t->line_head) : NULL;
 
-	return line && (!t->len || line->at_ns <= t->heap[0].at_ns) ? line :
-	       t->len						    ? &t->heap[0] :
-								      NULL;
+	if (line && (!t->heap.len || line->at_ns <= t->heap.at[0].at_ns))
+		return line;
+	return t->heap.len ? &t->heap.at[0] : NULL;
 }
 
 int timers_init(struct timers *t)
 {
-	t->heap = calloc(XROCE_MAX_QP, sizeof(*t->heap));
+	t->heap.at = calloc(XROCE_MAX_QP, sizeof(*t->heap.at));
 	t->line = calloc(LINE_SIZE, sizeof(*t->line));
-	t->place = calloc(XROCE_MAX_QP, sizeof(*t->place));
+	t->heap.place = calloc(XROCE_MAX_QP, sizeof(*t->heap.place));
 	t->due_ns = malloc(XROCE_MAX_QP * sizeof(*t->due_ns));
-	if (!t->heap || !t->line || !t->place || !t->due_ns)
+	if (!t->heap.at || !t->line || !t->heap.place || !t->due_ns)
 		return -ENOMEM;
 	for (u32 i = 0; i < XROCE_MAX_QP; i++)
 		t->due_ns[i] = NSEC_NEVER;
@@ -131,9 +90,9 @@ int timers_init(struct timers *t)
 
 void timers_free(struct timers *t)
 {
-	free(t->heap);
+	free(t->heap.at);
 	free(t->line);
-	free(t->place);
+	free(t->heap.place);
 	free(t->due_ns);
 }
 
@@ -149,13 +108,13 @@ void timer_publish(struct engine *e)
 
 static u64 place_ns(const struct timers *t, u32 place)
 {
-	return place & IN_LINE ? t->line[place & ~IN_LINE].at_ns : t->heap[place - 1].at_ns;
+	return place & IN_LINE ? t->line[place & ~IN_LINE].at_ns : t->heap.at[place - 1].at_ns;
 }
 
 void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
 {
 	struct timers *t = &e->timers;
-	u32 slot = slot_of(qp), place = t->place[slot];
+	u32 slot = slot_of(qp), place = t->heap.place[slot];
 
 	t->due_ns[slot] = deadline_ns;
 	if (place ? deadline_ns >= place_ns(t, place) : deadline_ns == NSEC_NEVER)
@@ -174,9 +133,9 @@ void timer_cancel(struct engine *e, struct qp *qp)
 	u32 slot = slot_of(qp);
 
 	t->due_ns[slot] = NSEC_NEVER;
-	if (!t->place[slot])
+	if (!t->heap.place[slot])
 		return;
-	timer_leave(t, t->place[slot]);
+	timer_leave(t, t->heap.place[slot]);
 	timer_publish(e);
 }
 
@@ -192,7 +151,7 @@ static void line_skip_stopped(struct timers *t, u64 now_ns)
 			continue;
 		if (timer->at_ns > now_ns || t->due_ns[timer->slot] != NSEC_NEVER)
 			return;
-		t->place[timer->slot] = 0;
+		t->heap.place[timer->slot] = 0;
 	}
 }
 
@@ -207,12 +166,12 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 		u32 slot = timer->slot;
 		u64 due_ns = t->due_ns[slot];
 
-		if (t->place[slot] & IN_LINE) {
-			t->place[slot] = 0;
+		if (t->heap.place[slot] & IN_LINE) {
+			t->heap.place[slot] = 0;
 			t->line_head++;
 			line_skip_empty(t);
 		} else {
-			heap_remove(t, 0);
+			heap_remove(&t->heap, 0);
 		}
 		if (due_ns <= now_ns) {
 			due = e->qp[slot];
