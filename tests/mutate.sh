@@ -91,6 +91,7 @@ kind_of() {
 	user/cm/*) echo cm ;;
 	user/tools/bench/*) echo measure ;;
 	user/rdmacm/* | user/rsocket/*) echo rdmacm ;;
+	user/os/loop.*) echo rdmacm brokersim ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;
 	user/io/rx_ring.* | user/io/umem.* | user/io/xsk.*) echo port portsim ;;
 	user/broker/* | user/attach/ask.c) echo brokersim port ;;

@@ -668,12 +668,12 @@ int first_welcome(struct broker *b)
 	return -EPERM;
 }
 
-int first_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS])
+int first_answer_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS])
 {
 	return -EPERM;
 }
 
-int first_open(struct client *c)
+int first_answer_open(struct client *c)
 {
 	return -EPERM;
 }

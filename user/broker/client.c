@@ -350,7 +350,7 @@ static void client_join(struct client *c, bool native)
 	struct ask_answer answer = { .what = ASK_JOIN, .num_fds = ASK_JOIN_FDS };
 	int fd[ASK_JOIN_FDS];
 
-	answer.err = first_join(c, native, &answer.port, fd);
+	answer.err = first_answer_join(c, native, &answer.port, fd);
 	if (answer.err) {
 		client_reply(c, ASK_JOIN, answer.err);
 		return;
@@ -607,7 +607,7 @@ static void client_ask(struct client *c, const struct ask *ask)
 		client_join(c, ask->number);
 		return;
 	case ASK_OPEN:
-		client_reply(c, ASK_OPEN, first_open(c));
+		client_reply(c, ASK_OPEN, first_answer_open(c));
 		return;
 	case ASK_LEAVE:
 		client_end(c);

@@ -55,7 +55,7 @@ static int first_enter(struct client *c, u32 tap)
 	return err;
 }
 
-int first_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS])
+int first_answer_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS])
 {
 	struct broker *b = c->broker;
 	int err = c != b->first			? -EPERM :
@@ -102,7 +102,7 @@ static int first_let_in(struct broker *b)
 	return 0;
 }
 
-int first_open(struct client *c)
+int first_answer_open(struct client *c)
 {
 	struct broker *b = c->broker;
 

@@ -18,8 +18,8 @@ int first_begin(struct broker *b);
 int first_welcome(struct broker *b);
 
 /* What it asks. */
-int first_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS]);
-int first_open(struct client *c);
+int first_answer_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS]);
+int first_answer_open(struct client *c);
 
 /* Its connection has hung up: has it said before that it goes on without the broker? */
 bool first_has_left(int fd);
