@@ -6,7 +6,7 @@
  * fails. ibv_post_send(3), ibv_create_qp(3), ibv_req_notify_cq(3); the IBTA's table of the order of
  * work requests and its annex A19 for FLUSH and ATOMIC WRITE.
  */
-#include <sched.h>
+#include <sys/mman.h>
 
 #include "wr.h"
 
@@ -353,6 +353,43 @@ static bool fences_body(struct wr_ends *e)
 }
 
 ON_RC(a_fenced_request_sends_what_was_read, fences_body)
+
+/* ---- the word of an ATOMIC WRITE ---- */
+
+/* docs/memory.md: a bad key is `vendor_err` 2, a good key with bad memory behind it 17. */
+static bool bad_word_body(struct wr_ends *e)
+{
+	char *page = mmap(FAR_BELOW(0), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, page, 4096, 0);
+
+	MUST(page != MAP_FAILED && mr);
+	for (int i = 0; i < 3; i++) {
+		struct ibv_sge sge = { (uintptr_t)page, 8, i == 1 ? mr->lkey ^ 0x7700 : mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_ATOMIC_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED },
+				   *bad;
+		struct ibv_wc wc;
+
+		if (i == 2)
+			MUST_EQ(mprotect(page, 4096, PROT_NONE), 0);
+		wr.wr.rdma.remote_addr = (uintptr_t)e->buf[1] + WORD_AT;
+		wr.wr.rdma.rkey = e->mr[1]->rkey;
+		MUST_EQ(ibv_post_send(e->qp[0], &wr, &bad), 0);
+		MUST(wait_wc(e->cq[0], &wc));
+		MUST_EQ(wc.status, i ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+		if (i)
+			MUST_EQ(wc.vendor_err, i == 1 ? 2 : 17);
+		MUST(!i || wr_again(e));
+	}
+	MUST_EQ(ibv_dereg_mr(mr), 0);
+	munmap(page, 4096);
+	return true;
+}
+
+ON_RC(a_word_of_bad_memory_says_why, bad_word_body)
 
 /* ---- lists with a request that fails ---- */
 
@@ -753,6 +790,7 @@ const struct test_case man_cases[] = {
 	CASE(a_later_request_finds_what_was_done),
 	CASE(reads_on_both_sides_of_a_write),
 	CASE(a_fenced_request_sends_what_was_read),
+	CASE(a_word_of_bad_memory_says_why),
 	CASE(a_mistake_completes_in_the_middle),
 	CASE(a_refused_request_holds_back_none_before_it),
 	CASE(all_signaled),
