@@ -9,9 +9,9 @@
  *            store prod (release)  --------->   cq_pop:  store cons (release)
  *            load cons (acquire)   <---------
  *
- * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes
- * the word, once for all that one call of it has pushed, with cq_pushed_all() between. Both orders
- * are sequentially consistent, so one of the two sees the other: no completion falls between.
+ * Arming: the application stores the arm word, then polls once more. The engine pushes, then calls
+ * cq_pushed_all(), then takes the arm word, once per call for all pushes of that call. Both orders
+ * are sequentially consistent, so one of the two sees the other: no completion is missed.
  */
 #ifndef ENGINE_CQ_H
 #define ENGINE_CQ_H
@@ -78,90 +78,88 @@ struct cqe {
 	u16 opcode;	 /* enum cqe_opcode */
 	u32 vendor_err;	 /* enum vendor_err */
 	u32 byte_len;
-	/* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
+	/* immediate data in wire order, or (host order) the invalidated R_Key, by flags */
 	__be32 imm;
 	u32 qpn;	 /* the local QP's */
 	u32 src_qpn;
 	u16 flags;	 /* CQE_GRH ... */
 	u16 vlan_tci;
-	/* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
+	/* of the message that matched a tag, with CQE_TM_MATCH; else 0, as is tm_tag */
 	u32 tm_priv;
-	/* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
+	/* arrival of the packet (CLOCK_MONOTONIC); for send completions the engine's time */
 	u64 time_ns;
 	u32 flow_tag;
 	/*
-	 * UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic
+	 * UD: CQE_SL_*. Else the VLAN's priority, or without a VLAN the upper bits of the traffic
 	 * class
 	 */
 	u8 sl;
 	u8 tos;
-	u8 valid;	 /* 0: by cq_mark_purged(), skipped by the consumer */
+	u8 valid;	 /* 0: purged by cq_mark_purged(), skipped by the consumer */
 	u8 has_vlan;
 	u64 tm_tag;
 };
 _Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
 
 /*
- * The header that a datagram came with, as adapters say it in place of a service level: programs
- * look there for where the addresses are in the GRH. 0 would be RoCE v1.
+ * The IP version of a datagram, which adapters report in place of a service level: programs read it
+ * to find the addresses in the GRH. 0 would be RoCE v1.
  */
 enum { CQE_SL_IPV6 = 1, CQE_SL_IPV4 = 2 };
 
 enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
 
-/* One engine's own state of a CQ: no other reads it. */
+/* State of a CQ that only one engine uses. */
 struct cq_part {
 	struct cq *pushed_next, *event_next;
 	u32 events;	   /* EVENT_* to report */
 	bool event_queued; /* on the engine's list of CQs with an event to report */
-	bool pushed;	   /* on the engine's list of CQs whose arm word is to be looked at */
-	bool pushed_solicited; /* for solicited completions or errors as well */
+	bool pushed;	   /* on the engine's list of CQs whose arm word is to be checked */
+	bool pushed_solicited; /* pushed solicited completions or errors as well */
 };
 
 struct cq {
-	/* written by the engine; with shared set by each, under the lock */
+	/* written by the engine; with `shared` by each engine, under the lock */
 	_Atomic u32 prod cache_aligned;
 	struct spin lock;
 	_Atomic bool overrun; /* the ring was full once: CQ_ERR, no further pushes */
-	bool failed;	   /* which was reported */
+	bool failed;	   /* the overrun was reported */
 	bool shared;	   /* QPs of several engines complete here: changes with all of them held */
 	bool due_queued;   /* on an engine's list of CQs with a moderated event */
-	u32 withheld;	   /* completions since the last event, their events withheld */
-	u64 event_due_ns;  /* when it is reported at the latest */
+	u32 withheld;	   /* completions since the last event, whose events are withheld */
+	u64 event_due_ns;  /* latest time of the withheld event */
 	struct cq *due_next;
 	struct cq_part part[ENGINE_MAX];
-	u64 newest_ns;	   /* with_time: of all that was pushed */
+	u64 newest_ns;	   /* with_time: the largest time_ns pushed */
 	/*
-	 * written by the consumer; with ignore_overrun by the engine as well, which then takes the
-	 * oldest away
+	 * written by the consumer; with ignore_overrun also by the engine, which then drops the
+	 * oldest entry
 	 */
 	_Atomic u32 cons cache_aligned;
-	/* held is the entry that cq_peek() gave; it is not in the ring any more */
+	/* `held` is the entry that cq_peek() returned; the ring no longer has it */
 	bool holds;
-	_Atomic u32 idle_polls; /* that found nothing since it was armed; see cq_is_awaited() */
-	/* both: stored by the application, taken by the engine */
+	_Atomic u32 idle_polls; /* empty polls since the CQ was armed; see cq_is_awaited() */
+	/* shared: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
-	_Atomic u32 armed_at; /* prod when the application last stored it */
+	_Atomic u32 armed_at; /* prod when the application last stored `armed` */
 	/* set by ibv_modify_cq(3) with the engine's lock held */
-	_Atomic u32 moderate_count; /* completions an event; 0: no moderation */
+	_Atomic u32 moderate_count; /* completions per event; 0: no moderation */
 	u64 moderate_ns;
 	/* constant */
 	struct cqe *ring cache_aligned;
 	u32 mask;
 	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
-	bool ignore_overrun; /* a full ring loses its oldest entry, and goes on */
-	/*
-	 * its reader asks when packets came, and of which flow they were: what XDP is to find out
-	 */
+	bool ignore_overrun; /* a full ring loses its oldest entry instead of failing */
+	/* the consumer asks for arrival times and flow tags, which XDP then provides */
 	bool with_time;
 	bool with_flow_tag;
-	bool with_channel; /* XDP may wake its reader */
-	bool lent;	   /* the ring's memory is the user's: cq_free() leaves it alone */
-	/* where the engine counts, the owner's memory; NULL: nowhere. Of several, under the lock */
+	bool with_channel; /* XDP may wake the consumer */
+	bool lent;	   /* the caller owns the ring's memory: cq_free() does not free it */
+	/* counters, in the owner's memory, or NULL. With several engines under the lock */
 	struct xroce_cq_stat *stat;
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
-	/* QPs that complete here, twice those that do so with sends and receives */
+	/* QPs that complete here; a QP counts twice if both its sends and receives do */
 	struct users users;
 	struct cqe aside cache_aligned; /* the engine's: see cq_push_begin() */
 	/* the consumer's */
@@ -170,8 +168,8 @@ struct cq {
 _Static_assert(offsetof(struct cq, part[1]) <= CACHE_LINE, "one line for a device's only engine");
 
 /*
- * Which engines' QPs complete here, a bit each by number: those that a poll of it has to run. Any
- * thread, as a hint.
+ * Returns the engines whose QPs complete here, one bit per engine number: a poll must run these.
+ * Any thread, as a hint.
  */
 static inline u32 cq_engines(const struct cq *cq)
 {
@@ -183,62 +181,62 @@ static inline bool cq_has_overrun(const struct cq *cq)
 	return atomic_load_explicit(&((struct cq *)cq)->overrun, memory_order_relaxed);
 }
 
-/* Bytes of a ring's memory, whole lines of cache. */
+/* Returns the bytes of a ring's memory, whole cache lines. */
 size_t cq_bytes(u32 capacity);
 /*
- * capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. cq_init_in() has the ring in memory of
- * cq_bytes() that the caller lends, on a line of cache, with any contents; NULL: its own.
+ * Initialises a CQ, capacity 1 .. 2^22. Returns 0, -ENOMEM or -EINVAL. cq_init_in() puts the ring
+ * in the caller's memory of cq_bytes(), on a cache line, with any contents; NULL: allocates it.
  */
 int cq_init(struct cq *cq, u32 capacity);
 int cq_init_in(struct cq *cq, u32 capacity, void *lent);
 void cq_free(struct cq *cq);
 
 /*
- * Engine side, in two steps: where all of the next completion is to be written, never NULL; and its
- * hand-over. True if pushed. False when full: the CQ is in overrun from then on. With
- * ignore_overrun the oldest entry makes room instead. In a CQ with_time, time_ns of an entry is not
- * less than that of the one before.
+ * Engine side, in two steps: cq_push_begin() returns the entry to be filled, never NULL;
+ * cq_push_end() publishes it. Returns true if pushed, false when full: the CQ is then overrun. With
+ * ignore_overrun the oldest entry makes room instead. With with_time, time_ns never decreases from
+ * entry to entry.
  */
 struct cqe *cq_push_begin(struct cq *cq);
 bool cq_push_end(struct cq *cq, struct cqe *e);
-/* Both. */
+/* Both steps in one. */
 bool cq_push(struct cq *cq, const struct cqe *e);
 
 /*
- * Engine side: between all pushes of a call and the first look at an arm word. It costs more than a
- * completion, so it is not a part of either.
+ * Engine side: called between all pushes of a call and the first check of an arm word. A full fence
+ * costs more than a completion, so it is not part of either.
  */
 static inline void cq_pushed_all(void)
 {
-	/* pairs with the fence in cq_notify_arm(): arm, then look at prod once more */
+	/* pairs with the fence in cq_notify_arm(): arm, then load prod once more */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Engine side: take the arm word if a completion with these properties must raise an event. */
+/* Engine side: takes the arm word if a completion with these properties must raise an event. */
 bool cq_take_event(struct cq *cq, bool solicited_or_error);
-/* Would it be taken now? */
+/* Returns whether cq_take_event() would take the arm word now. */
 bool cq_would_take_event(struct cq *cq, bool solicited_or_error);
 
 /*
- * Engines held, all of them: an event for count completions, or after period_ns. A count below 2 or
- * a period of 0 is no moderation.
+ * Sets moderation: one event per count completions, or after period_ns. A count below 2 or a period
+ * of 0 turns moderation off. All engines held.
  */
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 
 /*
- * Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until
- * cq_pop().
+ * Consumer side: cq_peek() returns the oldest completion or NULL; cq_pop() removes it. The pointer
+ * is valid until cq_pop().
  */
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
 /*
- * Consumer side: what cq_peek() gave is copied out of the ring. It stays good until cq_pop(),
- * whatever happens to the ring meanwhile.
+ * Consumer side: copies the entry that cq_peek() returned out of the ring. The copy is valid until
+ * cq_pop(), whatever happens to the ring.
  */
 const struct cqe *cq_hold(struct cq *cq);
 
-/* Any thread, as hints: is there nothing to take; does the application wait for an event? */
+/* Any thread, as hints: whether the CQ is empty, and whether the application waits for an event. */
 static inline bool cq_empty(const struct cq *cq)
 {
 	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed) ==
@@ -250,13 +248,13 @@ static inline bool cq_is_armed(const struct cq *cq)
 }
 
 /*
- * The application arms a CQ, polls it once more, and sleeps. One that goes on polling does not
- * sleep: the CQ is armed for a thread that comes rarely, as UCX has one for each UD QP. So many
- * polls in vain tell the two apart.
+ * The application arms a CQ, polls it once more, and sleeps. An application that keeps polling does
+ * not sleep: it armed the CQ for a thread that seldom runs, as UCX does for each UD QP. This many
+ * empty polls tell the two apart.
  */
 #define CQ_IDLE_POLLS 32u
 
-/* Any thread: a poll has found nothing. Hints, so the writers need no order. */
+/* Any thread: counts an empty poll. The count is a hint, so its writers need no order. */
 static inline void cq_count_idle_poll(struct cq *cq)
 {
 	const u32 polls = atomic_load_explicit(&cq->idle_polls, memory_order_relaxed);
@@ -268,16 +266,14 @@ static inline void cq_forget_idle_polls(struct cq *cq)
 {
 	atomic_store_explicit(&cq->idle_polls, 0, memory_order_relaxed);
 }
-/* Is it armed, and nobody polls it? */
+/* Returns whether the CQ is armed and not being polled. */
 static inline bool cq_is_awaited(const struct cq *cq)
 {
 	return cq_is_armed(cq) && atomic_load_explicit(&((struct cq *)cq)->idle_polls,
 						       memory_order_relaxed) < CQ_IDLE_POLLS;
 }
 
-/*
- * Engine side: the index that the next completion will have, and whether the consumer is past one.
- */
+/* Engine side: index of the next completion; whether the consumer is past an index. */
 static inline u32 cq_next_index(const struct cq *cq)
 {
 	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed);
@@ -289,34 +285,30 @@ static inline bool cq_is_past(const struct cq *cq, u32 index)
 }
 
 /*
- * Engine side, consumer held: of the completions of qpn that are in the ring, those with this
- * opcode, status success, and none of these flags.
+ * Engine side, consumer held: counts the completions of qpn in the ring with this opcode, status
+ * success, and none of these flags.
  */
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
- * Engines held, all of them, and the consumer, which has no entry in hand but one that it holds:
- * take away all completions of qpn (RESET and destroy take away a QP's completions). Their room is
- * free.
+ * Removes all completions of qpn and frees their room, for RESET and destroy. All engines and the
+ * consumer are held; the consumer may have only an entry of cq_hold() in use.
  */
 void cq_purge(struct cq *cq, u32 qpn);
 /*
- * The same without the consumer: it passes them over, and until then they take room. At work
- * meanwhile, it may still have taken one.
+ * The same without holding the consumer: it skips the entries, which take room until then. A
+ * running consumer may still have taken one.
  */
 void cq_mark_purged(struct cq *cq, u32 qpn);
 
-/*
- * Nobody else has it any more, nor was at it: takes away all that is in it, and what the consumer
- * held.
- */
+/* Removes all entries and the consumer's held one. No other user of the CQ may be left. */
 void cq_abandon(struct cq *cq);
 
 /*
- * As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit,
- * -ENOMEM. *lent as cq_init_in()'s; afterwards it is what the caller has to take back: the memory
- * that was lent before, or, on failure, what it was. A NULL pointer is for CQs that never were lent
- * any.
+ * Moves all entries to a ring of at least capacity; locks as for cq_purge(). Returns 0, -EINVAL if
+ * they do not fit, or -ENOMEM. On entry *lent is memory for the new ring, as for cq_init_in(). On
+ * return the caller owns *lent: the old ring's memory, or, on failure, the new one's. NULL is for
+ * CQs that never used the caller's memory.
  */
 int cq_resize(struct cq *cq, u32 capacity, void **lent);
 

@@ -6,11 +6,11 @@
 #include "internal.h"
 
 u8 credit_syndrome(const struct engine *e, const struct qp *qp);
-/* By the peer's AETH. */
+/* Updates the credits from the peer's AETH. */
 void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn);
-/* The peer has said that it has a receive WQE for this message, or the message needs none. */
+/* Returns whether the peer reported a receive WQE for this message, or none is needed. */
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
-/* May this message start? A wait is counted. */
+/* Returns whether this message may start; counts a wait. */
 bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine: packets and time in, packets, completions and events out. No system call, no clock,
- * no memory allocation once the objects are made, no lock: its owner serialises all calls but those
- * marked [any thread].
+ * The engine: packets and time in; packets, completions and events out. It makes no system call,
+ * reads no clock, allocates no memory once the objects are made, and takes no lock: its owner
+ * serialises all calls not marked [any thread].
  *
- * A device may have several engines, each with an owner's lock of its own, at work at the same
- * time: each owns QPs, and they share the numbers of QPs and SRQs, the memory regions and, where
- * QPs of several use one, CQs and plain SRQs. Calls marked [all] want every engine of the device
- * held, and take any of them; so does what makes, changes and ends objects in qp.h, cq.h, rq.h,
- * mr.h and tag.h. Events of any engine may be due after one of those. A device with one engine has
- * nothing of all this to care for.
+ * A device may have several engines, each with its own owner's lock, running at the same time. Each
+ * owns QPs. They share the numbers of QPs and SRQs, the memory regions and, where QPs of several
+ * engines use one, CQs and plain SRQs. Calls marked [all] require every engine of the device held,
+ * and take any of them. So do the calls in qp.h, cq.h, rq.h, mr.h and tag.h that make, change and
+ * destroy objects; events of any engine may be due after them. None of this concerns a device with
+ * one engine.
  *
  * Its two callers are the pump in user/shard and the world in tests/sim.
  */
@@ -34,7 +34,7 @@ enum engine_event_type {
 	EVENT_NONE = 0,
 	EVENT_COMPLETION = 1 << 0,	/* cq: an armed CQ got a completion */
 	EVENT_CQ_ERR = 1 << 1,		/* cq: overrun */
-	EVENT_QP_FATAL = 1 << 2,	/* of a work queue also that a receive of it failed */
+	EVENT_QP_FATAL = 1 << 2,	/* also for a work queue when a receive of it failed */
 	EVENT_QP_REQ_ERR = 1 << 3,
 	EVENT_QP_ACCESS_ERR = 1 << 4,
 	EVENT_COMM_EST = 1 << 5,
@@ -60,7 +60,7 @@ struct engine_config {
 	struct xroce_engine_stats *stats; /* counters, the caller's memory: may be a shared map */
 	struct xroce_drops *drops;
 	u32 window_packets;		/* request packets in flight a QP; 0 = default */
-	u32 disable;			/* ENGINE_NO_*: parts that are on otherwise */
+	u32 disable;			/* ENGINE_NO_*: parts that are otherwise on */
 	bool ecn;			/* send data packets as ECN-capable */
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
 	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: unused */
@@ -68,83 +68,79 @@ struct engine_config {
 	/* an engine of the same device, or NULL: the first, number 0 */
 	struct engine *sibling;
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
-	/* the device's, copied; NULL: the default P_Key alone */
+	/* the device's, copied; NULL: only the default P_Key */
 	const struct pkey_table *pkeys;
 };
 
-/*
- * What goes beyond the plainest requester and responder and can be turned off; all of it is
- * invisible on the wire to a peer without it.
- */
+/* Optional parts of the engine. A peer without them sees no difference on the wire. */
 enum {
 	ENGINE_NO_REORDER = 1 << 0,	 /* early packets are dropped, not kept until their turn */
-	/* a loss is repaired by going back to it and sending all again */
+	/* a loss is repaired by going back to it and resending everything from there */
 	ENGINE_NO_SELECTIVE = 1 << 1,
-	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out */
+	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out runs */
 	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
-	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor heeded */
-	/* UC and UD neither ask nor answer what the receiver can take: see flow.c */
+	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor honoured */
+	/* UC and UD neither ask for nor report the receiver's capacity: see flow.c */
 	ENGINE_NO_FLOW = 1 << 5,
 };
 
 struct engine;
 
 /*
- * [all] Returns 0, -ENOMEM, or -EINVAL for a number that is taken or cannot be. stats and drops
- * must daemonize the engine.
+ * [all] Returns 0, -ENOMEM, or -EINVAL for a number that is in use or out of range. stats and drops
+ * must outlive the engine.
  */
 int engine_create(const struct engine_config *config, struct engine **out);
-/* [all] All QPs and SRQs must be gone. What engines share goes with the last one. */
+/* [all] All QPs and SRQs must be destroyed. The device's last engine frees the shared tables. */
 void engine_destroy(struct engine *e);
 
 u32 engine_number(const struct engine *e);
 
 struct mr_table *engine_mr_table(struct engine *e);
 
-/* The device's QP of that number, or NULL. */
+/* Returns the device's QP with that number, or NULL. */
 struct qp *engine_find_qp(const struct engine *e, u32 qpn);
 
 /* ---- several engines of a device ---- */
 
-/* Which of the device's QPs is a frame for? NULL if for none, or that cannot be read. */
+/* Returns the device's QP that a frame is for; NULL if none is, or the frame cannot be parsed. */
 struct qp *engine_frame_qp(const struct engine *e, const struct rx_frame *frame);
 
-/* May an engine other than number 0 own this QP? */
+/* Returns whether an engine other than number 0 may own this QP. */
 bool engine_may_move(const struct qp *qp);
 /*
- * [all] Not 0: the peer may not have taken from its ring all that this QP of UC has sent. What it
- * sends next from elsewhere could overtake that. The same value later: it has sent nothing since.
+ * [all] Returns non-zero if this UC QP's peer may not have taken all its packets from its ring yet:
+ * packets from another engine could overtake them. The same value later: nothing was sent since.
  */
 u64 engine_untaken(const struct qp *qp);
 /*
- * [all] Make to the owner of a QP that may move. Packets that came early are lost by it; all else
- * goes with it. If it has something to send, engine_has_doorbells() of to says so.
+ * [all] Makes `to` the owner of a QP that may move. Packets that arrived early are lost; the rest
+ * moves. engine_has_doorbells(to) is then true if the QP has something to send.
  */
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns);
 
 /*
- * Which engines, a bit each by number, have got something to do from e since this was last asked:
- * the doorbell of a QP of theirs that was rung here, or a CQ that overran with QPs of both.
- * engine_has_doorbells() is true of them until they have run. The caller asks after each round of e
- * and has them run.
+ * Returns the engines, one bit per number, that e has given work since the last call: a doorbell of
+ * one of their QPs rang here, or a CQ with QPs of both overran. engine_has_doorbells() stays true
+ * for them until they have run. The caller asks after each round of e and runs them.
  */
 u32 engine_passed_doorbells(struct engine *e);
 
 /* ---- the contract ---- */
 
 /*
- * A frame has come in for a QP that e owns; all others are dropped. hint is what XDP wrote or NULL
- * (loopback, simulator); it gives time, flow tag and nothing that is trusted. Returns
- * XROCE_DROP_none if the packet was used, or the reason for its drop, which is counted. The frame
- * is free again on return.
+ * Handles a received frame for a QP of e; frames for other QPs are dropped. hint is what XDP wrote,
+ * or NULL (loopback, simulator); only its time and flow tag are used, as untrusted values. Returns
+ * XROCE_DROP_none if the packet was used, else the drop reason, which is counted. The frame is free
+ * again on return.
  */
 enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
 			     const struct rx_frame *frame, u64 now_ns);
 
 /*
- * The same for n frames in their order, with what each will touch fetched into the cache while
- * others are worked on. Returns how many were dropped. With away n is at most 64, and frames for a
- * QP of the device with another owner are left alone: of each its bit is set there.
+ * The same for n frames in order, prefetching the memory that each will touch. Returns the number
+ * of dropped frames. With `away`, n is at most 64, and a frame for a device QP with another owner
+ * is not handled: its bit is set in *away.
  */
 struct engine_frame {
 	struct rx_frame frame;
@@ -154,57 +150,54 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 		       u64 *away);
 
 /*
- * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX).
- * Returns its length, 0 when there is nothing to send now; with ENGINE_RAW if it is a raw packet
- * QP's, which is to leave as it is. The frame's data is final: the engine does not look at it
+ * Writes the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX).
+ * Returns its length, or 0 when there is nothing to send now. ENGINE_RAW is set for a raw packet
+ * QP's frame, which must leave unchanged. The frame's data is final: the engine does not read it
  * again.
  */
 #define ENGINE_RAW (1u << 31)
 u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns);
 
 /*
- * When engine_expire() must be called at the latest; NSEC_NEVER if no timer runs. [any thread] as a
- * hint.
+ * Returns the latest time for engine_expire(); NSEC_NEVER if no timer runs. [any thread] as a hint.
  */
 u64 engine_deadline_ns(const struct engine *e);
-/* Let all timers with a deadline <= now_ns fire. */
+/* Fires all timers with a deadline <= now_ns. */
 void engine_expire(struct engine *e, u64 now_ns);
 
 /*
- * Take the next event, false when there is none. Call until empty after each round of the above,
- * before the engine is let go.
+ * Takes the next event; false when there is none. Call until empty after each round of the above,
+ * before the engine is released.
  */
 bool engine_next_event(struct engine *e, struct engine_event *event);
 
 /*
- * [any thread] WQEs were published on qp (or receives on a QP in ERR). The next engine_output() of
- * its owner, which is returned, finds them. A caller that cannot run that engine now leaves it to
- * the lock's holder: see engine_has_doorbells(). Should the QP move meanwhile, the doorbell is
- * passed on: see engine_passed_doorbells().
+ * [any thread] Reports WQEs published on qp (or receives on a QP in ERR). The next engine_output()
+ * of its owner, which is returned, finds them. A caller that cannot run the owner now leaves it to
+ * the lock's holder: see engine_has_doorbells(). If the QP moves first, the doorbell is passed on:
+ * see engine_passed_doorbells().
  */
 struct engine *engine_doorbell(struct qp *qp);
 /*
- * The same for the holder of the engine, which is the QP's owner: no atomic operation, and no wait
- * until what was posted has left the store buffer.
+ * The same for a caller that holds the QP's owner e: no atomic operation, and no wait for the store
+ * buffer to drain.
  */
 void engine_posted(struct engine *e, struct qp *qp);
 /*
- * [any thread] True if a doorbell rang that no engine_output() has seen, or a sibling has left
- * something for engine_next_event(): the lock's holder looks after unlocking.
+ * [any thread] Returns true if a doorbell rang that no engine_output() has handled, or a sibling
+ * has left an event for engine_next_event(): the lock's holder checks after unlocking.
  */
 bool engine_has_doorbells(const struct engine *e);
 
-/* Move a QP of e's to the error state and flush it; reports the events given (EVENT_*). */
+/* Moves a QP of e to the error state and flushes it; reports the given events (EVENT_*). */
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 
-/*
- * All of e's, without an event of their own: nothing can be sent or received any more.
- */
+/* The same for all QPs of e, without events: nothing can be sent or received any more. */
 void engine_fail(struct engine *e);
 
 /*
- * [all] Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when
- * ENGINE_MAX_SRQ are in use. Before it goes, take it out again.
+ * [all] Gives an SRQ its number (24 bits) and lets XRC requests find it. Returns 0 or -ENOMEM when
+ * ENGINE_MAX_SRQ are in use. Remove it before it is freed.
  */
 #define ENGINE_MAX_SRQ 16384
 #define ENGINE_MAX_QP  (XROCE_MAX_QP - 1) /* and QP 1 */
@@ -212,21 +205,21 @@ int engine_srq_add(struct engine *e, struct srq *srq);
 void engine_srq_remove(struct engine *e, struct srq *srq);
 
 /*
- * [all] ibv_modify_cq(3): cq_moderate(), and what is withheld now is reported. engine_cq_forget()
- * before a CQ goes.
+ * [all] ibv_modify_cq(3): cq_moderate(), and reports the event that is withheld now.
+ * engine_cq_forget() must precede freeing a CQ.
  */
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns);
 void engine_cq_forget(struct engine *e, struct cq *cq);
 
 /*
- * [all] Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is
- * so already). 0 disarms.
+ * [all] Arms SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left, at once if they are
+ * already. 0 disarms.
  */
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit);
 
 /*
- * What an engine notes of its QPs while somebody looks (xroce/trace.h), in memory that its caller
- * hands it; without, it notes nothing.
+ * Trace of an engine's QPs (xroce/trace.h), in memory that the caller provides; without it, nothing
+ * is recorded.
  */
 
 struct engine;
@@ -240,14 +233,14 @@ struct engine_note {
 };
 
 struct engine_notes {
-	/* of the QP whose packet engine_output() gave last */
+	/* the QP of engine_output()'s last packet */
 	u32 output_qpn, output_peer_qpn;
-	u32 num;	/* the caller sets it to 0 when it has taken them */
-	u32 lost;	/* there was no room: taken more seldom than they come */
+	u32 num;	/* the caller sets it to 0 after reading the notes */
+	u32 lost;	/* notes lost for lack of room: the caller reads too seldom */
 	struct engine_note note[ENGINE_NOTES];
 };
 
-/* From here on; NULL: no longer. The memory stays the caller's, which it may free after that. */
+/* Starts recording into notes; NULL stops. The caller may then free the memory. */
 void engine_set_notes(struct engine *e, struct engine_notes *notes);
 
 #endif

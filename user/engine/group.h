@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast groups of a device: which UD QPs are attached to which address. A packet to an address
- * and to QP number 0xffffff is for each QP that is attached there: IBTA 10.5, ibv_attach_mcast(3).
+ * Multicast groups of a device: the UD QPs attached to each address. A packet to such an address
+ * and to QP number 0xffffff is for each attached QP: IBTA 10.5, ibv_attach_mcast(3).
  *
- * All members of all groups are engine number 0's, as a packet comes once for all of them.
+ * Engine number 0 owns all members of all groups, as a packet arrives once for all of them.
  */
 #ifndef ENGINE_GROUP_H
 #define ENGINE_GROUP_H
@@ -11,7 +11,7 @@
 #include "qp.h"
 
 #define GROUP_MAX	  XROCE_MAX_GROUP
-#define GROUP_MEMBERS_MAX 64 /* of one group */
+#define GROUP_MEMBERS_MAX 64 /* per group */
 
 struct engine;
 
@@ -22,21 +22,20 @@ static inline bool group_is_address(const struct gid *gid)
 }
 
 /*
- * [all] Returns 0, also where the QP is attached already; -EINVAL: it is no UD QP, or the address
- * is no group's; -ENOMEM: no memory, or one too many. The QP's owner is engine number 0 from here
- * on.
+ * [all] Returns 0, also if the QP is already attached; -EINVAL: not a UD QP, or not a multicast
+ * address; -ENOMEM: no memory, or the limit is reached. Engine number 0 then owns the QP.
  */
 int group_attach(struct engine *e, struct qp *qp, const struct gid *address, u64 now_ns);
-/* [all] Returns 0 or -EINVAL: it is not attached there. */
+/* [all] Returns 0, or -EINVAL if the QP is not attached there. */
 int group_detach(struct engine *e, struct qp *qp, const struct gid *address);
-/* [all] From all. */
+/* [all] Detaches the QP from all groups. */
 void group_detach_all(struct engine *e, struct qp *qp);
 
-/* QPs that are attached to an address. Under the lock of any engine, as the next two. */
+/* Returns the QPs attached to an address. Here and below: under any engine's lock. */
 u32 group_members(const struct engine *e, const struct gid *address);
-/* Is any QP attached to any? */
+/* Returns whether any QP is attached to any address. */
 bool group_any(const struct engine *e);
-/* Is it a packet for attached QPs? */
+/* Returns whether a frame is a packet for attached QPs. */
 bool group_takes_frame(const struct engine *e, const struct rx_frame *frame);
 
 #endif

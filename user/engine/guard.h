@@ -3,16 +3,16 @@
  * Access to the application's memory. A region was mapped when it was registered; the program may
  * have unmapped, protected or truncated it since. An instruction that touches such memory raises
  * SIGSEGV or SIGBUS. Every access of the engine to a region goes through the functions below: each
- * returns false where the memory is not there, and nothing else happens to the process.
+ * returns false if the memory is not accessible, without other effect on the process.
  *
- * That takes a signal handler, which is not the transport's to install. The handler
- * (user/run/fault.c, the tests) asks guard_landing() where the thread is to go on, and puts that
- * into the program counter that it returns to.
+ * This needs a signal handler, which the transport does not install. The handler (user/run/fault.c,
+ * the tests) asks guard_landing() where the thread continues, and stores that in the program
+ * counter that it returns to.
  *
- * On x86-64 the accesses are a few functions in assembler (guard_x86_64.S) that use no stack: a
- * program counter inside them can be sent to their common end. That costs nothing while memory is
- * good. Elsewhere, and under the address and thread sanitizers, which must see the copies, each
- * access first notes where to come back to (sigsetjmp(3), some 20 ns).
+ * On x86-64 the accesses are a few assembler functions (guard_x86_64.S) without a stack frame: a
+ * program counter inside them can be sent to their common exit. That costs nothing while memory is
+ * accessible. Elsewhere, and under the address and thread sanitizers, which must see the copies,
+ * each access first records where to return to (sigsetjmp(3), some 20 ns).
  */
 #ifndef ENGINE_GUARD_H
 #define ENGINE_GUARD_H
@@ -36,12 +36,12 @@
 
 /*
  * Copy len bytes from the application's memory, or to it. dst and src must not overlap. Return
- * false if a part of that memory cannot be accessed so; any part of dst may have been written then.
+ * false if a part of the application's range is not accessible; dst may have been written in part
+ * then.
  *
- * Threads of the application may access the memory meanwhile. An aligned word of 2, 4 or 8 bytes in
- * the range is loaded or stored once, as a whole. guard_write() stores each byte once, in the order
- * of the addresses. Other threads see these stores in order if GUARD_ORDERED, else the last word
- * after all others.
+ * Threads of the application may access the memory at the same time. An aligned word of 2, 4 or 8
+ * bytes is loaded or stored once, as a whole. guard_write() stores each byte once, in address
+ * order. Others see that order if GUARD_ORDERED, else the last word after all others.
  */
 bool guard_read(void *dst, const void *src, size_t len) GUARD_SYMBOL("read");
 bool guard_write(void *dst, const void *src, size_t len) GUARD_SYMBOL("write");
@@ -57,7 +57,7 @@ struct guard_bytes {
 	u32 len;
 };
 
-/* Writes len of the bytes, from number `offset` on, where these lie across the two places. */
+/* Writes len of the bytes, from number `offset` on, where these span the two places. */
 bool guard_write_across(void *dst, const struct guard_bytes *src, u32 offset, u32 len);
 
 /* Does the same wherever these bytes lie. A word across the two places is stored as a whole. */
@@ -71,8 +71,8 @@ static inline bool guard_write_from(void *dst, const struct guard_bytes *src, u3
 }
 
 /*
- * The aligned word at word, atomically against everybody. *original is what it was. False: as
- * above; nothing has changed.
+ * Atomic operations on an aligned word; *original is its old value. Return false if the word is not
+ * accessible, with nothing changed.
  */
 bool guard_fetch_add(u64 *word, u64 add, u64 *original) GUARD_SYMBOL("fetch_add");
 bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
@@ -80,9 +80,9 @@ bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
 bool guard_store(u64 *word, u64 value) GUARD_SYMBOL("store");
 
 /*
- * For the handler of a SIGSEGV or SIGBUS that an instruction raised: pc is its address, addr what
- * it touched (si_addr). If it is an access of this file's, returns where the thread must go on,
- * with all other registers as they are; else 0. Async-signal-safe.
+ * For the handler of a SIGSEGV or SIGBUS that an instruction raised: pc is its address, addr the
+ * memory it touched (si_addr). If it is an access of this file, returns where the thread must
+ * continue, with all other registers unchanged; else 0. Async-signal-safe.
  */
 uintptr_t guard_landing(uintptr_t pc, uintptr_t addr);
 

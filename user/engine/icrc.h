@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The invariant CRC of RoCEv2: CRC-32 (Ethernet's, reflected) over 8 bytes of ones, then the packet
- * from the IP header on, with the fields that routers change taken as ones (protocol sheet, "RoCEv2
- * encapsulation"). Computed with ISA-L.
+ * from the IP header on, with the fields that routers change replaced by ones (protocol sheet,
+ * "RoCEv2 encapsulation"). Computed with ISA-L.
  */
 #ifndef ENGINE_ICRC_H
 #define ENGINE_ICRC_H
@@ -13,42 +13,42 @@
 typedef u32 icrc_t;
 
 /*
- * The CRC of the masked headers: ip points at the IP header; covers icrc_start_bytes(), through the
- * end of the BTH.
+ * Returns the CRC of the masked headers from ip, the IP header, through the end of the BTH:
+ * icrc_start_bytes().
  */
 icrc_t icrc_start(const u8 *ip, bool is_ipv6);
 /*
- * The same without the BTH's last four bytes (AckReq and PSN): what packets of one QP that follow
- * each other have in common.
+ * The same without the BTH's last four bytes (AckReq and PSN): the part that consecutive packets of
+ * a QP share.
  */
 icrc_t icrc_common(const u8 *ip, bool is_ipv6);
 /*
- * The same and on to len bytes from ip, len >= icrc_start_bytes(): faster than two steps for a
- * short packet.
+ * The same up to len bytes from ip, len >= icrc_start_bytes(): faster than two steps for a short
+ * packet.
  */
 icrc_t icrc_packet(const u8 *ip, bool is_ipv6, size_t len);
-/* Go on over len bytes that are not masked: extension headers, payload, pad. */
+/* Continues over len unmasked bytes: extension headers, payload, pad. */
 icrc_t icrc_update(icrc_t crc, const void *data, size_t len);
-/* The value as it is stored in the packet: 4 bytes, little-endian. */
+/* Stores the value as in the packet: 4 bytes, little-endian. */
 void icrc_store(icrc_t crc, u8 out[4]);
 bool icrc_equal(icrc_t crc, const u8 stored[4]);
-/* Bytes that icrc_start() covers: IP + UDP + BTH. */
+/* Returns the bytes that icrc_start() covers: IP + UDP + BTH. */
 static inline u32 icrc_start_bytes(bool is_ipv6)
 {
 	return (is_ipv6 ? 40 : 20) + 8 + 12;
 }
 
 /*
- * The same CRC over single words, from registers: a call of ISA-L takes 17 ns for less than 16
- * bytes, and waits for stores that are narrower than its loads. entry[k][b]: what byte b does to
- * the register when k bytes follow it.
+ * The same CRC over single words, in registers: a call of ISA-L takes 17 ns for less than 16 bytes,
+ * and stalls on stores that are narrower than its loads. entry[k][b]: the effect of byte b on the
+ * register when k bytes follow it.
  */
 struct icrc_table {
 	u32 entry[8][256];
 };
 void icrc_table_init(struct icrc_table *t);
 
-/* Go on over four bytes, given as they would be loaded from memory. */
+/* Continues over four bytes, given as loaded from memory. */
 static inline icrc_t icrc_word(const struct icrc_table *t, icrc_t crc, u32 word)
 {
 	u32 r = ~crc ^ le32toh(word);
@@ -57,7 +57,7 @@ static inline icrc_t icrc_word(const struct icrc_table *t, icrc_t crc, u32 word)
 		 t->entry[0][r >> 24]);
 }
 
-/* The same over two: an ACK's, which are not waited for one after the other. */
+/* The same over two words, as in an ACK, without a dependency between them. */
 static inline icrc_t icrc_two_words(const struct icrc_table *t, icrc_t crc, u32 word, u32 next)
 {
 	u32 r = ~crc ^ le32toh(word), s = le32toh(next);
@@ -67,10 +67,10 @@ static inline icrc_t icrc_two_words(const struct icrc_table *t, icrc_t crc, u32 
 		 t->entry[1][s >> 16 & 0xff] ^ t->entry[0][s >> 24]);
 }
 
-/* Up to here single words are faster than ISA-L. */
+/* Up to this many bytes, single words are faster than ISA-L. */
 #define ICRC_WORDS_BYTES 16
 
-/* Go on over len bytes, a multiple of 4. */
+/* Continues over len bytes, a multiple of 4. */
 static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8 *data, size_t len)
 {
 	const u8 *end = data + len;
@@ -93,27 +93,21 @@ static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8
 }
 
 /*
- * A CRC is linear, so what a change of the IPv4 identification does to the ICRC depends on the bits
- * that flip and on how many bytes follow, not on what the packet holds. UDP segmentation counts the
- * identification up from segment to segment.
+ * A CRC is linear: how a change of the IPv4 identification changes the ICRC depends only on the
+ * flipped bits and on the number of bytes that follow, not on the contents. UDP segmentation
+ * increments the identification from segment to segment.
  */
 struct icrc_id {
-	u32 tail;	/* bytes from behind the identification to the ICRC; 0 = not made yet */
-	u32 bit[16];	/* what flips in the ICRC with each bit, by its value in host order */
+	u32 tail;	/* bytes from after the identification to the ICRC; 0 = not initialised */
+	u32 bit[16];	/* ICRC bits that flip with each bit, by its value in host order */
 };
-/* For packets of that tail, up to ICRC_ID_TAIL_MAX. */
+/* For packets with that tail, up to ICRC_ID_TAIL_MAX. */
 #define ICRC_ID_TAIL_MAX 8192u
 void icrc_id_init(struct icrc_id *c, u32 tail);
-/*
- * What icrc_id_change() says, for a tail that does not come again: in two passes over as many
- * bytes.
- */
+/* The result of icrc_id_change() for a tail that is used once: two passes over tail bytes. */
 u32 icrc_id_change_once(u32 tail, u16 flipped);
 
-/*
- * What to flip in the ICRC, in the order in which it is stored, when these bits of the
- * identification flip.
- */
+/* Returns the ICRC bits, in stored order, that flip when these bits of the identification flip. */
 static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
 {
 	u32 change = 0;
@@ -123,7 +117,7 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
 	return htole32(change);
 }
 
-/* In the packet: stored is where the ICRC lies. */
+/* Applies a change to the stored ICRC of a packet. */
 static inline void icrc_flip(u8 stored[4], u32 change)
 {
 	u32 icrc;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * struct engine, and functions that most of the engine's files call. No file outside user/engine
- * includes this header, or one that includes it. Each file declares its own functions in a header
- * of its name:
+ * struct engine, and functions that most of the engine's files call. Only files of user/engine may
+ * include this header, directly or through another. Each file declares its own functions in a
+ * header of its name:
  *
  *   engine.c       making an engine, its ready list, receive WQEs
- *   input.c        demultiplexing and checks of received packets, many at once
+ *   input.c        demultiplexing and checks of received packets, in batches
  *   owner.c        several engines of a device
  *   qp.c           making QPs, their send queue, flushing     (send_queue.h)
  *   qp_state.c     ibv_modify_qp()'s table of states
@@ -24,9 +24,9 @@
  *   event.c        completions, events, moderation
  *   timer.c        deadlines of QPs
  *   template.c     headers kept to copy and to compare
- *   stat.c         counters and records that a QP shows of itself
+ *   stat.c         counters and records of a QP that other processes can read
  *
- * For the engine's caller: gso.c, packets that may leave as one, and super-packets cut again.
+ * For the engine's caller: gso.c joins packets into GSO super-packets and splits received ones.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
@@ -39,15 +39,12 @@
 #include "timer_heap.h"
 
 /*
- * Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256)
+ * Default window: request packets in flight per requester. Fits the rings of a veth or NIC (256)
  * with room for a second QP.
  */
 #define REQUESTER_WINDOW_DEFAULT 128
 
-/*
- * Packets that came early and are kept: of one QP and direction, and of all together (4.3 KiB each,
- * touched when used).
- */
+/* Early packets kept: per QP and direction, and in total (4.3 KiB each, touched only when used). */
 #define REORDER_MAX_QP 128
 #define REORDER_POOL   512
 
@@ -70,8 +67,8 @@ struct group {
 };
 
 /*
- * What the engines of a device share. It changes with all of them held, but for what mr.h says of
- * windows and the ledger, which has a lock; so each may read it.
+ * Tables shared by a device's engines. They change with all engines held, so each engine may read
+ * them. Exceptions: windows (see mr.h) and the ledger, which has a lock.
  */
 struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
@@ -79,13 +76,13 @@ struct engine_tables {
 	struct flow_ledger flow;
 	u32 num_qps; /* without QP 1 */
 	u32 num_srqs;
-	/* of the last number that each slot had; see owner_draw_number() */
+	/* generation of the last number in each slot; see owner_draw_number() */
 	u16 qp_generation[XROCE_MAX_QP];
 	u16 srq_generation[ENGINE_MAX_SRQ];
 	u32 num_groups;
 	struct group *group[GROUP_BUCKETS];
 	u32 num_raw;   /* raw packet QPs */
-	u32 num_flows; /* theirs: see raw.h */
+	u32 num_flows; /* number of entries in flows: see raw.h */
 	struct raw_flow *flows;
 	u32 num_copies; /* flows that have copies */
 	struct srq *srq[ENGINE_MAX_SRQ];
@@ -108,15 +105,15 @@ struct engine {
 	u32 passed;   /* engines that doorbells were passed on to: see owner.c */
 
 	/*
-	 * QPs that may have something to send, served in turn: a ring in an array, so that a
-	 * neighbour in it is not touched
+	 * QPs that may have something to send, served in turn: a ring in an array, so that
+	 * neighbours are not touched
 	 */
 	u32 ready_head, ready_tail;
 	u32 burst;
 
 	/* doorbells, pushed by any thread, taken as a whole */
 	_Atomic(struct qp *) doorbells cache_aligned;
-	/* some CQ overran since the last look: its QPs go to error. Set by siblings as well */
+	/* a CQ overran since the last check: its QPs go to error. Siblings set it too */
 	_Atomic bool overrun;
 
 	struct timers timers cache_aligned;
@@ -125,22 +122,22 @@ struct engine {
 	struct cq *pushed;	/* CQs that got completions in this call */
 	/* objects with events to report */
 	struct cq *cq_events;
-	/* moderated CQs that may withhold an event; cq_due_ns is the earliest one's time */
+	/* moderated CQs that may withhold an event; cq_due_ns is the earliest due time */
 	struct cq *cq_due;
 	u64 cq_due_ns;
-	u64 now_ns;		/* of the call that is running */
+	u64 now_ns;		/* time of the current call */
 	/*
-	 * Frames in a row for one QP, of requests or of responses: it shows what has come of them
-	 * when the row ends, at the latest with the call.
+	 * A row: consecutive frames for one QP, all requests or all responses. Its counters are
+	 * updated when the row ends, at the latest at the end of the call.
 	 */
 	struct {
 		struct qp *qp;
 		const struct header_in *kept; /* of the QP and kind; NULL: no row has begun */
-		u64 before;		      /* packets that the engine had counted then */
-		u64 bytes;		      /* beyond frame_len of each, modulo 2^64 */
-		u32 frame_len;		      /* that kept has */
+		u64 before;		      /* the engine's packet count when the row began */
+		u64 bytes;		      /* beyond frame_len of each frame, modulo 2^64 */
+		u32 frame_len;		      /* frame_len of kept */
 	} row;
-	struct engine_notes *notes; /* NULL: nobody looks */
+	struct engine_notes *notes; /* NULL: no trace is being taken */
 	struct qp *qp_events;
 	struct srq *srq_events;
 
@@ -149,7 +146,7 @@ struct engine {
 	struct qp *ready[XROCE_MAX_QP];
 };
 
-/* Requests that have an answer of their own, take a PSN of it and a place among max_rd_atomic. */
+/* Requests with their own response: each takes a PSN of it and counts towards max_rd_atomic. */
 #define OP_ANSWERED (OP_READ | OP_ATOMIC | OP_FLUSH | OP_ATOMIC_WRITE)
 
 static inline bool is_reliable(const struct qp *qp)
@@ -157,7 +154,7 @@ static inline bool is_reliable(const struct qp *qp)
 	return qp->transport == XROCE_RC || qp->transport == XROCE_XRC;
 }
 
-/* Why a copy to or from a list of elements has failed. */
+/* Returns why a copy to or from a list of elements failed. */
 static inline enum vendor_err list_error(const struct engine *e, u32 pd, const struct sge *sge,
 					 u32 num_sge, u32 access)
 {
@@ -170,8 +167,8 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 }
 
 /*
- * What has become of the copies of one packet: it is dropped if no QP took any, for the last one's
- * reason; each other refusal counts by itself.
+ * Result of delivering copies of one packet. The packet is dropped only if no QP took a copy, for
+ * the last refusal's reason; each other refusal is counted too.
  */
 struct copies {
 	bool taken;
@@ -189,7 +186,7 @@ static inline void copies_count(struct engine *e, struct copies *c, enum xroce_d
 	c->refused = drop;
 }
 
-/* All have been given. */
+/* Ends the delivery: returns the packet's drop reason. */
 static inline enum xroce_drop copies_end(struct engine *e, const struct copies *c)
 {
 	if (!c->taken)
@@ -201,67 +198,67 @@ static inline enum xroce_drop copies_end(struct engine *e, const struct copies *
 
 /* engine.c */
 /*
- * What a QP may have to send. The sender of the last of it may clear its bit: whatever comes later
- * sets it again.
+ * Kinds of packets that a QP may have to send. Sending the last of a kind may clear its bit: later
+ * work sets it again.
  */
 enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
 void engine_ready(struct engine *e, struct qp *qp, u8 what);
 /*
- * [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell.
- * e is its owner.
+ * [all] Removes the QP from ready list, timers and events, and frees early packets;
+ * engine_forget_qp() also silences its doorbell. e is the QP's owner.
  */
 void engine_forget_qp(struct engine *e, struct qp *qp);
 void engine_detach_qp(struct engine *e, struct qp *qp);
-/* The XRC SRQ of that number, or NULL. */
+/* Returns the XRC SRQ with that number, or NULL. */
 struct srq *engine_find_srq(const struct engine *e, u32 number);
 /*
- * Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when
- * there is none.
+ * Takes a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held. Returns false
+ * when there is none.
  */
 bool engine_take_receive(struct engine *e, struct qp *qp);
 
 /* input.c */
-/* May the QP have this packet, which is not to its number? */
+/* Checks whether the QP may have a packet that is not addressed to its number. */
 enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p);
 
 /* owner.c */
 /*
- * [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the
- * last one what they shared.
+ * [all] owner_join() adds an engine to its device or creates the device's tables: 0, -ENOMEM or
+ * -EINVAL. owner_leave() removes it; the last engine frees the tables.
  */
 int owner_join(struct engine *e);
 void owner_leave(struct engine *e);
 /*
- * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in
- * table: one must be, beside the slot kept, which is given to none. generation has the last one of
- * each slot.
+ * [all] Draws a 24-bit number for a QP or SRQ. Its slot, the number modulo slots, must be free in
+ * table and is never `kept`. A free slot must exist. generation has the last generation of each
+ * slot.
  */
 u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots,
 		      u32 kept);
-/* [all] The same for a number that was drawn elsewhere. False: it cannot be had here now. */
+/* [all] Takes a number that was drawn elsewhere. Returns false if it is not available here now. */
 bool owner_take_number(void *const *table, u16 *generation, u32 slots, u32 kept, u32 number);
-/* [all] e owns the QP from now on, or no more: its CQs and SRQ know. */
+/* [all] Makes e the QP's owner, or ends that, and updates the users of its CQs and SRQs. */
 void owner_take_qp(struct engine *e, struct qp *qp);
 void owner_release_qp(struct engine *e, struct qp *qp);
-/* [all] A CQ where an XRC SRQ completes, NULL if it has none: number 0 fills it. */
+/* [all] Adds or removes a CQ of an XRC SRQ, which engine number 0 fills; cq may be NULL. */
 void owner_take_cq(struct engine *e, struct cq *cq);
 void owner_release_cq(struct engine *e, struct cq *cq);
-/* Look at the queues of e's QPs whose doorbell was rung, and pass those of others' QPs on. */
+/* Checks the queues of e's QPs whose doorbell rang, and passes other owners' doorbells on. */
 void owner_take_doorbells(struct engine *e);
 static inline void owner_look_at_doorbells(struct engine *e)
 {
 	if (atomic_load_explicit(&e->doorbells, memory_order_relaxed))
 		owner_take_doorbells(e);
 }
-/* [all] Take the QP's doorbell off the stacks, unless it is rung now. Returns true if it rang. */
+/* [all] Takes the QP's doorbell off the stacks. Returns true if it rang. */
 bool owner_silence_doorbell(struct engine *e, struct qp *qp);
-/* The CQ has just overrun: every engine that has QPs on it is to put them into error. */
+/* Reports a CQ overrun: every engine with QPs on the CQ is to move them to error. */
 void owner_report_overrun(struct engine *e, const struct cq *cq);
 
 /*
- * Start a packet from qp. The fields of extension headers are left alone: the caller chooses an
- * opcode and sets those that it carries, and no others are read. (To clear the whole struct takes
- * longer than to build most packets.)
+ * Starts a packet from qp. Extension header fields are left alone: the caller sets the fields that
+ * its opcode carries, and no others are read. (Clearing the whole struct takes longer than building
+ * most packets.)
  */
 static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 {
@@ -275,7 +272,7 @@ static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 	p->ip_id = 0;
 }
 
-/* PSNs that a message of length bytes takes: at least one. pmtu is a power of two. */
+/* Returns the PSNs of a message of length bytes: at least one. pmtu is a power of two. */
 static inline u32 psn_count(u32 length, u32 pmtu)
 {
 	return length ? (length - 1) / pmtu + 1 : 1;

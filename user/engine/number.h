@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers of QPs and SRQs, of 24 bits: the lower ones are a slot of a table, the others the slot's
- * generation. One must not be guessed from others, and none is to come again while a peer may
- * remember the last QP that had it: the connection manager refuses such a QP for as long as its
- * time-wait lasts. So a slot is drawn, and its first generation; the next one lies a step behind
- * the last, and the step is drawn. A number comes again after 16 others of its slot at the
- * earliest, which in a table of 16384 slots are some 260,000 numbers.
+ * Numbers of QPs and SRQs, 24 bits: the low part is a slot of a table, the rest the slot's
+ * generation. Numbers must not be predictable, nor reused while a peer may remember the last QP
+ * with the number: its connection manager refuses such a QP until its time-wait ends. So the slot
+ * and its first generation are random; each later generation is a random step after the last. A
+ * number is reused at the earliest after 16 others of its slot: about 260,000 numbers in a table of
+ * 16384 slots.
  */
 #ifndef ENGINE_NUMBER_H
 #define ENGINE_NUMBER_H
@@ -15,8 +15,8 @@
 #define NUMBER_STEPS 64u
 
 /*
- * The next number of a slot. last: 0, there was none, or the last one's generation + 1; random: at
- * least 24 bits, of which the slot may be the lower ones.
+ * Returns the next number of a slot. last: 0, if there was none, or the last one's generation + 1;
+ * random: at least 24 bits, whose low part may be the slot.
  */
 static inline u32 number_of_slot(u32 last, u32 slots, u32 slot, u32 random)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The packet codec: Ethernet frames to struct packet and back. It knows the layout of every header
- * and nothing of queue pairs. All byte order is crossed here. Parsing checks every length before it
- * reads; building writes into room that the caller vouches for.
+ * but no queue pairs. Byte order is converted only here. Parsing checks every length before it
+ * reads; building writes into memory whose room the caller guarantees.
  */
 #ifndef ENGINE_PACKET_H
 #define ENGINE_PACKET_H
@@ -23,8 +23,8 @@
 #define MSN_MASK 0xffffffu
 
 /*
- * Where packets go: everything of a frame's Ethernet, IP and UDP headers that does not change from
- * packet to packet.
+ * Destination of packets: the fields of the Ethernet, IP and UDP headers that are the same in each
+ * packet.
  */
 struct path {
 	u8 dmac[6];
@@ -40,7 +40,7 @@ struct path {
 	struct gid peer;
 };
 
-/* A packet, decoded. Fields that the opcode does not carry are 0. Host byte order but for imm. */
+/* A decoded packet. Fields that the opcode does not carry are 0. Host byte order except imm. */
 struct packet {
 	u8 opcode;
 	u8 pad;		   /* 0..3 */
@@ -84,17 +84,14 @@ struct packet {
 	struct gid src;
 	struct gid dst;
 	const u8 *ip;	   /* the IP header in the frame: where the ICRC starts */
-	const u8 *payload; /* in the linear part; may run on into the fragment */
-	/*
-	 * of the linear part, behind the last byte that belongs to the IP packet (Ethernet padding
-	 * is cut off)
-	 */
+	const u8 *payload; /* in the linear part; may continue in the fragment */
+	/* end of the IP packet in the linear part (Ethernet padding is excluded) */
 	const u8 *end;
 	const u8 *frag;	   /* second buffer of the frame or NULL */
 	u32 frag_len;
 };
 
-/* A received frame: all headers lie in the linear part; a multi-buffer frame goes on in frag. */
+/* A received frame: all headers lie in the linear part; a multi-buffer frame continues in frag. */
 struct rx_frame {
 	const u8 *data;
 	u32 len;
@@ -102,27 +99,27 @@ struct rx_frame {
 	u32 frag_len;
 };
 
-/* The opcode's row of ROCE_OPCODE_FLAGS; 0 for an opcode that does not exist. */
+/* Returns the opcode's row of ROCE_OPCODE_FLAGS; 0 for an unknown opcode. */
 u32 opcode_flags(u8 opcode);
-/* The opcode's name, as "RC SEND_ONLY"; "unknown" for one that does not exist. */
+/* Returns the opcode's name, as "RC SEND_ONLY"; "unknown" for an unknown opcode. */
 const char *opcode_name(u8 opcode);
 
 /*
- * Decode a frame. Returns XROCE_DROP_none, or the reason to drop it; then *p is undefined. Checks
- * all lengths, IP options and fragments, TVer, the opcode and that pad and payload fit. Does not
+ * Decodes a frame. Returns XROCE_DROP_none, or the reason to drop it; then *p is undefined. Checks
+ * all lengths, IP options and fragments, TVer, the opcode, and that pad and payload fit. Does not
  * check the ICRC.
  */
 enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f);
 
-/* True if the ICRC of a packet that packet_parse() accepted is right. Reads the whole packet. */
+/* Returns whether the ICRC of a packet from packet_parse() is correct. Reads the whole packet. */
 bool packet_icrc_ok(const struct packet *p);
 
 /*
- * Copy payload bytes [offset, offset + len) of a parsed packet to dst, across the fragment
+ * Copies payload bytes [offset, offset + len) of a parsed packet to dst, across the fragment
  * boundary. The range must lie inside payload_len.
  */
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
-/* Its payload, in one place or two. */
+/* Returns the packet's payload, in one place or two. */
 static inline struct guard_bytes packet_payload(const struct packet *p)
 {
 	return (struct guard_bytes){ .at = p->payload,
@@ -130,7 +127,7 @@ static inline struct guard_bytes packet_payload(const struct packet *p)
 				     .len = (u32)min_u64(p->payload_len,
 							 (u64)(p->end - p->payload)) };
 }
-/* All of it, to memory of the application's. False if that is not there (guard.h). */
+/* Copies it to the application's memory. False if that is not accessible (guard.h). */
 bool packet_place_payload(const struct packet *p, void *dst);
 
 /* Opcodes that have any extension header. */
@@ -139,41 +136,38 @@ bool packet_place_payload(const struct packet *p, void *dst);
 	 OP_IMM | OP_IETH | OP_CNP | OP_FLOW)
 
 /*
- * Decode BTH and extension headers of a packet that is known to be valid, all of them in one piece;
- * returns where they end.
+ * Decodes BTH and extension headers of a packet known to be valid, with all headers contiguous.
+ * Returns the end of the headers.
  */
 const u8 *packet_get_transport(const struct bth *bth, struct packet *p);
 /*
- * Write the extension headers that flags, the opcode's, ask for; returns where they end. A RETH is
- * stored in one piece, as it is read back at once.
+ * Writes the extension headers of an opcode with these flags and returns their end. A RETH is
+ * stored as one 16-byte unit, as it is read back at once.
  */
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags);
 
-/* The word of an AETH, as it lies in the packet. */
+/* Returns the word of an AETH in wire order. */
 static inline __be32 packet_aeth(u8 syndrome, u32 msn)
 {
 	return htobe32((u32)syndrome << 24 | (msn & MSN_MASK));
 }
 
-/* Bytes of all headers that packet_put_headers() would write. */
+/* Returns the bytes of all headers that packet_put_headers() would write. */
 u32 packet_header_bytes(const struct path *path, u8 opcode);
 
 /*
- * Write all headers of p into frame and return where the payload starts. p->payload_len must be
- * set; the pad count, the IP and UDP lengths and the IPv4 checksum are computed from it; p->pad,
- * tver and flags are ignored (flags come from the opcode). frame must have room for
- * PACKET_FRAME_MAX bytes.
+ * Writes all headers of p into frame and returns where the payload starts. p->payload_len must be
+ * set; pad count, IP and UDP lengths and the IPv4 checksum are computed from it. p->pad, tver and
+ * flags are ignored (flags come from the opcode). frame must have room for PACKET_FRAME_MAX bytes.
  */
 u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *p);
 
-/*
- * Write pad and ICRC behind payload_len bytes of payload at payload; returns the frame's length.
- */
+/* Writes pad and ICRC after the payload; returns the frame's length. */
 u32 packet_seal(u8 *frame, u8 *payload, u32 payload_len);
 
 /*
- * The UDP source port that RoCEv2 derives from a flow label (20 bits) or, where that is 0, from the
- * QPNs (protocol sheet, "RoCEv2 encapsulation"). Constant for one QP.
+ * Returns the UDP source port that RoCEv2 derives from a flow label (20 bits) or, if that is 0,
+ * from the QPNs (protocol sheet, "RoCEv2 encapsulation"). Constant for one QP.
  */
 u16 path_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);
 

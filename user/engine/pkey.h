@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The P_Key table of a port: the partitions that its QPs can be in, by the index that
+ * The P_Key table of a port: the partitions that its QPs may join, by the index that
  * ibv_modify_qp(3) takes. The default P_Key is always the first entry.
  */
 #ifndef ENGINE_PKEY_H
@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct pkey_table) == sizeof(u32) + XROCE_MAX_PKEY * sizeo
 #define PKEY_TABLE_DEFAULT \
 	(struct pkey_table){ .num = 1, .key = { ROCE_DEFAULT_PKEY } }
 
-/* Its index, or -1. Membership is a part of a P_Key: 0x0001 is not 0x8001. */
+/* Returns the index, or -1. Membership is part of a P_Key: 0x0001 is not 0x8001. */
 static inline int pkey_table_find(const struct pkey_table *t, u16 pkey)
 {
 	for (u32 i = 0; i < t->num; i++)
@@ -30,7 +30,7 @@ static inline int pkey_table_find(const struct pkey_table *t, u16 pkey)
 }
 
 /*
- * One more entry. Returns 0; -EINVAL: 0x0000 and 0x8000 are no P_Keys; -EEXIST: it is in the table;
+ * Adds an entry. Returns 0, -EINVAL: 0x0000 and 0x8000 are not valid; -EEXIST: it is in the table;
  * -ENOSPC.
  */
 static inline int pkey_table_add(struct pkey_table *t, u16 pkey)
@@ -45,7 +45,7 @@ static inline int pkey_table_add(struct pkey_table *t, u16 pkey)
 	return 0;
 }
 
-/* Is what another process says a table? */
+/* Validates a table from another process. */
 static inline bool pkey_table_valid(const struct pkey_table *t)
 {
 	struct pkey_table sum = PKEY_TABLE_DEFAULT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: what the requester, the responder and the state machine know of one QP, and the send
- * queue that the application fills.
+ * Queue pairs: the state that the requester, the responder and the state machine keep for one QP,
+ * and the send queue that the application fills.
  *
  *   application (one producer at a time)          engine (under its owner's lock)
  *   sq_begin: load cons (acquire), first = prod
@@ -9,8 +9,8 @@
  *                                                 place,
  *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
- * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and
- * qp_engine() is the engine's alone. Where a device has several engines, that is the QP's owner
+ * Only the engine touches the rest: all but the producer sides of the send and receive queues,
+ * qp_state() and qp_engine(). On a device with several engines, "the engine" is the QP's owner
  * engine: see engine.h.
  */
 #ifndef ENGINE_QP_H
@@ -30,7 +30,7 @@
 #define QP_MAX_RD_ATOMIC 128 /* both as initiator and as responder */
 #define QP_RATE_MIN		1	    /* kbit/s */
 #define QP_RATE_MAX		100000000u
-/* that many have room in struct qp; more are allocated when asked for */
+/* entries in struct qp itself; a larger ring is allocated on request */
 #define QP_OWN_RD_ATOMIC 16
 #define QP_MAX_SEND_SGE	 32
 #define QP_MAX_INLINE	 1024
@@ -39,7 +39,7 @@
 /* QP states, with the values of enum ibv_qp_state. */
 enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
 
-/* Whether requests that were begun go on: in SQD they are finished, and none is begun. */
+/* Whether started requests continue: SQD finishes them and starts no new ones. */
 static inline bool requests_go_on(enum qp_state state)
 {
 	return state == QPS_RTS || state == QPS_SQD;
@@ -59,7 +59,7 @@ enum wr_opcode {
 	WR_SEND_WITH_INV = 9,
 	WR_FLUSH = 14,
 	WR_ATOMIC_WRITE = 15,
-	WR_REFUSED = 16, /* the engine's own: see send_wqe_refuse(). No application may post it */
+	WR_REFUSED = 16, /* internal: see send_wqe_refuse(). Applications may not post it */
 	WR_OPCODES
 };
 
@@ -69,14 +69,14 @@ enum {
 	WR_SIGNALED = 1 << 1,
 	WR_SOLICITED = 1 << 2,
 	WR_INLINE = 1 << 3,
-	WR_RENDEZVOUS = 1 << 7, /* the engine's own: see tag.c. No application may set it */
+	WR_RENDEZVOUS = 1 << 7, /* internal: see tag.c. Applications may not set it */
 };
 
 /*
- * A send WQE in its slot of the send queue. The producer fills all but the requester's fields and
- * may not touch it after sq_publish(). With WR_INLINE the data follows the struct in place of the
- * SGEs. The first line of cache is for the few that need it: a SEND, WRITE or READ of one element
- * is all in the second.
+ * A send WQE in its slot of the send queue. The producer fills all fields but the requester's and
+ * may not touch the WQE after sq_publish(). With WR_INLINE the data follows the struct in place of
+ * the SGEs. The first cache line holds the less common fields: a SEND, WRITE or READ of one element
+ * uses only the second.
  */
 struct send_wqe {
 	union {
@@ -94,7 +94,7 @@ struct send_wqe {
 			u32 lkey;
 			u32 access;
 			u64 addr, length;
-			void *window; /* the poster's own, until it has published the WQE */
+			void *window; /* the poster's, until the WQE is published */
 		} bind;
 		struct {
 			struct path path;
@@ -107,9 +107,9 @@ struct send_wqe {
 	u8 opcode;	/* enum wr_opcode */
 	u8 flags;	/* WR_* */
 	u8 num_sge;	/* 0 with WR_INLINE */
-	u8 executed;	/* the requester's: a local request is done */
+	u8 executed;	/* the requester's: a local request was executed */
 	u32 length;	/* of the message, 0 .. 2^31 */
-	u32 first_psn;	/* the requester's, as the next: valid once it has reached the WQE */
+	u32 first_psn;	/* the requester's, as num_psn: valid from when the requester reaches it */
 	u32 num_psn;	/* PSNs that the message takes, >= 1 */
 	u64 remote_addr;
 	u32 rkey;
@@ -127,25 +127,25 @@ _Static_assert(offsetof(struct send_wqe, wr_id) == CACHE_LINE &&
 	       "a line for most");
 
 /*
- * In one line of cache: most of the time one thread posts and runs the engine, and ten thousand QPs
- * are to fit.
+ * In one cache line: usually one thread posts and also runs the engine, and the cache must serve
+ * ten thousand QPs.
  */
 struct sq {
 	_Atomic u32 prod;
 	_Atomic u32 cons;
-	/* index of the WQE that the ring's first slot is for; see sq_begin() */
+	/* index of the WQE in the ring's first slot; see sq_begin() */
 	_Atomic u32 first;
 	u16 mask;
-	u16 stride;		/* bytes of a slot */
+	u16 stride;		/* bytes per slot */
 	u8 *ring;
 	u16 max_wr;		/* entries that may be posted */
 	u16 max_sge;
 	u16 max_inline;
-	bool lent;		/* the ring's memory is the user's: sq_free() leaves it alone */
+	bool lent;		/* the caller owns the ring's memory: sq_free() does not free it */
 };
 
 /*
- * What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits
+ * Attributes of ibv_modify_qp(3); a field is valid when its QP_ATTR_* bit is in the mask. The bits
  * have the values of enum ibv_qp_attr_mask.
  */
 enum {
@@ -176,7 +176,7 @@ enum {
 /* ibv_modify_qp_rate_limit(3) */
 struct rate_limit {
 	u32 kbps;		/* 0 = none, else QP_RATE_MIN .. QP_RATE_MAX */
-	/* with a rate only; 0 = the default. A burst holds a typical packet at least */
+	/* only with a rate; 0 = the default. A burst holds at least one typical packet */
 	u32 burst_bytes;
 	u32 typical_bytes;	/* of a packet */
 };
@@ -193,7 +193,7 @@ struct qp_attr {
 	struct rate_limit rate_limit;
 	u8 timeout;		/* 0 .. 31: 4.096 us * 2^timeout, 0 = none */
 	u8 retry_cnt;		/* 0 .. 7 */
-	u8 rnr_retry;		/* 0 .. 7, 7 = for ever */
+	u8 rnr_retry;		/* 0 .. 7, 7 = unlimited */
 	u32 rq_psn;
 	u32 sq_psn;
 	u8 max_rd_atomic;
@@ -207,45 +207,42 @@ struct qp_init {
 	/* XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_RAW */
 	enum xroce_transport transport;
 	bool xrc_target;		/* XRC_RECV, else XRC_SEND */
-	u32 xrcd;			/* XRC_RECV: its domain */
+	u32 xrcd;			/* XRC_RECV: XRC domain */
 	u32 max_send_wr, max_recv_wr;	/* 0 .. QP_MAX_WR */
 	u32 max_send_sge, max_recv_sge;
 	u32 max_inline;			/* bytes */
 	bool sq_sig_all;
-	struct cq *send_cq, *recv_cq;	/* XRC_SEND has no recv_cq, XRC_RECV neither */
+	struct cq *send_cq, *recv_cq;	/* XRC_SEND has no recv_cq, XRC_RECV has neither */
 	struct srq *srq;		/* or NULL */
 	u32 pd;
 	/*
-	 * UD: longest payload, bytes; 0 = 4096. Raw packets: the link's MTU. Connected QPs have
-	 * their path MTU
+	 * UD: longest payload, bytes; 0 = 4096. Raw packets: the link's MTU. Unused by connected
+	 * QPs, which have their path MTU
 	 */
 	u32 ud_mtu;
 	/*
-	 * Raw packets: a work queue, which has a recv_cq and a receive queue alone; or a QP that
-	 * has neither CQs nor queues, as those of rss are its own. rss is the QP's once it is made.
+	 * Raw packets: either a work queue, with only a recv_cq and a receive queue, or a QP with
+	 * rss and neither CQs nor queues. The QP owns rss once it is created.
 	 */
 	bool is_wq;
 	struct rss *rss;
-	/*
-	 * its number, which the caller has drawn, of 24 bits; 0: the engine draws one; 1: QP 1, of
-	 * UD
-	 */
+	/* 24-bit QPN, drawn by the caller; 0: the engine draws one; 1: QP 1, UD */
 	u32 qpn;
 	/*
-	 * memory of sq_bytes() and rq_bytes() for what the application posts, on lines of cache,
-	 * with any contents, lent until qp_destroy(); NULL: the QP's own
+	 * Memory of sq_bytes() and rq_bytes() for the queues, aligned to cache lines, with any
+	 * contents, the caller's again after qp_destroy(); NULL: the QP allocates its own
 	 */
 	void *sq_lent, *rq_lent;
 	/*
-	 * where the QP counts, lent until qp_destroy(), zeros but for what the lender knows (pid,
-	 * made_ns): may be a shared map, and nothing is read from it that matters. NULL: the QP's
-	 * own
+	 * Counters of the QP, the caller's memory until qp_destroy(): zeros but for pid and
+	 * made_ns. May be a shared map: nothing that matters is read from it. NULL: the QP
+	 * allocates its own
 	 */
 	struct xroce_qp_stat *stat;
 	void *owner;			/* the verbs layer's object */
 };
 
-/* Bytes of a send queue's memory, whole lines of cache. */
+/* Returns the bytes of a send queue's memory, whole cache lines. */
 size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline);
 
 /*
@@ -254,7 +251,7 @@ size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline);
  */
 struct resp_resource {
 	bool used;
-	bool replay;	    /* pending again for a duplicate: gives way to a new request */
+	bool replay;	    /* pending again for a duplicate: yields to a new request */
 	bool atomic;
 	bool placed;	    /* FLUSH or ATOMIC WRITE: answered by an empty READ response */
 	u32 pd;
@@ -264,17 +261,17 @@ struct resp_resource {
 	u32 stop;	    /* send up to here (a duplicate may ask for part) */
 	/* first response packet of the current request: FIRST/ONLY are relative to it */
 	u32 resume;
-	u32 msn;	    /* as it was when the request was executed */
+	u32 msn;	    /* MSN when the request was executed */
 	u32 rkey;
 	u64 va;
 	u32 length;
-	u32 end;	    /* READ: bytes from va that the current request asks up to */
+	u32 end;	    /* READ: end of the current request, bytes from va */
 	u64 original;	    /* atomic result */
 };
 
 /*
- * The responder's sequence state: where it is in the PSN circle and in a message. Plain data, no
- * pointers: it is to fit into a shared map one day.
+ * The responder's sequence state: its place on the PSN circle and in a message. Plain data without
+ * pointers, so that it can move to a shared map.
  */
 struct resp_sequence {
 	u32 expected_psn;
@@ -283,7 +280,7 @@ struct resp_sequence {
 	bool nak_sent;	    /* silent until expected_psn arrives */
 	bool dropping;	    /* UC: the rest of this message is lost */
 	bool have_recv;	    /* a receive WQE is held for this message */
-	bool migreq;	    /* requests had MigReq: one without it is a repair; see responder.c */
+	bool migreq;	    /* requests had MigReq: without it is a resend; see responder.c */
 	u8 message_kind;    /* OP_SEND or OP_WRITE, with in_message */
 	u32 offset;	    /* bytes of the message received */
 	u32 rkey;
@@ -291,42 +288,42 @@ struct resp_sequence {
 	u64 va;		    /* WRITE: next byte's address */
 };
 
-/* Packets that came before their turn, by PSN: see reorder.c. */
+/* Packets that arrived early, by PSN: see reorder.c. */
 struct reorder {
 	struct held *head, *tail;
 	u32 count;
-	u32 gap_psn;		 /* the first that was missing when the first of them came */
+	u32 gap_psn;		 /* the first missing PSN when the first of the packets arrived */
 };
 
 /*
- * All that a SEND or WRITE touches is three lines of cache: the receive at hand, which begins in
- * the line of the receive queue before this struct, the sequence and the headers; its ACK is made
- * in a fourth.
+ * A SEND or WRITE touches only three cache lines: the current receive, which begins in the receive
+ * queue's line before this struct, the sequence and the headers. A fourth holds the header of its
+ * ACK.
  */
 struct responder {
 	struct recv_work recv;	 /* with seq.have_recv */
 	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct resp_resource *resource; /* ring of resource_mask + 1: few, or allocated */
-	/* a bit by index in it: responses still to be sent, from cursor on */
+	/* one bit per index in resource: responses to be sent from its cursor on */
 	u64 pending[2];
 	u8 resource_head;	 /* next entry to take: the oldest */
 	u8 resource_mask;
 	u8 max_resources;	 /* max_dest_rd_atomic */
-	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
-	bool run;		 /* a duplicate has come; the last one was run_psn */
+	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ overrun */
+	bool run;		 /* a duplicate arrived; the last one was run_psn */
 	u32 run_psn;
-	u32 run_acked;		 /* and the run that it belongs to was answered up to here */
+	u32 run_acked;		 /* the run up to run_psn was ACKed up to here */
 	u8 align[12];
 	struct resp_sequence seq;
 	u32 ack_psn;
-	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
-	bool ack_due;		 /* one response to be sent after all pending resources */
+	u32 pd;			 /* of the current request: the QP's, or the XRC SRQ's */
+	bool ack_due;		 /* a response is to be sent after all pending resources */
 	u8 ack_syndrome;
-	u8 num_pending;		 /* bits of pending */
-	bool established;	 /* COMM_EST was reported or is needless */
+	u8 num_pending;		 /* bits set in pending */
+	bool established;	 /* COMM_EST was reported or is not needed */
 	u8 min_rnr_timer;
-	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
-	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
+	u8 tag_kind;		 /* enum tag_kind of the current SEND, 0 without tag matching */
+	u16 recv_skip;		 /* bytes of the message that the receive does not store */
 	struct srq *recv_srq;	 /* XRC: the SRQ that recv was taken from */
 	struct header_in request; /* the headers of the last request */
 	struct header_out header; /* of the last response */
@@ -335,85 +332,85 @@ struct responder {
 
 /* The state of the loss that is being repaired, in requester.loss. */
 enum {
-	/* a NAK started a repair since the last time-out: another is ignored */
+	/* a NAK started a repair since the last time-out: ignore another */
 	LOSS_NAKED = 1 << 0,
-	LOSS_COUNTED = 1 << 1, /* it has used a retry: from now on only the user's time-outs do */
-	LOSS_PROBED = 1 << 2,  /* going back sends one packet, and no more until its answer */
-	LOSS_LATE = 1 << 3,    /* a probe was put off: it was due while this process did not run */
-	LOSS_GRACE = 1 << 4,   /* the user's time-out was put off for that: a count in two bits */
+	LOSS_COUNTED = 1 << 1, /* a retry was used: from now on only the user's time-outs use one */
+	LOSS_PROBED = 1 << 2,  /* going back sends one packet and waits for its answer */
+	LOSS_LATE = 1 << 3,    /* a probe was postponed: this process was not running then */
+	LOSS_GRACE = 1 << 4,   /* times the user's time-out was postponed for it: two bits */
 	LOSS_GRACES = 3 * LOSS_GRACE, /* its largest value */
 };
 
-/* Sending again what was lost and nothing else: see recovery.c. */
+/* Selective retransmission of lost packets: see recovery.c. */
 struct recovery {
 	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
-	/* for the answer to the last hole; nothing new is sent until it comes */
+	/* for the answer to the last hole; no new packets are sent until it arrives */
 	bool waiting;
-	/* the adaptive time-out sent the oldest packet again; it may well have been too early */
+	/* the adaptive time-out resent the oldest packet, perhaps too early */
 	bool probing;
-	/* answers that showed a peer which keeps nothing that comes early */
+	/* answers that showed that the peer drops early packets */
 	u8 go_back_evidence;
 	u32 hole_psn, hole_end;
 	u32 end_psn;		 /* sent_psn when the loss was noticed */
-	u8 losses;		 /* since a selective try was last made with such a peer */
+	u8 losses;		 /* since the last selective attempt with such a peer */
 };
 
 /* Round-trip time and the time-out from it: see congestion.c. */
 struct rtt {
-	u64 deadline_ns;	 /* NSEC_NEVER when it does not run */
+	u64 deadline_ns;	 /* NSEC_NEVER when stopped */
 	u64 sample_start_ns;	 /* 0 = no packet is being timed */
 	u32 sample_psn;
 	u32 smoothed_ns, variation_ns; /* 0 = not measured yet */
 	u8 backoff;		 /* doublings of the time-out */
-	bool probe;		 /* struct rto_probe has something to look at */
+	bool probe;		 /* struct rto_probe is in use */
 };
 
 /*
- * The last packet that the adaptive time-out sent again, to see whether its answer was only late;
- * and the least time-out after such a one. See congestion.c.
+ * The last packet that the adaptive time-out resent, kept to see whether its answer was only late,
+ * and the least time-out after a late answer. See congestion.c.
  */
 struct rto_probe {
-	u32 sent;		 /* repetitions not answered yet; 0: the next four are void */
-	u32 psn;		 /* the packet's, */
-	u32 sample_psn;		 /* and that of the one that was being timed then: */
-	u64 start_ns;		 /* when that was sent; 0 = none was */
-	u64 rtt_ns;		 /* its round trip; 0 = not answered yet */
+	u32 sent;		 /* repetitions not answered yet; 0: the next four are invalid */
+	u32 psn;		 /* of the resent packet */
+	u32 sample_psn;		 /* of the packet that was being timed when psn was resent */
+	u64 start_ns;		 /* when sample_psn was sent; 0 = none was timed */
+	u64 rtt_ns;		 /* round trip of sample_psn; 0 = not answered yet */
 	u64 least_ns, until_ns;	 /* of the adaptive time-out; 0 = none */
 };
 
 /*
- * Two limits of the rate, the application's and that of congestion notifications (DCQCN): see
- * congestion.c. qp->rate_limited: there is one of them at least.
+ * Two rate limits, the application's and that from congestion notifications (DCQCN): see
+ * congestion.c. qp->rate_limited is set if either is active.
  */
 struct rate {
 	u64 limit;		 /* the application's, bytes/s; 0 = none */
-	u64 ahead_ns;		 /* with it: so far before next_ns packets may leave */
+	u64 ahead_ns;		 /* with limit: packets may leave this long before next_ns */
 	bool reduced;		 /* by notifications, to current */
 	u64 current, target;	 /* bytes/s */
 	u32 alpha;		 /* 1/65536 */
 	u32 stage;		 /* increases since the last cut */
 	u64 alpha_ns, increase_ns; /* when each was last updated */
 	u64 next_ns;		 /* when the next packet may leave */
-	u64 cut_ns;		 /* when it was last cut; 0 = not since the limit began */
-	u64 data_sent_ns;	 /* where packets are ECN-capable: when one with data last left */
+	u64 cut_ns;		 /* time of the last cut; 0 = none since the limit began */
+	u64 data_sent_ns;	 /* with ECN-capable packets: when the last data packet was sent */
 	u64 cnp_sent_ns;	 /* when this side last sent a notification */
 };
 
 /*
- * Of this, up to the flags of recovery, and the headers is all that a SEND or WRITE touches. It
- * begins in the line of the send queue before it.
+ * A SEND or WRITE touches only the fields up to the flags of recovery, and the headers. The struct
+ * begins in the send queue's cache line before it.
  */
 struct requester {
-	u32 next_psn;		 /* of the next packet to be sent */
-	/* oldest PSN that is not acknowledged: everything before it is done */
+	u32 next_psn;		 /* PSN of the next packet to be sent */
+	/* oldest unacknowledged PSN: everything before it is complete */
 	u32 unacked_psn;
 	u32 sent_psn;		 /* one past the highest PSN ever sent */
-	u32 tx;			 /* index of the WQE that is being sent; sq.cons <= tx <= sq.prod */
+	u32 tx;			 /* index of the WQE being sent; sq.cons <= tx <= sq.prod */
 	u32 assigned;		 /* index of the first WQE that has no PSNs yet */
-	u32 tx_packet;		 /* PSNs of it already used */
+	u32 tx_packet;		 /* PSNs of the WQE at tx that were used already */
 	u32 cwnd;		 /* congestion window: packets in flight, in 1/256 */
 	u32 since_ackreq;	 /* packets since AckReq was last set */
-	u32 first_index;	 /* of the WQE with message sequence number 1 */
+	u32 first_index;	 /* index of the WQE with message sequence number 1 */
 	/* highest message sequence number that may consume a receive WQE */
 	u32 credit_limit;
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
@@ -421,7 +418,7 @@ struct requester {
 	/* the peer advertises end-to-end credits, and credit_limit counts */
 	bool credits_used;
 	bool rnr_wait;		 /* until rnr_until_ns */
-	/* SQ_DRAINED is to be reported when all that was started is done */
+	/* SQ_DRAINED is to be reported when all started requests are complete */
 	bool drained_notify;
 	u8 loss;		 /* LOSS_* of the packet at unacked_psn; 0 on progress */
 	u8 timeout, retry_cnt, rnr_retry;
@@ -435,35 +432,34 @@ struct requester {
 	u64 rnr_until_ns;
 	u32 *rd_atomic_last;	 /* ring of rd_atomic_mask + 1: few, or allocated */
 	u8 rd_atomic_mask;
-	u8 refusal;		 /* code of a NAK that came before its turn, or 0 */
+	u8 refusal;		 /* code of a NAK that arrived early, or 0 */
 	u8 align[2];
-	u32 refused_psn;	 /* its PSN */
+	u32 refused_psn;	 /* PSN of that NAK */
 	u32 few[QP_OWN_RD_ATOMIC];
 	struct header_in response; /* of the last response */
 	struct header_out header; /* of the last request */
 };
 
 /*
- * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a
- * rendezvous announces. The application fills a queue of its own; the engine moves WQEs from there
- * to the QP's send queue, of which it is then the only producer: see tag.c.
+ * A QP on a tag-matching SRQ sends for the application and for the engine, which fetches rendezvous
+ * data. The application fills the queue `posted`. The engine moves its WQEs to the QP's send queue,
+ * whose only producer is then the engine: see tag.c.
  */
 struct shared_sends {
 	struct sq posted;	/* a slot is free again when its WQE has completed */
 	u32 moved;		/* index in posted of the next WQE to be moved */
-	u32 fetching;		/* slots of the send queue that rendezvous take or are promised */
+	u32 fetching;		/* slots of the send queue that rendezvous use or have reserved */
 };
 
 struct engine;
 
 /*
- * The hot fields come first: a line of cache for which QP it is and which peer it has, then the
- * requester's and the responder's, each behind its queue. What is read when something is lost, made
- * or asked for is behind them.
+ * struct qp: the hot fields come first, in one cache line the QP's identity and peer, then
+ * requester and responder, each after its queue. Fields for losses, setup and queries come last.
  */
 /*
- * Rights as a QP keeps them: MR_REMOTE_*, and MR_FLUSH_* as the FETH has the placement types, from
- * QP_FLUSH_SHIFT on.
+ * Access rights in struct qp: MR_REMOTE_*, and from QP_FLUSH_SHIFT on MR_FLUSH_* with the bit order
+ * of the FETH's placement types.
  */
 #define QP_FLUSH_SHIFT 4
 
@@ -475,8 +471,8 @@ static inline u8 qp_granted(u32 access)
 _Static_assert(MR_FLUSH_GLOBAL >> 8 == 1 && MR_FLUSH_PERSISTENT >> 8 == 2, "as in the FETH");
 
 struct qp {
-	/* read by the application's threads as well */
-	/* its owner: changes with all engines of the device held */
+	/* also read by the application's threads */
+	/* owner engine: changes with all engines of the device held */
 	_Atomic(struct engine *) engine cache_aligned;
 	u32 qpn;
 	_Atomic u8 state;	 /* enum qp_state */
@@ -484,15 +480,15 @@ struct qp {
 	bool sq_sig_all : 1;
 	bool xrc_target : 1;
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
-	bool tells_xdp : 1;	 /* expect is set */
+	bool tells_xdp : 1;	 /* expect is set: XDP wakes for responses */
 	bool sends_single : 1;	 /* UD and raw packets: each request is one frame */
 	bool is_wq : 1;		 /* a work queue: see rss.h */
 	/* the engine's */
-	/* READY_*: on the engine's list of those that may have something to send */
+	/* READY_*: on the engine's list of QPs that may have something to send */
 	u8 ready;
 	bool rate_limited;
-	bool cnp_due;		 /* a congestion notification is to be sent */
-	u8 access;		 /* what remote requests may do: qp_granted() */
+	bool cnp_due;		 /* a CNP is to be sent */
+	u8 access;		 /* rights of remote requests: qp_granted() */
 	/* the application's threads' */
 	_Atomic u8 doorbell;	 /* 1 while on an engine's doorbell stack */
 	u16 pkey;
@@ -509,32 +505,32 @@ struct qp {
 	struct path path;
 	struct rate rate;
 	struct rto_probe probe;
-	struct flow_control *flow;	 /* UC and UD: to where it sends now */
-	struct flow_control flow_own;	 /* that of UC, and of UD before it has sent */
+	struct flow_control *flow;	 /* UC and UD: the current receiver */
+	struct flow_control flow_own;	 /* UC's flow control, and UD's before it has sent */
 	struct flow_peers *flow_peers;	 /* UD, else NULL */
-	/* how long to wait for peers that have never answered: less each time that was in vain */
+	/* wait for peers that have never answered: shorter after each failure */
 	u32 flow_stranger_ns;
-	u32 flow_cookie;		 /* of the last probe */
+	u32 flow_cookie;		 /* cookie of the last probe */
 	u32 qkey;
 	u32 xrcd;
-	u32 groups;		     /* multicast groups that it is attached to */
-	u32 num_flows;		     /* raw packets: its flows */
-	struct rss *rss;	     /* raw packets: to whose work queues it hands them, or NULL */
+	u32 groups;		     /* number of multicast groups that the QP is attached to */
+	u32 num_flows;		     /* raw packets: number of flows of the QP */
+	struct rss *rss;	     /* raw packets: the work queues that get the frames, or NULL */
 	struct shared_sends *shared; /* with tag_matching, else NULL */
-	struct qp *doorbell_next; /* of the thread that pushes it, then of the one that takes it */
-	struct xroce_qp_stat *stat_own; /* or NULL: it is lent */
+	struct qp *doorbell_next; /* of the pushing thread, then of the one that takes it */
+	struct xroce_qp_stat *stat_own; /* what stat_free() frees, or NULL: the caller's memory */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
-	/* what XDP is told of responses, by requester.c */
+	/* Responses that XDP waits for, written by requester.c */
 	struct xroce_expect *expect; /* NULL: nothing */
-	u32 expect_index;	 /* in sq: the WQE of which it tells, */
-	bool expect_set;	 /* if any */
-	/* what is to be reported, by event.c */
+	u32 expect_index;	 /* index in sq of the WQE that expect describes, */
+	bool expect_set;	 /* if expect describes one */
+	/* Events to report, written by event.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;
 	struct qp *event_next;
 };
-/* At a line's start, at its end. */
+/* Whether a member begins a cache line. */
 #define QP_LINE(member) (offsetof(struct qp, member) % CACHE_LINE == 0)
 _Static_assert(offsetof(struct qp, sq) == CACHE_LINE &&
 		       offsetof(struct qp, req.recovery.hole_psn) == 3 * CACHE_LINE,
@@ -557,75 +553,73 @@ static inline enum qp_state qp_state(const struct qp *qp)
 }
 
 /*
- * Its owner engine. Any thread: without the lock of an engine of the device it is a hint, and under
- * one it stands still.
+ * Returns the QP's owner engine. Any thread: a hint without the lock of an engine of the device;
+ * stable under one.
  */
 static inline struct engine *qp_engine(const struct qp *qp)
 {
-	/* relaxed: the engine itself does not change, and a thread that uses it takes its lock */
+	/* relaxed: the engine itself does not change, and its users take its lock */
 	return atomic_load_explicit(&((struct qp *)qp)->engine, memory_order_relaxed);
 }
 
-/* The queue that the application fills. */
+/* Returns the queue that the application fills. */
 static inline struct sq *qp_posting(const struct qp *qp)
 {
 	return qp->tag_matching ? &qp->shared->posted : &((struct qp *)qp)->sq;
 }
 
 /*
- * A list of WQEs is about to be posted, and no slot is in hand. If all before it are completed, it
- * starts where the ring does: a queue that is deep but seldom filled goes round in a few lines of
- * cache, not in all of its memory.
+ * Starts posting a list of WQEs; no slot may be in use. If all earlier WQEs are completed, the list
+ * starts at the ring's first slot. So a deep but seldom filled queue uses few cache lines, not all
+ * of its memory.
  */
 void sq_begin(struct sq *sq);
-/* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */
+/* Returns slot n (0 = next) of the unpublished ones, or NULL if the send queue is full. */
 struct send_wqe *sq_slot(struct sq *sq, u32 n);
-/* Hand n filled slots to the engine. Follow with engine_doorbell(). */
+/* Hands n filled slots to the engine. engine_doorbell() must follow. */
 void sq_publish(struct sq *sq, u32 n);
 
 /*
- * May this WQE be posted? Returns 0, or for what the libraries of adapters find: -EINVAL for an
- * opcode that no service has, flags, too many elements; -ENOMEM for too much inline data. What the
- * adapters themselves find is posted, and refused in its turn: an opcode that the service lacks
- * (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a message of more than 2^31 (LOC_LEN_ERR).
- * Keys and the length of a UD message are looked at when it is sent.
+ * Checks whether a WQE may be posted. Returns 0; -EINVAL for an opcode that no service has, bad
+ * flags or too many elements; -ENOMEM for too much inline data. Errors that adapters detect are
+ * posted and fail in their turn: an opcode that the service lacks (LOC_QP_OP_ERR), an atomic that
+ * is not 8 bytes, a message over 2^31 bytes (LOC_LEN_ERR). Keys and UD lengths are checked when the
+ * WQE is sent.
  */
 int send_wqe_check(const struct qp *qp, struct send_wqe *wqe);
-/* Make of it one that completes with this status in its turn, as a request that failed. */
+/* Turns the WQE into a request that fails with this status in its turn. */
 void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status);
 
 /* ---- the owner's side: with all engines of the device held ---- */
 
 /*
- * [all] Returns 0, -ENOMEM, -EINVAL, or -EEXIST: the caller's number cannot be had, as another
- * QP of the device is in its place, or just was. The QP is in RESET, has its QPN, and e owns it.
+ * [all] Creates a QP in RESET with a QPN and e as its owner. Returns 0, -ENOMEM, -EINVAL, or
+ * -EEXIST if the caller's QPN is not available: another QP uses its slot, or did until just now.
  * Only engine 0 owns QPs of XRC, tag matching and raw packets.
  */
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
 /*
- * [all] Purges the QP's completions; the CQs' consumer sides must be held as well. e, here and in
- * what follows: any engine of the device.
+ * [all] Destroys a QP and purges its completions; the CQs' consumer sides must be held as well.
+ * Here and below, e is any engine of the device.
  */
 void qp_destroy(struct engine *e, struct qp *qp);
 /*
- * [all] No engine runs it any more: it is in ERR, and nothing is flushed or reported. Then only
- * qp_destroy().
+ * [all] Abandons a QP that no engine runs any more: sets ERR without flushing or reporting. Only
+ * qp_destroy() may follow.
  */
 void qp_abandon(struct qp *qp);
 
 /*
- * [all] ibv_modify_qp(3). Returns 0, -EINVAL (a transition that is not in the table, an attribute
- * that is missing, not allowed or out of range) or -ENOMEM (for READs and atomics past
- * QP_OWN_RD_ATOMIC); nothing is changed then. To RESET, the CQs' consumer sides must be held.
+ * [all] ibv_modify_qp(3). Returns 0, -EINVAL (no such transition; an attribute missing, not allowed
+ * or out of range) or -ENOMEM (for READs and atomics past QP_OWN_RD_ATOMIC); an error changes
+ * nothing. For a transition to RESET, the CQs' consumer sides must be held.
  */
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);
 
-/* Its owner is held. The attributes as they are now; sq_psn and rq_psn are the next ones. */
+/* Returns the current attributes; sq_psn and rq_psn are the next PSNs. The owner engine is held. */
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
-/*
- * The masks of the transition table: false if the transition does not exist. (tests and qp_modify)
- */
+/* Returns a transition's attribute masks; false: no such transition. (tests and qp_modify) */
 bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to,
 		   u32 *required, u32 *optional);
 

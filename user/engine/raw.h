@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Raw packet QPs: what they send and receive is whole Ethernet frames. Which frames a QP receives,
- * its flows say (ibv_create_flow(3)); a frame may be for several.
+ * Raw packet QPs, which send and receive whole Ethernet frames. Flows (ibv_create_flow(3)) select
+ * the frames that a QP receives; one frame may match several.
  *
- * All raw packet QPs are engine number 0's, as a frame comes once for all of them.
+ * Engine number 0 owns all raw packet QPs, as a frame arrives once for all of them.
  */
 #ifndef ENGINE_RAW_H
 #define ENGINE_RAW_H
@@ -13,89 +13,89 @@
 #include "qp.h"
 
 #define RAW_FRAME_MIN 14u /* an Ethernet header */
-/* the longest frame of a link with that MTU: with a VLAN tag */
+/* beyond the MTU, in the longest frame of a link: Ethernet and a VLAN tag */
 #define RAW_HEADER_BYTES 18u
-/* of links with a larger one the longest frames can neither be sent nor received */
+/* with a larger link MTU the longest frames can neither be sent nor received */
 #define RAW_MTU_MAX	 (PACKET_FRAME_MAX - RAW_HEADER_BYTES)
 
 /*
- * Frames that came from our own QPs: XDP counts all others (struct xroce_flow_count). May count for
- * several flows.
+ * Frames from QPs of this device: XDP counts all others (struct xroce_flow_count). Several flows
+ * may share a counter.
  */
 struct raw_counter {
 	u32 key; /* in xroce_flow_cnt */
 	struct xroce_flow_count own;
 };
 
-/* What a flow does with which frames. value has no bit that mask has not. */
+/* The frames that a flow matches, and its action. value has only bits that are set in mask. */
 struct raw_rule {
 	struct xroce_flow_key value, mask;
-	u32 order;		     /* below 1 << 30; the smaller comes first */
+	u32 order;		     /* below 1 << 30; the smallest is compared first */
 	u32 tag;		     /* of completions; 0: none */
 	struct xroce_flow_tunnel tunnel_value, tunnel_mask; /* of kind XROCE_FLOW_TUNNEL */
-	bool drops;		     /* for nobody: not even for other flows of its order */
-	bool copies;		     /* the QP has a copy, and the frame goes on */
-	bool sniffs;		     /* with copies: what is sent as well */
+	bool drops;		     /* drops matching frames, also for other flows of its order */
+	bool copies;		     /* the QP gets a copy, and the frame continues */
+	bool sniffs;		     /* with copies: also of sent frames */
 	struct raw_counter *counter; /* or NULL */
 };
 
 /*
- * Flows in the order that frames are compared with them: by order, of that first those that have
- * copies, then those that drop, then by age.
+ * Flows in order of comparison: by order, within one order flows with copies first, then flows that
+ * drop, then by age.
  */
 struct raw_flow {
 	struct raw_flow *next;
 	struct qp *qp;
 	struct raw_rule rule;
-	u32 order; /* no two of one order differ in whether they have copies, or drop */
+	u32 order; /* flows of one order agree in `copies` and `drops` */
 };
 
 struct engine;
 
 /*
- * [all] Frames that match are the QP's, or dropped, unless they match a flow of a smaller order.
- * Returns 0, -EINVAL: it is no raw packet QP, or a work queue; or -ENOMEM: no memory, or
- * XROCE_MAX_FLOW are there.
+ * [all] Attaches a flow: matching frames go to the QP or are dropped, unless they match a flow of a
+ * smaller order. Returns 0, -EINVAL if qp is not a raw packet QP or is a work queue, or -ENOMEM: no
+ * memory, or XROCE_MAX_FLOW flows exist.
  */
 int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, struct raw_flow **out);
-/* [all] No more. The flow is freed. */
+/* [all] Detaches and frees the flow. */
 void raw_detach(struct engine *e, struct raw_flow *flow);
 
-/* The first flow, by next the others. Under the lock of any engine, as what follows. */
+/* Returns the first flow; `next` links the others. Here and below: under the lock of any engine. */
 const struct raw_flow *raw_flows(const struct engine *e);
 u32 raw_num_flows(const struct engine *e);
-/* Does any flow take the frame? */
+/* Returns whether any flow takes the frame. */
 bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame);
-/* Are there flows that have copies? */
+/* Returns whether there are flows with copies. */
 bool raw_has_copies(const struct engine *e);
 
-/* What a frame is that some flows have a copy of; the first two as XDP says it. */
+/* Kinds of frames of which flows have copies; the first two with XDP's values. */
 enum raw_copy {
 	RAW_COPY_NONE,
 	RAW_COPY_OTHER = XROCE_COPY_OTHER,
 	RAW_COPY_OWN = XROCE_COPY_OWN,
-	RAW_COPY_LOOPED, /* the same, from a QP of this device */
-	RAW_COPY_SENT,	 /* it leaves by the wire */
+	RAW_COPY_LOOPED, /* as RAW_COPY_OWN, from a QP of this device */
+	RAW_COPY_SENT,	 /* leaves on the wire */
 };
 
 /*
- * [engine number 0] The QPs of flows that have copies get theirs, and nothing else is done with the
- * frame: of what is RAW_COPY_OTHER those before the first flow that takes it, of what is sent
- * sniffers. Refusals are counted as drops, the frame is not.
+ * [engine number 0] Delivers copies to the QPs of flows that have them, and does nothing else with
+ * the frame. RAW_COPY_OTHER: to flows before the first that takes the frame; sent frames: to
+ * sniffers. Refused copies are counted as drops, the frame itself is not.
  */
 void raw_copy(struct engine *e, enum raw_copy kind, u64 rx_time_ns, const struct rx_frame *frame,
 	      u64 now_ns);
 
-/* Are there raw packet QPs? */
+/* Returns whether there are raw packet QPs. */
 bool raw_any(const struct engine *e);
 
-/* By what XDP wrote: a frame that a flow takes, and no RoCEv2 packet. */
+/* Returns whether XDP's hint marks a frame for a flow that is not a RoCEv2 packet. */
 static inline bool raw_is_hinted(const struct xroce_rx_cqe *hint)
 {
 	return hint && !hint->l3_offset;
 }
 
-/* What shards hand over as a copy; RAW_COPY_NONE: the frame itself. */
+/* Returns the kind of copy that shards hand over; RAW_COPY_NONE: the frame itself. */
 static inline enum raw_copy raw_hinted_copy(const struct xroce_rx_cqe *hint)
 {
 	return raw_is_hinted(hint) ? (enum raw_copy)hint->opcode : RAW_COPY_NONE;

@@ -5,13 +5,13 @@
 
 #include "internal.h"
 
-/* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */
+/* Handles a loss at psn: resends that packet if the peer holds later ones, else all from it on. */
 void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns);
 /*
- * The adaptive time-out: ask with the oldest packet whether anything was lost, and go on meanwhile.
+ * The adaptive time-out: resends the oldest packet to find out whether any was lost, and goes on.
  */
 void recovery_probe(struct engine *e, struct qp *qp);
-/* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
+/* Checks whether the loss is repaired after unacked_psn moved by an ACK (nak false) or a NAK. */
 void recovery_answered(struct engine *e, struct qp *qp, bool nak);
 static inline void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 {
@@ -20,9 +20,7 @@ static inline void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 	if (unlikely(r->waiting || r->probing))
 		recovery_answered(e, qp, nak);
 }
-/*
- * The same by a READ or atomic response; is_only: its opcode is that of a response of one packet.
- */
+/* The same after a READ or atomic response; is_only: the opcode of a single-packet response. */
 void recovery_responded(struct engine *e, struct qp *qp, bool is_only);
 static inline void recovery_response(struct engine *e, struct qp *qp, bool is_only)
 {
@@ -34,16 +32,16 @@ static inline void recovery_response(struct engine *e, struct qp *qp, bool is_on
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void recovery_reset(struct requester *req);
 
-/* The time that the attribute stands for; IBTA 9.7.6 calls it T_tr. */
+/* Returns the time that the attribute stands for; IBTA 9.7.6 calls it T_tr. */
 static inline u64 timeout_attribute_ns(const struct requester *req)
 {
 	return 4096ull << req->timeout;
 }
-#define TIMEOUT_SHORT_NS (4096ull << 16) /* shorter attributes are made longer, 268 ms */
+#define TIMEOUT_SHORT_NS (4096ull << 16) /* shorter attributes are lengthened to this, 268 ms */
 /*
- * The user's time-out: the wait for an answer before a retry is used. IBTA 9.7.6 permits one to
- * four times the attribute. A short attribute is made longer, since a process on a busy host waits
- * hundreds of milliseconds for a processor. Meanwhile the adaptive time-out probes.
+ * Returns the user's time-out: the wait for an answer before a retry is used. IBTA 9.7.6 permits
+ * one to four times the attribute. A short attribute is lengthened, since a process on a busy host
+ * may wait hundreds of milliseconds for a CPU. The adaptive time-out probes before that.
  */
 static inline u64 timeout_ns(const struct requester *req)
 {
@@ -51,19 +49,19 @@ static inline u64 timeout_ns(const struct requester *req)
 
 	return min_u64(4 * least_ns, max_u64(least_ns, TIMEOUT_SHORT_NS));
 }
-/* When the requester is to be looked at again. */
+/* Returns when the requester is to be checked again. */
 static inline u64 timeout_due_ns(const struct requester *req)
 {
 	return req->rnr_wait ? req->rnr_until_ns :
 			       min_u64(req->ack_deadline_ns, req->rtt.deadline_ns);
 }
-/* A deadline that is noticed so late says that this process did not run. */
+/* A deadline noticed this late means that this process did not run. */
 #define TIMEOUT_LATE_NS (4 * NSEC_PER_MSEC)
 static inline bool timeout_is_late(u64 deadline_ns, u64 now_ns)
 {
 	return now_ns > deadline_ns && now_ns - deadline_ns >= TIMEOUT_LATE_NS;
 }
-/* The QP's timer has fired. */
+/* Handles the expiry of the QP's timer. */
 void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns);
 
 #endif

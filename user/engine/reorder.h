@@ -7,7 +7,7 @@
 
 struct held {
 	struct held *next;
-	u32 missing; /* packets between the one before it and this one, when it came */
+	u32 missing; /* packets missing between the previous one and this, on its arrival */
 	bool has_hint;
 	struct xroce_rx_cqe hint;
 	struct packet packet; /* its pointers point into payload */
@@ -15,28 +15,27 @@ struct held {
 };
 int reorder_init(struct engine *e);
 void reorder_destroy(struct engine *e);
-/* Is there any? While no QP has one, none is touched to find that out. */
+/* Returns whether r holds a packet. While no QP has one, r is not read. */
 static inline bool reorder_holds(const struct engine *e, const struct reorder *r)
 {
 	return unlikely(e->num_held) && r->head;
 }
 /*
- * Keep a copy of a packet that is ahead of psn and of all that are kept; false if it is not, if it
- * is too far ahead, or if there is no room. A packet that contradicts some that are kept makes them
- * go.
+ * Holds a copy of a packet ahead of psn and of all held ones. Returns false if it is not ahead, too
+ * far ahead, or there is no room. A packet that contradicts held ones makes them be dropped.
  */
 bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p,
 		  const struct xroce_rx_cqe *hint);
 /*
- * Take the packet with this PSN, which is proven, dropping all before it; NULL if it is not there
- * or if it is not to be trusted. Give it back with reorder_free().
+ * Takes the packet with this PSN, which is proven, and drops all before it. Returns NULL if it is
+ * not held or not to be trusted. Release it with reorder_free().
  */
 struct held *reorder_take(struct engine *e, struct reorder *r, u32 psn);
-/* Give up all that are before psn. */
+/* Drops all packets before psn. */
 void reorder_pass(struct engine *e, struct reorder *r, u32 psn);
 /*
- * The packet before psn came in its turn, and not as a repair. The packets that are held came
- * before it: either it was late, and all that was missing, or they are contradicted and go.
+ * The packet before psn arrived in turn, and not as a repair, after the held packets. Either it was
+ * late and the only one missing, or it contradicts the held packets, which are then dropped.
  */
 void reorder_overtaken(struct engine *e, struct reorder *r, u32 psn);
 void reorder_free(struct engine *e, struct held *h);

@@ -8,10 +8,10 @@
 void responder_start(struct qp *qp, u32 rq_psn);
 enum xroce_drop responder_input(struct engine *e, struct qp *qp, const struct packet *p,
 				const struct xroce_rx_cqe *hint, u64 now_ns);
-/* Push the completion of the receive WQE that qp->resp.recv holds. */
+/* Pushes the completion of the receive WQE that qp->resp.recv holds. */
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 			const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
-/* Payload of p from its byte skip on into the held receive WQE at offset; false if a key fails. */
+/* Copies payload of p from byte skip to the held receive at offset; false if a key fails. */
 bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
 		       u64 offset);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receive side scaling: a raw packet QP without queues of its own hands each frame to one of the
- * work queues (WQs) of its indirection table, by the Toeplitz hash of the frame's addresses and
- * ports.
+ * Receive side scaling: a raw packet QP without queues passes each frame to one of the work queues
+ * (WQs) of its indirection table, by the Toeplitz hash of the frame's addresses and ports.
  *
- * A WQ is a raw packet QP with a receive queue alone and with a WQ's states (wq_modify()). No flow
- * is attached to it: its frames come by the QPs whose tables it is in.
+ * A WQ is a raw packet QP with only a receive queue and with a WQ's states (wq_modify()). No flow
+ * is attached to it: its frames come through the QPs whose tables list it.
  */
 #ifndef ENGINE_RSS_H
 #define ENGINE_RSS_H
@@ -39,32 +38,31 @@ struct qp;
 struct rss;
 
 /*
- * num WQs, a power of 2, one several times if the caller wants that; they must daemonize it.
- * fields: RSS_*; 0: all frames go to the first WQ. Returns 0, -EINVAL or -ENOMEM.
+ * Creates a table of num WQs, a power of 2; a WQ may be listed several times. The WQs must outlive
+ * it. fields: RSS_*; 0: all frames go to the first WQ. Returns 0, -EINVAL or -ENOMEM.
  */
 int rss_create(const u8 key[RSS_KEY_BYTES], u32 fields, struct qp *const *wq, u32 num,
 	       struct rss **out);
 void rss_free(struct rss *rss);
 
 /*
- * Of those of the fields that the frame has: source and destination address, source and destination
- * port, what is not selected left out. Ports of fragments do not count, the first one's neither:
- * all of a packet go to one WQ. 0: it has none of them.
+ * Returns the hash of the selected fields that the frame has: source and destination address,
+ * source and destination port. Ports of fragments are left out, also the first one's: all fragments
+ * of a packet go to one WQ. 0 if the frame has no such field.
  */
 u32 rss_hash(const struct rss *rss, const struct xroce_flow_key *key);
-/* The WQ of the frame. */
+/* Returns the frame's WQ. */
 struct qp *rss_pick(const struct rss *rss, const struct xroce_flow_key *key);
 
-/* Where all WQs complete; NULL: they have several CQs. */
+/* Returns the CQ of all WQs, or NULL if they have several. */
 const struct cq *rss_cq(const struct rss *rss);
-/* Has any of their CQs asked for times, for flow tags? */
+/* Return whether any of their CQs asks for times, or for flow tags. */
 bool rss_with_time(const struct rss *rss);
 bool rss_with_flow_tag(const struct rss *rss);
 
 /*
- * [all] ibv_modify_wq(3). RESET and RDY each stay or become the other, RDY becomes ERR, and what is
- * in ERR goes back to RESET alone. Returns 0 or -EINVAL. To RESET, the CQ's consumer side must be
- * held, and the producer's.
+ * [all] ibv_modify_wq(3). Any state to RESET or itself, RESET to RDY, RDY to ERR. Returns 0 or
+ * -EINVAL. For RESET, the CQ's consumer and producer sides must be held.
  */
 int wq_modify(struct engine *e, struct qp *wq, enum wq_state to, u64 now_ns);
 /* [any thread] */

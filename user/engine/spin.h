@@ -32,8 +32,8 @@ static inline void spin_unlock(struct spin *s)
 void spin_lock(struct spin *s) __attribute__((noinline, cold));
 
 /*
- * The lock of what is shared only at times: whether it is changes while every engine of the device
- * is held, so it is the same at both calls.
+ * Locks an object that may be shared. `shared` changes only with every engine of the device held,
+ * so both calls see the same value.
  */
 static inline void spin_lock_if(bool shared, struct spin *s)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Counters and records that a QP, CQ or SRQ shows of itself. Private to user/engine. */
+/* Counters and records of QPs, CQs and SRQs for other processes. Private to user/engine. */
 #ifndef ENGINE_STAT_H
 #define ENGINE_STAT_H
 
 #include "internal.h"
 
-/* For whoever looks. */
+/* Records an event in the trace. */
 rare void note_add(struct engine *e, const struct qp *qp, enum xroce_event event, u32 value,
 		   u32 more);
-/* That QP has written a packet. */
+/* Notes which QP has written a packet. */
 rare void note_output(struct engine *e, const struct qp *qp);
 static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_event event)
 {
@@ -17,8 +17,8 @@ static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_
 }
 
 /*
- * One more of what both the engine and the QP count under that name: plain words, which the owner
- * engine alone writes.
+ * Increments a counter of the engine and the QP's of the same name: plain words, which only the
+ * owner engine writes.
  */
 #define engine_count(e, qp, field)                                \
 	do {                                                      \
@@ -28,8 +28,8 @@ static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_
 	} while (0)
 
 /*
- * What QPs, CQs and SRQs show of themselves as packets pass. `make bench-tools` builds the engine
- * once more without it, to measure what it costs.
+ * Statistics of QPs, CQs and SRQs per packet. `make bench-tools` builds the engine once more
+ * without them, to measure their cost.
  */
 #ifdef XROCE_NO_QP_STAT
 #define STAT_SHOWN false
@@ -37,23 +37,23 @@ static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_
 #define STAT_SHOWN true
 #endif
 
-/* What a QP's element of xroce_qp_stat says beside what is counted. */
-/* Memory for it. Returns 0 or -ENOMEM; and its end, after which the element is free. */
+/* A QP's record in xroce_qp_stat other than its counters. */
+/* stat_init() allocates it unless init has one. Returns 0 or -ENOMEM. stat_free() ends its use. */
 int stat_init(struct qp *qp, const struct qp_init *init);
 void stat_free(struct qp *qp);
-/* It was made, modified or moved: whose it is and how it is set up. */
+/* Updates owner and attributes after the QP was made, modified or moved. */
 void stat_describe(struct qp *qp);
-/* The engine has changed its state; why, before that. */
+/* stat_state() records a state change by the engine; stat_error(), called before it, the reason. */
 void stat_state(struct qp *qp);
 void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why);
-/* A send request, or a receive, ends in error, and was not flushed. */
+/* Count a send request or a receive that completed in error without being flushed. */
 void stat_send_error(struct engine *e, enum cqe_status status);
 void stat_receive_error(struct engine *e, enum cqe_status status);
-/* The limits of congestion.c have changed. */
+/* Records changed limits of congestion.c. */
 void stat_limits(const struct engine *e, struct qp *qp);
-/* Completions were pushed, as many as that may be. Under its lock. */
+/* Updates a CQ's record after one or more pushes. Under the CQ's lock if it is shared. */
 void stat_cq(struct cq *cq);
-/* A receive was taken. */
+/* Counts a receive taken from an SRQ. */
 static inline void stat_srq(struct srq *srq)
 {
 	if (!STAT_SHOWN || !srq->stat)
@@ -61,21 +61,21 @@ static inline void stat_srq(struct srq *srq)
 	srq->stat->taken++;
 	srq->stat->waiting = rq_posted(&srq->rq);
 }
-/* A packet for the QP was dropped: it counts that, and with the first its engine. */
+/* Counts a dropped packet for the QP; stat_drop() also for the engine. */
 rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
 rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);
-/* The oldest request packet was sent again, in a frame of that length. */
+/* Counts a resend of the oldest request packet, in a frame of that length. */
 rare void stat_resent(struct qp *qp, u32 len);
-/* The row of packets in goes on or ends, and with the next one another begins. */
+/* End the current row of received packets; stat_row_begin() starts another. */
 rare void stat_row_begin(struct engine *e, struct qp *qp, const struct header_in *kept);
 void stat_row_end(struct engine *e);
-/* A frame like the last one of its kind, and as long: only how many there are is counted. */
+/* Adds a frame of the row's kind and length: only the number is counted. */
 static inline void stat_row(struct engine *e, struct qp *qp, const struct header_in *kept)
 {
 	if (STAT_SHOWN && unlikely(e->row.kept != kept))
 		stat_row_begin(e, qp, kept);
 }
-/* Another, which is what the next ones are compared with if it was learned. */
+/* Adds a frame that differs; the next ones are compared with it if it was learned. */
 static inline void stat_row_unlike(struct engine *e, struct qp *qp, const struct header_in *kept,
 				   const struct rx_frame *frame)
 {
@@ -85,7 +85,7 @@ static inline void stat_row_unlike(struct engine *e, struct qp *qp, const struct
 		stat_row_begin(e, qp, kept);
 	e->row.bytes += (u64)frame->len + frame->frag_len - e->row.frame_len;
 }
-/* A packet that is in no row. */
+/* Counts a packet that is in no row. */
 static inline void stat_input(struct qp *qp, u32 len)
 {
 	struct xroce_qp_stat *stat = qp->stat;
@@ -95,7 +95,7 @@ static inline void stat_input(struct qp *qp, u32 len)
 	stat->rx_packets++;
 	stat->rx_bytes += len;
 }
-/* unacked_psn or next_psn has moved. */
+/* Publishes a changed unacked_psn or next_psn. */
 static inline void stat_psns(const struct qp *qp)
 {
 	const u32 next = qp->req.next_psn, unacked = qp->req.unacked_psn;
@@ -107,7 +107,7 @@ static inline void stat_psns(const struct qp *qp)
 	stat->unacked_psn = unacked;
 	stat->outstanding = (next - unacked) & ROCE_PSN_MASK;
 }
-/* expected_psn or msn has. */
+/* Publishes a changed expected_psn or msn. */
 static inline void stat_responder(const struct qp *qp)
 {
 	if (!STAT_SHOWN)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets of one QP look alike: from one to the next of the same opcode and length only AckReq and
- * the PSN change before the extension headers. So the headers up to there, and the ICRC over them,
- * are kept: of the last packet that was built, to be copied, and of the last one that was checked,
- * to be compared with. A frame that compares equal needs no parsing and no look at its addresses,
- * as its like has passed both.
+ * Header templates. Packets of one QP with the same opcode and length differ before the extension
+ * headers only in AckReq and PSN. The headers up to there and the ICRC over them are kept twice: of
+ * the last packet built, to be copied, and of the last one checked, to be compared with. A frame
+ * that compares equal needs no parsing and no address check: an equal header has passed both.
  *
- * Both are caches: what is not in them is built by packet_put_headers() and parsed by
- * packet_parse(), with the same result to the byte.
+ * Both are caches: a miss is built by packet_put_headers() or parsed by packet_parse(), with the
+ * same result to the byte.
  */
 #ifndef ENGINE_TEMPLATE_H
 #define ENGINE_TEMPLATE_H
@@ -16,39 +15,37 @@
 #include "packet.h"
 
 /*
- * Ethernet with a tag, IPv6, UDP, BTH without its last four bytes: 74. Without tag or over IPv4 it
- * is at most 54, so that all is in one cache line.
+ * Ethernet with a tag, IPv6, UDP, BTH without its last four bytes: 74. Without tag or over IPv4 at
+ * most 54, so that the struct fits in one cache line.
  */
 struct header_out {
-	u32 key;	/* of the packet it was made for; 0 = none */
+	u32 key;	/* of the packet it was made from; 0 = none */
 	icrc_t icrc;
 	u8 len;		/* of bytes */
-	u8 bytes[79];	/* copied by 16: room behind the longest */
+	u8 bytes[79];	/* copied in units of 16: room after the longest */
 };
 
-/* A packet that is being built: headers are written, payload is to come. */
+/* A packet under construction: headers are written, payload is not. */
 struct unsealed {
 	u8 *frame;
 	u8 *payload;
-	/* what the ICRC does not cover yet starts here, before the payload or at it */
+	/* start of the bytes that the ICRC does not cover yet, before the payload or at it */
 	const u8 *from;
 	icrc_t icrc;
 };
 
 /*
- * Of a packet: never 0. What is constant for a QP is not in it: qp_modify(), which changes that,
- * clears the key.
+ * Returns the key of a packet, never 0. Fields that are constant for a QP are not in it:
+ * qp_modify() clears the key when it changes one.
  */
 static inline u32 header_out_key(u8 opcode, bool solicited, bool migreq, u32 payload_len)
 {
 	return 1u << 31 | (u32)solicited << 30 | (u32)migreq << 29 | (u32)opcode << 16 |
 	       payload_len;
 }
-/* Make h for packets like p. */
+/* Makes h for packets like p. */
 void header_out_remember(struct header_out *h, const struct path *path, const struct packet *p);
-/*
- * Write what is kept, and the BTH's last word behind it. Returns where the extension headers start.
- */
+/* Writes the kept headers and the BTH's last word. Returns where the extension headers start. */
 static inline u8 *header_out_copy(const struct header_out *h, u8 *frame, __be32 word)
 {
 	u8 *pos = frame + h->len;
@@ -63,18 +60,16 @@ static inline u8 *header_out_copy(const struct header_out *h, u8 *frame, __be32 
 }
 
 /*
- * Write the frame's headers for p, as packet_put_headers() does, and start *u; p may not be a CNP
- * or marked for congestion.
+ * Writes the frame's headers for p, as packet_put_headers() does, and starts *u; p may not be a CNP
+ * or carry congestion marks.
  */
 void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path,
 		const struct packet *p, u8 *frame, struct unsealed *u);
-/*
- * Pad and ICRC behind payload_len bytes of payload, as packet_seal(); returns the frame's length.
- */
+/* Writes pad and ICRC after the payload, as packet_seal() does; returns the frame's length. */
 u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 payload_len);
 /*
- * A whole packet like that which h was made for, with an AETH and nothing behind it: an ACK or NAK.
- * Returns the frame's length.
+ * Builds a whole ACK or NAK: a packet like the one h was made for, with only an AETH. Returns the
+ * frame's length.
  */
 static inline u32 header_out_ack(const struct header_out *h, const struct icrc_table *t, u32 psn,
 				 __be32 aeth, u8 *frame)
@@ -88,38 +83,38 @@ static inline u32 header_out_ack(const struct header_out *h, const struct icrc_t
 }
 
 /*
- * The headers that were checked last, from the IP header through the BTH's first eight bytes, in
- * which what the ICRC takes as ones are ones. Of an IPv6 header the first four bytes are left out:
- * of them the version alone would count.
+ * The headers checked last, from the IP header through the BTH's first eight bytes, with the fields
+ * that the ICRC masks set to ones. Of an IPv6 header the first four bytes are left out: only the
+ * version would matter.
  */
 struct header_in {
 	u8 bytes[52];
 	icrc_t icrc;
 	u16 frame_len;	   /* 0 = none */
 	u16 payload_len;
-	/* a hash of the last one that did not match: what comes twice is worth keeping */
+	/* hash of the last mismatch: a header that arrives twice is worth keeping */
 	u16 candidate;
 	bool is_ipv6;
 };
 
 /*
- * The destination QPN of a frame that looks like untagged RoCEv2, where it would be; false if it
- * does not. Nothing is checked but the length.
+ * Reads the destination QPN and opcode of a frame that looks like untagged RoCEv2; false if it does
+ * not. Only the length is checked.
  */
 bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode);
 
 /*
- * Does the frame, which has passed header_in_peek(), differ from h only where packets of one kind
- * do? Then its BTH, else NULL.
+ * Returns the BTH of a frame, checked by header_in_peek(), that differs from h only in AckReq, PSN
+ * and what follows them; else NULL.
  */
 const struct bth *header_in_match(const struct header_in *h, const struct rx_frame *f);
-/* Of one that does: decode it, but for src, dst, ip_id and udp_sport. */
+/* Decodes a matching frame, except src, dst, ip_id and udp_sport. */
 void header_in_decode(const struct header_in *h, const struct rx_frame *f, const struct bth *bth,
 		      struct packet *p);
-/* The ICRC of a packet that was decoded so. */
+/* Checks the ICRC of a packet decoded by header_in_decode(). */
 bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t,
 		       const struct packet *p);
-/* The ICRC of an ACK or NAK, which needs no more of decoding than *aeth. */
+/* Checks the ICRC of a matching ACK or NAK, of which only *aeth needs decoding. */
 static inline bool header_in_ack_ok(const struct header_in *h, const struct icrc_table *t,
 				    const struct bth *bth, u32 *aeth)
 {
@@ -130,9 +125,7 @@ static inline bool header_in_ack_ok(const struct header_in *h, const struct icrc
 	return icrc_equal(icrc_two_words(t, h->icrc, bth->ack_psn, word),
 			  (const u8 *)(bth + 1) + sizeof(word));
 }
-/*
- * A packet that was parsed and whose addresses, P_Key and ICRC are right: its like may come again.
- */
+/* Records a parsed packet whose addresses, P_Key and ICRC are correct: similar ones may follow. */
 void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct packet *p);
 
 #endif

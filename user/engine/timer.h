@@ -7,23 +7,23 @@
 
 int timers_init(struct timers *t);
 void timers_free(struct timers *t);
-/* This, be it earlier or later. */
+/* Sets the deadline, also to a later time than before. */
 void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns);
-/* Not later than this. */
+/* Sets the deadline if it is earlier than the current one. */
 static inline void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
 {
 	if (deadline_ns < e->timers.due_ns[qp->qpn % XROCE_MAX_QP])
 		timer_put_off(e, qp, deadline_ns);
 }
-/* Never, for now: it may keep its place, as one that is put off. */
+/* Stops the timer; its entry may stay, like a postponed one's. */
 static inline void timer_stop(struct engine *e, struct qp *qp)
 {
 	e->timers.due_ns[qp->qpn % XROCE_MAX_QP] = NSEC_NEVER;
 }
 void timer_cancel(struct engine *e, struct qp *qp);
-/* One that is due, or NULL: to be called until then. */
+/* Returns a due QP or NULL; call until NULL. */
 struct qp *timer_pop(struct engine *e, u64 now_ns);
-/* The earliest deadline has changed: tell other threads. */
+/* Publishes the earliest deadline to other threads. */
 void timer_publish(struct engine *e);
 
 #endif

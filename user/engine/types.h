@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Short integer names and the handful of helpers that every file of the transport uses. No
- * dependency but the C library's headers.
+ * Short integer names and the few helpers that every file of the transport uses. Depends only on
+ * the C library's headers.
  */
 #ifndef ENGINE_TYPES_H
 #define ENGINE_TYPES_H
@@ -29,7 +29,7 @@ typedef int64_t s64;
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_SEC  1000000000ull
 
-/* Engines that one device may have. */
+/* Most engines per device. */
 #define ENGINE_MAX 8
 
 #define CACHE_LINE 64
@@ -39,19 +39,19 @@ typedef int64_t s64;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
- * Kept out of the way of what is called for each packet. A function that has an array or passes the
- * address of a variable of its own is given a stack protector: six instructions a call, which a
- * rare case that is inlined would bring into the common one.
+ * Kept out of the per-packet path. A function that has an array or passes the address of a local
+ * gets a stack protector: six instructions per call, which an inlined rare case would add to the
+ * common one.
  */
 #define rare __attribute__((noinline, cold))
-/* What each packet passes through, called from one or two places. */
+/* On the path of every packet, called from one or two places. */
 #define per_packet inline __attribute__((always_inline))
 
 /*
- * Atomic access, everywhere in user/: C11's atomic_*_explicit with the order named, on objects that
- * are _Atomic. What orders something names its partner in a comment, and that one this. A plain
- * word that another thread, XDP or the kernel reads or writes as well (xroce/abi.h, which BPF
- * shares and where nothing can be _Atomic; the kernel's rings) is accessed through this.
+ * Atomic access in all of user/: C11's atomic_*_explicit with a named order, on _Atomic objects. An
+ * access that orders something names its partner in a comment, and vice versa. shared_word() is for
+ * a plain word that another thread, XDP or the kernel also accesses: xroce/abi.h, which BPF shares
+ * and where nothing can be _Atomic, and the kernel's rings.
  */
 #define shared_word(p) ((_Atomic __typeof__(*(p)) *)(p))
 _Static_assert(sizeof(_Atomic u32) == sizeof(u32) && sizeof(_Atomic u64) == sizeof(u64) &&
@@ -99,13 +99,13 @@ static inline bool gid_equal(const struct gid *a, const struct gid *b)
 }
 
 /*
- * Packet sequence numbers live on a circle of 2^24; they are compared by signed 24-bit difference
- * (IBTA 9.7.2).
+ * Packet sequence numbers are on a circle of 2^24; compare by signed 24-bit difference (IBTA
+ * 9.7.2).
  */
 
 /*
- * Half the circle: no requester may have more PSNs than this outstanding, or old and new could not
- * be told apart.
+ * Half the circle: the most PSNs a requester may have outstanding, or old and new could not be
+ * distinguished.
  */
 #define PSN_WINDOW_MAX (1u << 23)
 
@@ -114,30 +114,30 @@ static inline u32 psn_add(u32 psn, u32 n)
 	return (psn + n) & ROCE_PSN_MASK;
 }
 
-/* a - b as a signed distance in -2^23 .. 2^23-1: negative when a is before b. */
+/* Returns a - b as a signed distance in -2^23 .. 2^23-1: negative when a is before b. */
 static inline s32 psn_diff(u32 a, u32 b)
 {
 	return (s32)((a - b) << 8) >> 8;
 }
 
 /*
- * Memory in whole lines of cache, so that objects of different threads share none. Control path
- * only. free() takes it back; of rings, what was lent is never freed here.
+ * Memory in whole cache lines, so that objects of different threads share none. Control path only.
+ * Freed with free(); memory that the caller provided for a ring is never freed here.
  */
 
-/* bytes at least, not touched, so that what is never used takes no memory; NULL: there is none. */
+/* Allocates bytes without touching them, so that unused pages take no memory. May return NULL. */
 static inline void *aligned_new(size_t bytes)
 {
 	return aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 }
 
-/* The memory of a ring: what its user lends, or new. */
+/* Returns a ring's memory: the caller's, or new. */
 static inline void *aligned_or_lent(void *lent, size_t bytes)
 {
 	return lent ? lent : aligned_new(bytes);
 }
 
-/* The same as aligned_new(), all of it 0. */
+/* The same as aligned_new(), zeroed. */
 static inline void *aligned_zero(size_t bytes)
 {
 	void *p = aligned_new(bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How many QPs of each engine use a thing that engines of a device can share. Changes with all of
- * them held.
+ * Number of QPs of each engine that use an object which the device's engines share. Changes with
+ * all engines held.
  */
 #ifndef ENGINE_USERS_H
 #define ENGINE_USERS_H
@@ -9,7 +9,7 @@
 #include "types.h"
 
 struct users {
-	_Atomic u32 engines; /* those with any, a bit each by number; any thread, as a hint */
+	_Atomic u32 engines; /* engines with QPs, one bit per number; any thread, as a hint */
 	u32 count[ENGINE_MAX];
 };
 
@@ -18,7 +18,7 @@ static inline u32 users_engines(const struct users *u)
 	return atomic_load_explicit(&((struct users *)u)->engines, memory_order_relaxed);
 }
 
-/* Both: are there several engines with some now? */
+/* Both return whether several engines now have QPs. */
 static inline bool users_add(struct users *u, u32 engine)
 {
 	u32 engines = users_engines(u) | 1u << engine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does
- * not. The numbers are what programs and logs have; none is used again.
+ * Why a work request failed, for struct ibv_wc's vendor_err, where the status alone is ambiguous.
+ * Programs and logs use the numbers; none is ever reused.
  */
 #ifndef ENGINE_VENDOR_ERR_H
 #define ENGINE_VENDOR_ERR_H
@@ -33,7 +33,7 @@ enum vendor_err {
 #undef X
 };
 
-/* In words; NULL for a number that is none. Two with one number do not compile. */
+/* Returns the text, or NULL for an unknown number. Duplicate numbers do not compile. */
 static inline const char *vendor_err_text(unsigned int number)
 {
 	switch (number) {
