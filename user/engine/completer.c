@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The requester's other half: responses to completions, NAKs and RNR waits. What happens when
- * nothing comes is in recovery.c.
+ * The requester's other half: responses to completions, NAKs and RNR waits. recovery.c handles
+ * missing responses.
  *
- * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and
- * WRITEs; over READs and atomics only their own responses do.
+ * unacked_psn is authoritative: everything before it is complete. An ACK moves it over SENDs and
+ * WRITEs; only their own responses move it over READs and atomics.
  */
 #include "completer.h"
 #include "congestion.h"
@@ -45,8 +45,8 @@ void completer_check_drained(struct engine *e, struct qp *qp)
 }
 
 /*
- * unacked_psn has moved from before: all counters start again, and so do the time-outs if anything
- * is still out.
+ * unacked_psn has moved from before: resets all counters, and restarts the time-outs if packets are
+ * still outstanding.
  */
 static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
@@ -62,11 +62,11 @@ static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 b
 		req->rd_atomic_head = (req->rd_atomic_head + 1) & req->rd_atomic_mask;
 		req->rd_atomic_out--;
 	}
-	/* an answer to something that was about to be sent again */
+	/* an answer to something that was to be sent again */
 	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
 		requester_seek(e, qp, req->unacked_psn);
 	req->rtt.deadline_ns = req->ack_deadline_ns = NSEC_NEVER;
-	/* a wait for its rate is found again when it is served, which is now, for responses too */
+	/* a wait for the rate is set up again when the QP is served, now, also for responses */
 	if (unlikely(qp->rate_limited))
 		rate_look_again(e, qp);
 	if (req->next_psn == req->unacked_psn && !req->rnr_wait) {
@@ -80,14 +80,14 @@ static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 b
 	if (unlikely(qp->tells_xdp))
 		expect_completed(qp);
 	completer_check_drained(e, qp);
-	/* what is posted after this look rings */
+	/* a later post rings the doorbell */
 	if (req->tx != sq_prod(&qp->sq))
 		engine_ready(e, qp, READY_REQUESTS);
 }
 
 /*
- * Everything before end is acknowledged. False if a READ or atomic before it still lacks its
- * response, which is an implied NAK.
+ * Acknowledges everything before end. Returns false if a READ or atomic before it still lacks its
+ * response: an implied NAK.
  */
 static inline bool completer_ack_before(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 {
@@ -132,7 +132,7 @@ static enum xroce_drop completer_fail_response(struct engine *e, struct qp *qp, 
 	return XROCE_DROP_unexpected_response;
 }
 
-/* What came cannot be put where the WQE says. */
+/* The response cannot be stored where the WQE says. */
 static enum xroce_drop completer_fail_memory(struct engine *e, struct qp *qp,
 					     const struct send_wqe *wqe, u64 now_ns)
 {
@@ -142,7 +142,7 @@ static enum xroce_drop completer_fail_memory(struct engine *e, struct qp *qp,
 	return XROCE_DROP_none;
 }
 
-/* It came before its turn. */
+/* Holds a response that arrived early. */
 static rare enum xroce_drop completer_hold(struct engine *e, struct qp *qp, const struct packet *p,
 					   u64 now_ns)
 {
@@ -155,15 +155,15 @@ static rare enum xroce_drop completer_hold(struct engine *e, struct qp *qp, cons
 }
 
 /*
- * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or
- * NULL when it is early (an earlier response is missing); then it is kept if that is possible, and
- * *drop says whether it was.
+ * Handles the PSN of a response with data: completes the queue up to it and returns the WQE that it
+ * answers. Returns NULL if an earlier response is missing, and in *drop whether the packet was
+ * held.
  */
 static struct send_wqe *completer_answered_wqe(struct engine *e, struct qp *qp,
 					       const struct packet *p, u64 now_ns,
 					       enum xroce_drop *drop)
 {
-	/* beyond the oldest PSN, at a request that has no such response: no peer sends that */
+	/* beyond the oldest PSN, for a request without such a response: no peer sends that */
 	if (p->psn != qp->req.unacked_psn) {
 		const struct send_wqe *wqe = requester_wqe(qp, p->psn);
 
@@ -193,11 +193,10 @@ static void completer_finish_answered(struct engine *e, struct qp *qp, const str
 }
 
 /*
- * Does this response prove the packets that are held behind it? It does if its opcode says that it
- * answers a READ request that was sent again: it begins or ends where responses did not when the
- * WQE was first asked for. And the responder must have had the first request, so that those behind
- * the gap were sent before this one: it has answered its beginning, or the gap is this packet
- * alone.
+ * Returns whether this response proves the packets held after it. It must be a response to a resent
+ * READ request: it begins or ends where the responses to the WQE's first requests did not. And the
+ * responder must have received the first request, so that the held packets were sent before this
+ * one: it has answered the request's beginning, or the gap is this packet alone.
  */
 static bool completer_is_repair(const struct engine *e, const struct requester *req,
 				const struct send_wqe *wqe, const struct packet *p)
@@ -212,7 +211,7 @@ static bool completer_is_repair(const struct engine *e, const struct requester *
 	return since == 0 || (since > 0 && (u32)since < k % chunk);
 }
 
-/* *repair, if packets are held: this one proves those behind it. */
+/* *repair is set if this response proves held packets after it. */
 static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
 					       const struct packet *p, bool *repair, u64 now_ns)
 {
@@ -263,9 +262,7 @@ static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 ps
 	struct requester *req = &qp->req;
 
 	engine_count(e, qp, rx_rnr_naks);
-	/*
-	 * a second one for the same request, or one for what has been taken back, says nothing new
-	 */
+	/* a repeated RNR NAK, or one for a PSN that was taken back: no news */
 	if (req->rnr_wait || psn_diff(psn, req->next_psn) >= 0)
 		return XROCE_DROP_psn_duplicate;
 	if (req->rnr_retry != 7) {
@@ -275,7 +272,7 @@ static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 ps
 		}
 		req->rnr_retries_left--;
 	}
-	req->retries_left = req->retry_cnt; /* the peer lives */
+	req->retries_left = req->retry_cnt; /* the peer is alive */
 	req->loss = 0;
 	recovery_reset(req);
 	requester_seek(e, qp, psn);
@@ -286,7 +283,7 @@ static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 ps
 	return XROCE_DROP_none;
 }
 
-/* The responder refuses the oldest WQE. */
+/* The responder refused the oldest WQE. */
 static void completer_refused(struct engine *e, struct qp *qp, u8 code, u64 now_ns)
 {
 	static const struct {
@@ -308,7 +305,7 @@ static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u
 
 	if (code == NAK_PSN_SEQUENCE) {
 		engine_count(e, qp, rx_sequence_naks);
-		if (qp->req.loss & LOSS_NAKED) /* its repair is on its way */
+		if (qp->req.loss & LOSS_NAKED) /* being repaired already */
 			return XROCE_DROP_psn_duplicate;
 		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);
 		return XROCE_DROP_none;
@@ -320,9 +317,9 @@ static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u
 }
 
 /*
- * A NAK that came before responses which it follows. Of one that refuses, the responder says it
- * once and is in error then, so it is remembered until they have come or are given up. One of a
- * sequence error comes again, and may be older than a refusal.
+ * Remembers a NAK that arrived before earlier responses. A refusal is sent once, by a responder
+ * then in error, so it is kept until the responses arrive or are given up. A sequence NAK is not
+ * kept: it is repeated, and may be older than a refusal.
  */
 static void completer_remember_nak(struct requester *req, u32 psn, u8 syndrome)
 {
@@ -335,7 +332,7 @@ static void completer_remember_nak(struct requester *req, u32 psn, u8 syndrome)
 	}
 }
 
-/* A response has come: it may be what such a NAK waited for. */
+/* A response has arrived: the remembered NAK may now be due. */
 static rare void completer_take_refusal(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -361,9 +358,7 @@ void completer_give_up(struct engine *e, struct qp *qp, enum vendor_err verr, u6
 		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
 }
 
-/*
- * A response must lie between the oldest PSN that is outstanding and the last one sent.
- */
+/* A response's PSN must lie between the oldest outstanding one and the last one sent. */
 static inline enum xroce_drop completer_check_response(const struct qp *qp, u32 psn)
 {
 	const struct requester *req = &qp->req;
@@ -374,7 +369,7 @@ static inline enum xroce_drop completer_check_response(const struct qp *qp, u32 
 	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : XROCE_DROP_none;
 }
 
-/* A response that is not used, for that reason. */
+/* Returns the drop reason of an unused response, and times a second answer. */
 static rare enum xroce_drop completer_refuse(struct engine *e, struct qp *qp, u32 psn,
 					     enum xroce_drop drop, u64 now_ns)
 {
@@ -383,7 +378,7 @@ static rare enum xroce_drop completer_refuse(struct engine *e, struct qp *qp, u3
 	return drop;
 }
 
-/* One with data. */
+/* A response with data. */
 static enum xroce_drop completer_response(struct engine *e, struct qp *qp, const struct packet *p,
 					  bool *repair, u64 now_ns)
 {
@@ -403,9 +398,9 @@ static enum xroce_drop completer_response(struct engine *e, struct qp *qp, const
 }
 
 /*
- * Progress was made. Those of the packets held whose turn has come are executed if a repair proves
- * them. Without a proof the genuine response may be on its way, or this one be the only one: all
- * are asked for again.
+ * Handles held responses after progress. Held packets whose turn it is are executed if a repair
+ * proves them. Without proof the genuine response may be on its way, or a held one may be the only
+ * one: all are requested again.
  */
 static void completer_take_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
@@ -438,7 +433,7 @@ static enum xroce_drop completer_take_ack(struct engine *e, struct qp *qp, u32 p
 	if (unlikely(class != AETH_ACK && class != AETH_RNR_NAK && class != AETH_NAK))
 		return XROCE_DROP_unexpected_response;
 	credit_update(e, qp, syndrome, msn);
-	/* an ACK covers its own PSN, a NAK all before it */
+	/* an ACK covers its own PSN, a NAK only earlier ones */
 	if (unlikely(!completer_ack_before(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn,
 					   now_ns))) {
 		completer_remember_nak(&qp->req, psn, syndrome);
@@ -453,9 +448,9 @@ static enum xroce_drop completer_take_ack(struct engine *e, struct qp *qp, u32 p
 }
 
 /*
- * A NAK of the next PSN to be sent: it acknowledges everything before it, as any NAK does, and
- * there is nothing at its own PSN that could be refused or sent again. A responder that was made to
- * believe in a gap by a forged packet sends it in place of an ACK.
+ * A NAK of the next PSN to be sent. It acknowledges everything before it, as any NAK does; at its
+ * own PSN nothing can be refused or resent. A responder that a forged packet convinced of a gap
+ * sends it in place of an ACK.
  */
 static enum xroce_drop completer_nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
 {
@@ -467,7 +462,7 @@ static enum xroce_drop completer_nak_of_unsent(struct engine *e, struct qp *qp, 
 	return XROCE_DROP_none;
 }
 
-/* Of a response that is not expected: its PSN alone is not, the one before it is. */
+/* Of an unexpected response: only its own PSN is unexpected, the one before it is not. */
 static bool completer_refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;

@@ -2,24 +2,24 @@
 /*
  * How much and how fast a QP sends.
  *
- * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
- * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), the attribute
- * until one has been measured, always shorter than the user's time-out. It only probes: the user's
- * time-out alone uses retries. A probe that was not needed is seen by its second answer: the round
- * trip of the late first one is a sample then, and for ten seconds the time-out is no shorter than
- * that. Else the samples between two late answers, thousands a second, would have it forgotten.
- * Rate: what the application allows (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are
- * answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by alpha/2,
- * quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a
- * software sender's scheduling is that much coarser than an adapter's.
+ * Window: packets in flight, at most the engine's window, halved at a loss, one packet wider per
+ * round trip. Time-out: from the measured round trip (as in TCP, RFC 6298), or the attribute before
+ * the first sample, always shorter than the user's time-out. It only probes: only the user's
+ * time-out uses retries. A second answer to a probe shows that it was spurious. The round trip of
+ * the late first answer then becomes a sample, and for ten seconds the time-out is no shorter than
+ * that. Otherwise the samples between two late answers, thousands a second, would hide it. Rate:
+ * the application's limit (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are answered
+ * by CNPs, at most one per CNP_INTERVAL; a CNP cuts the rate by alpha/2, quiet time lets alpha
+ * decay and the rate recover. The intervals are six times the paper's: a software sender's
+ * scheduling is coarser than an adapter's by about that factor.
  *
- * The application's limit is a bucket: it fills at that rate, and packets with data that a QP
- * sends, requests and READ responses, empty it by their length on the wire. A packet may leave
- * while there is room for a typical one, so no burst is longer than the bucket is deep.
+ * The application's limit is a token bucket: it fills at that rate, and data packets of the QP,
+ * requests and READ responses, drain it by their length on the wire. A packet may be sent while
+ * there is room for a typical one, so no burst exceeds the bucket.
  *
- * Notifications (CNPs) prove nothing: any host that knows a QPN can forge them. One is heeded only
- * if a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
- * has a floor that is a share of the line's. What is refused is counted as dropped.
+ * CNPs are not authenticated: any host that knows a QPN can forge them. One is accepted only if a
+ * packet of this QP can have caused it, and one per CNP_INTERVAL or round trip; and the rate has a
+ * floor, a share of the line rate. Refused CNPs are counted as dropped.
  */
 #include "congestion.h"
 #include "recovery.h"
@@ -28,26 +28,24 @@
 
 #define CWND_UNIT	 256
 #define CWND_MIN	 8u
-#define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a peer's thread may have to be woken */
+#define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a thread of the peer may have to be woken */
 #define RTT_MAX_NS	 (2 * NSEC_PER_SEC)
-#define RTO_RAISED_NS	 (10 * NSEC_PER_SEC) /* after a probe that was not needed */
-#define PROBE_KEPT_PSN	 65536 /* a second answer comes within so many packets */
+#define RTO_RAISED_NS	 (10 * NSEC_PER_SEC) /* after a spurious probe */
+#define PROBE_KEPT_PSN	 65536 /* packets within which a second answer arrives */
 #define CNP_INTERVAL_NS	 (50 * NSEC_PER_USEC)
 #define ALPHA_ONE	 65536u
 #define ALPHA_GAIN_SHIFT 4		     /* g = 1/16 */
 #define ALPHA_PERIOD_NS	 (330 * NSEC_PER_USEC)
 #define RATE_PERIOD_NS	 (330 * NSEC_PER_USEC)
-#define RATE_FAST_STAGES 5		     /* half-way back to the target each */
+#define RATE_FAST_STAGES 5		     /* each goes half-way back to the target */
 #define RATE_LINE_DEFAULT (10ull * 1000 * 1000 * 1000 / 8)
-/*
- * The floor, as a share of the line rate. UC has neither a window nor acknowledgements to slow it.
- */
+/* The floor, as a share of the line rate. UC has neither window nor acknowledgements. */
 #define RATE_FLOOR_RELIABLE 4
 #define RATE_FLOOR_UC	    16
-/* a notification comes this long after data at most */
+/* longest delay between data and its CNP */
 #define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC)
-#define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
-/* The default depth of an application's limit: a thread may be so late without loss of rate. */
+#define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* length of a burst */
+/* Default depth of an application's bucket: a thread may be this late without loss of rate. */
 #define LIMIT_BURST_NS	 (200 * NSEC_PER_USEC)
 #define LIMIT_BURST_PACKETS 2
 
@@ -126,7 +124,7 @@ void congestion_answered_twice(struct engine *e, struct qp *qp, u32 psn, u64 now
 	if (!probe->sent || psn_diff(psn, probe->psn) < 0)
 		return;
 	engine_count(e, qp, rto_spurious);
-	/* each repetition has been answered, so the first answer was the original's */
+	/* each repetition has been answered, so the first answer was to the original */
 	if (--probe->sent || !probe->rtt_ns)
 		return;
 	take_sample(&qp->req.rtt, (u32)probe->rtt_ns);
@@ -135,7 +133,7 @@ void congestion_answered_twice(struct engine *e, struct qp *qp, u32 psn, u64 now
 	probe->until_ns = now_ns + RTO_RAISED_NS;
 }
 
-/* Progress after a probe. */
+/* Updates the probe's state after progress. */
 static rare void probe_progress(struct qp *qp, u64 now_ns)
 {
 	const struct requester *req = &qp->req;
@@ -161,14 +159,14 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 	if (unlikely(rtt->probe))
 		probe_progress(qp, now_ns);
 	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
-		/* the time that this process did not run is not the path's */
+		/* time in which this process did not run is not part of the round trip */
 		if (!timeout_is_late(timeout_due_ns(req), now_ns))
 			take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
 		qp->stat->rtt_ns = rtt->smoothed_ns;
 		qp->stat->rtt_variation_ns = rtt->variation_ns;
 		rtt->sample_start_ns = 0;
 	}
-	/* one packet more for each window's worth that arrived */
+	/* one packet more per acknowledged window */
 	if (unlikely(req->cwnd < e->window * CWND_UNIT)) {
 		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1),
 				    e->window * CWND_UNIT);
@@ -184,7 +182,7 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 	u64 rto;
 
 	rtt->deadline_ns = NSEC_NEVER;
-	/* sent_psn: after next_psn went back, packets are unacknowledged all the same */
+	/* sent_psn: after going back, packets up to it are still unacknowledged */
 	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !req->timeout ||
 	    req->sent_psn == req->unacked_psn || req->rnr_wait)
 		return;
@@ -193,9 +191,9 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 		rto = max_u64(rtt->smoothed_ns + 4ull * rtt->variation_ns, RTO_MIN_NS);
 	if (unlikely(rtt->probe))
 		rto = max_u64(rto, qp->probe.least_ns);
-	/* doubled up to the attribute: a longer time-out is no reason to repair later */
+	/* doubled up to the attribute: a longer base must not delay the repair */
 	rto = max_u64(rto, min_u64(rto << rtt->backoff, attribute_ns));
-	if (rto >= timeout_ns(req)) /* the user's comes first */
+	if (rto >= timeout_ns(req)) /* the user's time-out comes first */
 		return;
 	rtt->deadline_ns = now_ns + rto;
 	timer_set(e, qp, rtt->deadline_ns);
@@ -218,7 +216,7 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 	engine_ready(e, qp, READY_REPLIES);
 }
 
-/* The most that the QP may send at: the link's rate, or what the application allows of it. */
+/* Returns the QP's maximum rate: the link's, or the application's limit if that is lower. */
 static u64 line_rate(const struct engine *e, const struct qp *qp)
 {
 	u64 line = e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
@@ -227,8 +225,8 @@ static u64 line_rate(const struct engine *e, const struct qp *qp)
 }
 
 /*
- * Can a packet of ours have been marked? It must be ECN-capable, and in flight: a request without
- * an acknowledgement, or data that is not acknowledged (READ responses, UC) and has left just now.
+ * Returns whether a packet of this QP can have been marked. It must be ECN-capable and in flight:
+ * an unacknowledged request, or recent data without acknowledgement (READ responses, UC).
  */
 static bool cnp_is_plausible(const struct qp *qp, u64 now_ns)
 {
@@ -281,7 +279,7 @@ enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	return XROCE_DROP_none;
 }
 
-/* All the periods that have passed since the last look; a long silence ends the reduction. */
+/* Applies all periods since the last call; a long quiet time ends the reduction. */
 static void rate_recover(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
@@ -321,7 +319,7 @@ bool rate_allows_now(struct engine *e, struct qp *qp, u64 now_ns)
 	ahead_ns = rate_ahead_ns(r);
 	if (!qp->rate_limited || r->next_ns <= now_ns + ahead_ns)
 		return true;
-	/* the other half of a bucket is for a thread that is late */
+	/* the other half of the bucket is reserve for a late thread */
 	timer_set(e, qp, r->limit ? r->next_ns - ahead_ns / 2 : r->next_ns);
 	return false;
 }
@@ -364,7 +362,7 @@ void rate_set_limit(struct engine *e, struct qp *qp, u64 now_ns)
 			burst = l->burst_bytes;
 		r->ahead_ns = (burst - typical) * NSEC_PER_SEC / r->limit;
 	}
-	/* what was sent so far was sent under another limit, or none */
+	/* earlier packets were sent under another limit, or none */
 	r->next_ns = now_ns;
 	qp->rate_limited = r->limit || r->reduced;
 	engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);

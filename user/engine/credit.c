@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * End-to-end credits of the AETH: a responder says with each ACK how many receive WQEs it has, and
- * a requester starts no message that would need more. They spare RNR NAKs and never stop a queue:
- * with nothing in flight one message may always be tried (IBTA 9.7.7.2). A QP on an SRQ gives none:
- * what is there belongs to others as well.
+ * End-to-end credits of the AETH: a responder reports with each ACK how many receive WQEs it has,
+ * and a requester starts no message that would need more. They avoid RNR NAKs and never stop a
+ * queue: with nothing in flight one message may always be tried (IBTA 9.7.7.2). A QP on an SRQ
+ * gives none, as other QPs may take the SRQ's WQEs.
  */
 #include "credit.h"
 #include "stat.h"
 
 /*
- * protocol.md, "AETH syndrome": codes 0 to 30. From 2 on two for each doubling: credit_syndrome()
- * inverts it.
+ * protocol.md, "AETH syndrome": codes 0 to 30. From code 2 on, two codes per doubling:
+ * credit_syndrome() inverts the table.
  */
 static const u16 credits_of_code[31] = {
 	0,   1,	  2,   3,   4,	 6,   8,   12,	 16,   24,   32,   48,	 64,   96,   128,   192,
@@ -23,11 +23,11 @@ u8 credit_syndrome(const struct engine *e, const struct qp *qp)
 
 	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq || qp->xrc_target)
 		return AETH_ACK | AETH_CREDIT_NONE;
-	/* one that is held for the message under way is spoken for */
+	/* the WQE held for the current message does not count */
 	posted = rq_posted(&qp->rq);
 	if (posted < 2) {
 		code = posted;
-	} else { /* the largest code that promises no more than there is */
+	} else { /* the largest code that promises no more than is posted */
 		doublings = 31 - (u32)__builtin_clz(posted);
 		code = min_u32(2 * doublings + (posted >> (doublings - 1) & 1),
 			       ARRAY_SIZE(credits_of_code) - 1);

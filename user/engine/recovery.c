@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is sent again after a loss.
+ * Retransmission after a loss.
  *
- * A READ's missing responses are always asked for alone: any responder executes a part of a READ
- * again. Of SENDs and WRITEs the one packet that is missing goes out again, and the queue waits for
- * the answer, which tells the two kinds of responder apart:
+ * Missing responses of a READ are always requested alone: any responder executes a part of a READ
+ * again. Of SENDs and WRITEs only the missing packet is resent, and the queue waits for the answer,
+ * which distinguishes two kinds of responder:
  *
- *   it kept what came early          the answer reaches beyond the packet: repaired, or a NAK names
- *                                    the next hole
- *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all
- *                                    behind it again
+ *   it held early packets           the answer reaches beyond the packet: repaired, or a NAK names
+ *                                   the next hole
+ *   it dropped early packets (rxe)  the answer covers only that packet: go back and resend all
+ *                                   later ones
  *
- * A peer that showed itself to be of the second kind is gone back for at once, but for a try now
- * and then. On the wire it is a requester that repeats less, and says of a single packet that it
- * sends again that it has sent others behind it: by MigReq 0, which no responder minds and ours
- * heeds (responder.c).
+ * For a peer known to be of the second kind the requester goes back at once, except for an
+ * occasional try. On the wire it is a requester that repeats less. A single resent packet has
+ * MigReq 0 to say that later ones were sent before it; no responder minds, and ours uses it
+ * (responder.c).
  *
- * After a time-out one packet goes out, in either case: a peer may be slow rather than deaf, and
- * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats
- * one.
+ * After a time-out one packet is sent in either case: a peer may be slow rather than dead, and
+ * executes each repetition. Its answer determines the next packet. The same holds for a NAK that
+ * repeats another.
  */
 #include "completer.h"
 #include "congestion.h"
@@ -29,8 +29,8 @@
 #include "stat.h"
 #include "timer.h"
 
-#define GO_BACK_EVIDENCE 2 /* answers after which a peer is taken to keep nothing */
-#define RETRY_SELECTIVE	 32 /* every so many losses such a peer is tried again */
+#define GO_BACK_EVIDENCE 2 /* answers after which a peer is taken to drop early packets */
+#define RETRY_SELECTIVE	 32 /* losses between tries with such a peer */
 
 void recovery_reset(struct requester *req)
 {
@@ -48,7 +48,7 @@ static bool recovery_is_selective(const struct engine *e, struct qp *qp, const s
 	return ++r->losses % RETRY_SELECTIVE == 0;
 }
 
-/* Where the hole that starts at psn ends: a READ's at the first response that is here already. */
+/* Returns the end of the hole that starts at psn: a READ's is the first response already held. */
 static u32 recovery_hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
 {
 	const struct held *early = qp->req.early.head;
@@ -67,17 +67,17 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	struct recovery *r = &req->recovery;
 	const struct send_wqe *wqe = requester_wqe(qp, psn);
 	const bool is_timeout = verr == VERR_TIMEOUT, is_first = !(req->loss & LOSS_COUNTED);
-	/* one packet: what was sent for this loss before may be lost as well, or just late */
+	/* one packet: the resent packets of this loss may be lost as well, or only late */
 	const bool is_probe = is_timeout || !is_first;
 
-	/* every time-out of the user's uses a retry, and of the NAKs the first of a loss */
+	/* each of the user's time-outs uses a retry, and the first NAK of a loss */
 	if (is_timeout || is_first) {
 		if (!req->retries_left) {
 			completer_give_up(e, qp, verr, now_ns);
 			return;
 		}
 		req->retries_left--;
-		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is sent again */
 	}
 	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED; /* graces start again */
 	r->probing = false;
@@ -103,9 +103,9 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 }
 
 /*
- * Nothing is taken back and nothing held up, since most of these time-outs only mean that a thread
- * over there had to wait for its turn. If something was lost, what is sent after it draws a NAK,
- * and where nothing is, the answer to the probe says so.
+ * Takes nothing back and holds nothing up: most of these time-outs only mean that a thread of the
+ * peer waited for a CPU. If a packet was lost, later ones draw a NAK; if none follows, the answer
+ * to the probe shows it.
  */
 void recovery_probe(struct engine *e, struct qp *qp)
 {
@@ -119,14 +119,14 @@ void recovery_probe(struct engine *e, struct qp *qp)
 	}
 	congestion_probe(qp);
 	engine_ready(e, qp, READY_REQUESTS);
-	/* went back, and what was sent then is lost as well */
+	/* went back, and the resent packets are lost too */
 	if (req->next_psn != req->sent_psn) {
 		requester_seek(e, qp, req->unacked_psn);
 		req->loss |= LOSS_PROBED;
 		return;
 	}
 	r->hole = true;
-	r->probing = !r->waiting; /* else it was the repair that was lost */
+	r->probing = !r->waiting; /* else the repair was lost */
 	r->hole_psn = req->unacked_psn;
 	r->hole_end = psn_add(r->hole_psn, 1);
 	if (r->probing)
@@ -134,8 +134,8 @@ void recovery_probe(struct engine *e, struct qp *qp)
 }
 
 /*
- * The probe was answered, others are behind it and nothing has been sent since. For itself alone:
- * those are lost. With some of the others: it had come before, and now the oldest is another, which
+ * The probe was answered, other packets follow it and none was sent since. If it was answered
+ * alone, the others are lost. If some others were too, it had arrived before: the now oldest packet
  * is probed at once.
  */
 static void recovery_probe_answered(struct engine *e, struct qp *qp)
@@ -156,7 +156,7 @@ static void recovery_probe_answered(struct engine *e, struct qp *qp)
 	requester_seek(e, qp, req->unacked_psn);
 }
 
-/* The answer that the queue waits for has come: it goes on. */
+/* Ends the wait if the awaited answer has arrived; returns whether it did. */
 static bool recovery_wait_ended(struct engine *e, struct qp *qp)
 {
 	struct recovery *r = &qp->req.recovery;
@@ -187,8 +187,8 @@ void recovery_answered(struct engine *e, struct qp *qp, bool nak)
 }
 
 /*
- * A probe asked for one packet of a READ, and an answer of one packet has come. A response of
- * several packets has other opcodes, so that one was lost, with what followed: it is asked for now.
+ * A probe requested one packet of a READ, and its response arrived. Responses to the original
+ * request have other opcodes, so that one was lost with all that followed: requests the rest.
  */
 static void recovery_read_rest(struct engine *e, struct qp *qp)
 {
@@ -206,8 +206,8 @@ static void recovery_read_rest(struct engine *e, struct qp *qp)
 }
 
 /*
- * An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND
- * or WRITE before it.
+ * A resent atomic has its own response, and a READ's response acknowledges the SEND or WRITE before
+ * it.
  */
 void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 {
@@ -220,7 +220,7 @@ void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 		    psn_diff(req->unacked_psn, r->end_psn) < 0)
 			recovery_read_rest(e, qp);
 	}
-	/* each has its own answer: no evidence of what became of the others */
+	/* each has its own answer: no evidence about the other packets */
 	if (recovery_wait_ended(e, qp) && req->unacked_psn == r->hole_end &&
 	    psn_diff(req->unacked_psn, r->end_psn) < 0)
 		requester_seek(e, qp, req->unacked_psn);
@@ -232,7 +232,7 @@ u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	struct recovery *r = &req->recovery;
 	u32 next, len;
 
-	/* what was answered meanwhile is no longer missing */
+	/* packets answered since are no longer missing */
 	if (psn_diff(req->unacked_psn, r->hole_psn) > 0)
 		r->hole_psn = req->unacked_psn;
 	if (psn_diff(r->hole_psn, r->hole_end) >= 0) {
@@ -240,7 +240,7 @@ u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		return 0;
 	}
 	len = requester_rebuild(e, qp, r->hole_psn, r->hole_end, frame, &next, now_ns);
-	if (!len) { /* its memory is gone: the ordinary way says so, in order */
+	if (!len) { /* its memory is not accessible: the normal path reports that in order */
 		recovery_reset(req);
 		requester_seek(e, qp, req->unacked_psn);
 		return 0;
@@ -251,26 +251,24 @@ u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 }
 
 /*
- * What the requester does when nothing comes: the user's time-out, which uses a retry; the adaptive
- * one, which only probes (congestion.c says when); the end of an RNR wait. What is sent is
- * recovery.c's.
+ * Time-outs of the requester: the user's, which uses a retry; the adaptive one, which only probes
+ * (congestion.c sets it); the end of an RNR wait. The retransmission is above.
  *
- * A deadline may be noticed late: threads wait for a processor, or the process was stopped. The
- * silence until then was not the peer's alone, for answers may be on their way to the engine that
- * its caller could not yet take in. So such a deadline is put off by a short grace in which the
- * process has run: an adaptive one by its own time, once; the user's by a quarter of it, at most
- * three times in a row, so that a peer that is dead is found out even by a process that is always
- * late. Nothing is sent and no retry is used.
+ * A deadline may be noticed late: threads wait for a CPU, or the process was stopped. Answers may
+ * then have arrived that the engine's caller could not yet deliver. So a late deadline is postponed
+ * by a short grace in which the process runs: an adaptive one by its own time, once; the user's by
+ * a quarter of it, at most three times in a row, so that even a process that is always late detects
+ * a dead peer. Nothing is sent and no retry is used.
  */
 
-#define BACKOFF_MAX 24 /* 1 ms, doubled that often, exceeds the longest attribute */
+#define BACKOFF_MAX 24 /* doublings: 1 ms then exceeds the longest attribute */
 
 static u64 timeout_grace_ns(const struct requester *req)
 {
 	return max_u64(timeout_ns(req) / 4, TIMEOUT_LATE_NS);
 }
 
-/* The deadline has passed: true if it is put off, as it was noticed late. */
+/* Returns true if an expired deadline is postponed because it was noticed late. */
 static bool timeout_put_off(struct engine *e, struct qp *qp, bool adaptive, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -287,7 +285,7 @@ static bool timeout_put_off(struct engine *e, struct qp *qp, bool adaptive, u64 
 		req->loss += LOSS_GRACE;
 		req->ack_deadline_ns = now_ns + timeout_grace_ns(req);
 	}
-	congestion_untime(qp); /* its round trip would include this delay */
+	congestion_untime(qp); /* the sample would include this delay */
 	return true;
 }
 
@@ -296,7 +294,7 @@ static void timeout_of_ack(struct engine *e, struct qp *qp, bool adaptive, u64 n
 	struct requester *req = &qp->req;
 
 	if (!timeout_put_off(e, qp, adaptive, now_ns)) {
-		/* the repair may be lost as well: a NAK may ask for it again */
+		/* the repair may be lost as well: allow a NAK to request it again */
 		req->loss &= (u8)~(LOSS_NAKED | LOSS_LATE);
 		if (adaptive) {
 			engine_count(e, qp, rto_probes);
@@ -330,6 +328,6 @@ void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns)
 	} else if (req->rtt.deadline_ns <= now_ns) {
 		timeout_of_ack(e, qp, true, now_ns);
 	}
-	/* those that were put off since they were set */
+	/* deadlines that were postponed since they were set */
 	timer_set(e, qp, timeout_due_ns(req));
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that came before their turn, kept until it: requests ahead of the responder's expected
- * PSN, READ and atomic responses ahead of the requester's oldest. They are copied, checked packets;
- * when their turn comes they go through the same code as if they had just come. The pool belongs to
- * the engine, so an idle QP pays nothing, and no peer can make it grow.
+ * Packets held until their turn: requests ahead of the responder's expected PSN, READ and atomic
+ * responses ahead of the requester's oldest. They are copies of checked packets. When their turn
+ * comes, the same code handles them as if they had just arrived. The engine owns the pool, so an
+ * idle QP costs nothing, and no peer can make it grow.
  *
- * A packet that is ahead may be forged: its sender need not have known the PSN. So those that are
- * kept are in order of PSN and of arrival alike. Most paths do not reorder packets, so a genuine
- * packet that comes after a forged one ahead of it contradicts that one; both are dropped, and the
- * peer is asked again. What is kept is executed only behind a packet that proves it:
- * docs/injection.md.
+ * An early packet may be forged: its sender need not have known the PSN. So held packets are sorted
+ * both by PSN and by arrival. Most paths do not reorder packets. A genuine packet that arrives
+ * after a forged one ahead of it contradicts that one; both are dropped, and requested again. A
+ * held packet is executed only after a packet that proves it: docs/injection.md.
  */
 #include <stdlib.h>
 
@@ -52,7 +51,7 @@ void reorder_purge(struct engine *e, struct reorder *r)
 	r->count = 0;
 }
 
-/* Do two packets of one PSN say the same? AckReq and MigReq may change when one is sent again. */
+/* Returns whether two packets of one PSN are the same. AckReq and MigReq may differ in a resend. */
 static bool reorder_is_same(const struct packet *a, const struct packet *b)
 {
 	u32 flags = a->flags, linear = (u32)min_u64(a->payload_len, (u64)(a->end - a->payload));
@@ -78,8 +77,8 @@ static bool reorder_is_same(const struct packet *a, const struct packet *b)
 }
 
 /*
- * p is not ahead of all that are kept. If it repeats one of them, nothing is new. If not, it
- * contradicts those that it did not come before: they go.
+ * p is not ahead of all held packets. If it repeats one of them, nothing changes. If not, it
+ * contradicts the held packets that are not before it: these are dropped.
  */
 static void reorder_drop_contradicted(struct engine *e, struct reorder *r, const struct packet *p)
 {
@@ -152,8 +151,8 @@ void reorder_pass(struct engine *e, struct reorder *r, u32 psn)
 }
 
 /*
- * Are as many packets behind a gap as are missing in it? An attacker that guesses PSNs gains
- * nothing by a long gap then: the more PSNs would do, the more packets it takes.
+ * Returns whether as many packets follow a gap as are missing in it. An attacker who guesses PSNs
+ * then gains nothing by a long gap: the more PSNs fit, the more packets it takes.
  */
 static bool reorder_is_long_enough(const struct held *h)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The responder's answers, in the order of the requests: READ and atomic responses from their
- * stored resources, then at most one ACK or NAK, which covers all that was accepted until it
- * leaves. That is the ACK coalescing: one answer per batch of requests.
+ * The responder's answers, in request order: READ and atomic responses from their stored resources,
+ * then at most one ACK or NAK, which covers all requests accepted until it is sent. That coalesces
+ * ACKs: one answer per batch of requests.
  */
 #include "congestion.h"
 #include "credit.h"
@@ -53,7 +53,7 @@ void reply_forget(struct qp *qp)
 	qp->resp.pending[0] = qp->resp.pending[1] = 0;
 }
 
-/* The oldest one that is pending, of which there is one: from the ring's head on, and round. */
+/* Returns the oldest pending resource, from the ring's head on. At least one is pending. */
 static struct resp_resource *reply_next_pending(struct responder *resp)
 {
 	const u32 word = resp->resource_head / 64, shift = resp->resource_head % 64;
@@ -66,7 +66,7 @@ static struct resp_resource *reply_next_pending(struct responder *resp)
 	return &resp->resource[word * 64 + (u32)__builtin_ctzll(resp->pending[word])];
 }
 
-/* What a READ names is not there any more: its region went away, or the memory did. */
+/* Refuses a READ whose region was removed, or whose memory is no longer accessible. */
 static u32 reply_refuse_resource(struct engine *e, struct qp *qp, u32 psn)
 {
 	engine_count(e, qp, remote_errors);
@@ -138,7 +138,7 @@ static u32 reply_output_ack(struct engine *e, struct qp *qp, u8 *frame)
 			      packet_aeth(syndrome, resp->seq.msn), frame);
 }
 
-/* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */
+/* Builds a CNP: to the QP that sent the marked packet, outside of all sequences. */
 static u32 reply_output_cnp(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct packet p = { .opcode = OPCODE_CNP,
@@ -171,7 +171,7 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			qp->stat->tx_retransmitted_bytes += len;
 		}
 	}
-	/* behind all others; or the NAK that a region which went away leaves of them */
+	/* after all others; or the NAK that replaces them when a region was removed */
 	if (!len && qp->resp.ack_due)
 		len = reply_output_ack(e, qp, frame);
 	if (!reply_pending(qp))
@@ -180,12 +180,11 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 }
 
 /*
- * Requests that were executed before. SENDs and WRITEs are acknowledged again, never executed
- * again; a READ is executed again if it lies inside a stored one; an atomic's stored result is sent
- * again.
+ * Duplicate requests. SENDs and WRITEs are acknowledged again, never executed again; a READ is
+ * executed again if it lies inside a stored one; an atomic's stored result is sent again.
  */
 
-/* The stored READ or atomic that has this PSN, or NULL. They were taken in the order of PSNs. */
+/* Returns the stored READ or atomic with this PSN, or NULL. They are stored in PSN order. */
 static struct resp_resource *duplicate_resource(const struct responder *resp, u32 psn)
 {
 	for (u32 i = 1; i <= resp->max_resources; i++) {
@@ -201,13 +200,13 @@ static struct resp_resource *duplicate_resource(const struct responder *resp, u3
 }
 
 /*
- * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics
- * behind the duplicate and what came after them. A requester that sends again from psn on may still
- * lack their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
+ * Returns the last PSN that a plain ACK of a duplicate may cover: all executed requests up to the
+ * first READ or atomic after the duplicate. A requester that resends from psn on may still lack its
+ * response, and rxe takes a plain ACK at an atomic's PSN for the response.
  *
- * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its
- * packets never have MigReq. Such a peer is told of the messages that are complete; the one under
- * way is acknowledged at its own end, and a part of it that asks by itself.
+ * rxe also gets one PSN off if an ACK overtakes it inside a message that it resends. Its packets
+ * never have MigReq. For such a peer, only complete messages are acknowledged. The current one is
+ * acknowledged at its own end, or at a part of it that requests an ACK.
  */
 static u32 duplicate_ack_limit(const struct qp *qp, u32 psn)
 {
@@ -234,9 +233,9 @@ static u32 duplicate_ack_limit(const struct qp *qp, u32 psn)
 }
 
 /*
- * A SEND or WRITE again. It is answered if it asks for that or ends a message, and if no earlier
- * one of the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes
- * back sends many, and each ACK that tells it nothing new costs it time.
+ * Handles a duplicate SEND or WRITE. It is answered if it asks for an ACK or ends a message, unless
+ * an earlier ACK of the same run, a series of rising PSNs, covers it: a peer that goes back sends
+ * many packets, and each ACK without news costs it time.
  */
 static void duplicate_acknowledge(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -281,7 +280,7 @@ enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct p
 	if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
 		return XROCE_DROP_psn_duplicate;
 	if (resource_pending(resp, r) && !r->replay) {
-		/* the rest of the first answer is not given up: it still comes, once */
+		/* the rest of the first answer is still sent, once */
 		if (skip < r->cursor)
 			reply_resource(e, qp, r, skip, r->stop);
 		return XROCE_DROP_none;

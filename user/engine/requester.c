@@ -2,10 +2,10 @@
 /*
  * The requester: send WQEs to request packets, for RC and UC.
  *
- * No packet is kept: a retransmission is built from its WQE again. Going back is moving a cursor
- * (tx, tx_packet, next_psn); sending one packet again (recovery.c) leaves the cursor alone. A WQE
- * gets its PSNs when the cursor first reaches it. Completing is completer.c's work, but for UC,
- * where sending is all there is.
+ * No packet is kept: a retransmission is built from its WQE again. Going back moves a cursor (tx,
+ * tx_packet, next_psn); resending one packet (recovery.c) leaves the cursor alone. A WQE gets its
+ * PSNs when the cursor first reaches it. completer.c completes WQEs, except UC's, which complete
+ * when sent.
  */
 #include "completer.h"
 #include "congestion.h"
@@ -59,7 +59,7 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 	req->tx = index;
 	req->next_psn = psn;
 	stat_psns(qp);
-	/* requests from psn on will be made again */
+	/* requests from psn on will be sent again */
 	while (req->rd_atomic_out) {
 		u32 last = (req->rd_atomic_head + req->rd_atomic_out - 1) & req->rd_atomic_mask;
 
@@ -71,8 +71,8 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 }
 
 /*
- * A WQE cannot be executed for a local reason. Completions are in order, so it fails when those
- * before it are done; until then the queue waits (each acknowledgement makes the QP ready again).
+ * Fails a WQE that cannot be executed for a local reason. Completions are in order, so it fails
+ * once all earlier WQEs are complete; until then the queue waits (each ACK makes it ready again).
  */
 static void requester_fail_in_order(struct engine *e, struct qp *qp, enum cqe_status status,
 				    enum vendor_err verr, u64 now_ns)
@@ -83,14 +83,14 @@ static void requester_fail_in_order(struct engine *e, struct qp *qp, enum cqe_st
 		expect_failure(qp);
 }
 
-/* Give the WQE under the cursor its PSNs. False if it cannot start now, or ever. */
+/* Gives the WQE under the cursor its PSNs. False if it cannot start now, or fails. */
 static bool requester_start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
-	/* its L_Keys are looked at when the response comes, as adapters do */
+	/* its L_Keys are checked when the response arrives, as adapters do */
 	if (wr_is_answered(wqe->opcode) && !req->max_rd_atomic) {
 		requester_fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 		return false;
@@ -118,8 +118,8 @@ static bool requester_start_wqe(struct engine *e, struct qp *qp, struct send_wqe
 }
 
 /*
- * LOCAL_INV and BIND_MW: executed when their turn comes, in the order of the queue, taking no PSN.
- * They complete with those before them. False if it failed or must wait.
+ * Executes LOCAL_INV and BIND_MW in queue order, without a PSN. They complete with the WQEs before
+ * them. False if the WQE failed or must wait.
  */
 static bool requester_execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 				    u64 now_ns)
@@ -163,7 +163,7 @@ static bool requester_execute_local(struct engine *e, struct qp *qp, struct send
 	return true;
 }
 
-/* The WQE whose next packet is to be sent, or NULL if there is none now. */
+/* Returns the WQE whose next packet is to be sent, or NULL if there is none now. */
 static struct send_wqe *requester_current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -172,7 +172,7 @@ static struct send_wqe *requester_current_wqe(struct engine *e, struct qp *qp, u
 		enum qp_state state = qp_state(qp);
 		struct send_wqe *wqe;
 
-		/* in SQD what was begun is finished and nothing else is begun */
+		/* SQD finishes started requests and starts no others */
 		if (!requests_go_on(state) ||
 		    req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
 			return NULL;
@@ -198,7 +198,7 @@ static u32 requester_in_flight(const struct requester *req)
 	return (u32)psn_diff(req->next_psn, req->unacked_psn);
 }
 
-/* A packet is out: count it and start the time-outs if they do not run. */
+/* Counts a sent packet and starts the time-outs if they are stopped. */
 static void requester_count_sent(struct engine *e, struct qp *qp, const struct packet *p,
 				 bool again, u32 len, u64 now_ns)
 {
@@ -218,13 +218,13 @@ static void requester_count_sent(struct engine *e, struct qp *qp, const struct p
 		congestion_sent(e, qp, p->psn, p->ackreq, now_ns);
 	if (req->ack_deadline_ns == NSEC_NEVER) {
 		req->ack_deadline_ns = now_ns + timeout_ns(req);
-		/* the earlier one first: the other is nothing to do then */
+		/* the earlier deadline first: setting the later one is then a no-op */
 		congestion_rearm(e, qp, now_ns);
 		timer_set(e, qp, req->ack_deadline_ns);
 	}
 }
 
-/* Move the cursor over n PSNs of wqe that were just used. */
+/* Moves the cursor over n PSNs of wqe that were just used. */
 static void requester_advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
 {
 	struct requester *req = &qp->req;
@@ -241,7 +241,7 @@ static void requester_advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
 
 /* ---- building one packet of a WQE ---- */
 
-/* The low five bits of the opcode of a SEND's or WRITE's packet. */
+/* Returns the low five bits of the opcode of a SEND or WRITE packet. */
 static u8 requester_data_opcode(u8 wr_opcode, bool first, bool last)
 {
 	static const u8 ends[][2] = {
@@ -259,7 +259,7 @@ static u8 requester_data_opcode(u8 wr_opcode, bool first, bool last)
 	return first ? OP5_SEND_FIRST : OP5_SEND_MIDDLE;
 }
 
-/* Packet k of a SEND or WRITE. 0 if a key fails. */
+/* Builds packet k of a SEND or WRITE. Returns 0 if a key fails. */
 static u32 requester_build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
 				struct packet *p, u8 *frame)
 {
@@ -295,7 +295,7 @@ static u32 requester_finish_header_only(const struct engine *e, struct qp *qp,
 	return header_out_seal(&u, &e->icrc, 0);
 }
 
-/* A request for response packets k to k + n - 1 of a READ. */
+/* Builds a request for response packets k to k + n - 1 of a READ. */
 static u32 requester_build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
 				u32 k, u32 n, struct packet *p, u8 *frame)
 {
@@ -344,7 +344,7 @@ static u32 requester_build_placement(const struct engine *e, struct qp *qp,
 	return header_out_seal(&u, &e->icrc, sizeof(wqe->swap));
 }
 
-/* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
+/* Builds the only request packet of a WQE with a response, for a READ from packet k on. */
 static per_packet u32 requester_build_answered(const struct engine *e, struct qp *qp,
 				    const struct send_wqe *wqe, u32 k, u32 n, struct packet *p,
 				    u8 *frame)
@@ -357,9 +357,9 @@ static per_packet u32 requester_build_answered(const struct engine *e, struct qp
 }
 
 /*
- * A READ WQE goes out in requests of a fixed number of packets, so that the responses in flight are
- * bounded like everything else. The bounds are multiples from the WQE's start: a request that is
- * repeated from its middle stays inside the first one.
+ * A READ WQE is sent as requests of a fixed number of packets, which bounds the responses in
+ * flight. The bounds are multiples from the WQE's start: a request repeated from its middle stays
+ * inside the first one.
  */
 static u32 requester_read_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
 {
@@ -383,7 +383,7 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	if (wqe->opcode == WR_READ)
 		n = min_u32(requester_read_packets(e, wqe, k), (u32)psn_diff(end, psn));
 	/*
-	 * to a responder that keeps what comes early: others behind it were sent before; see
+	 * tells a responder that holds early packets: later ones were sent before this; see
 	 * reorder.c
 	 */
 	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
@@ -398,8 +398,8 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 /* ---- the cursor's next packet ---- */
 
 /*
- * The message under the cursor ends. Is there another right behind it that can ask for the ACK of
- * both? Not one that may have to wait: the ACK would wait with it.
+ * The message under the cursor ends. Returns whether another directly follows that can request the
+ * ACK of both. A message that might wait does not count: the ACK would wait too.
  */
 static bool requester_another_follows(const struct qp *qp)
 {
@@ -411,13 +411,13 @@ static bool requester_another_follows(const struct qp *qp)
 	       !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
 }
 
-/* The packet under the cursor is the first of a message that takes a receive WQE over there. */
+/* Returns whether the packet under the cursor begins a message that takes a receive WQE. */
 static bool requester_takes_receive(const struct qp *qp, const struct send_wqe *wqe)
 {
 	return qp->req.tx_packet == 0 && wqe->opcode != WR_WRITE;
 }
 
-/* UC: as flow_output(), of the packet under the cursor. */
+/* UC: flow_output() for the packet under the cursor. */
 static bool requester_unreliable_allowed(struct engine *e, struct qp *qp,
 					 const struct send_wqe *wqe, u8 *frame, u32 *len,
 					 u64 now_ns)
@@ -470,8 +470,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		if (!reliable && !requester_unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
 			return len;
 		/*
-		 * AckReq when a message ends that no other follows at once, now and then before
-		 * that, before the window closes, and before a wait for the QP's rate
+		 * AckReq at the end of a message that no other directly follows, periodically
+		 * within long ones, before the window closes, and before a wait for the QP's rate
 		 */
 		pauses = unlikely(qp->rate_limited) && rate_pauses(qp, now_ns);
 		last = req->tx_packet + 1 == wqe->num_psn && !requester_another_follows(qp);
@@ -503,16 +503,16 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 }
 
 /*
- * From which PSN on does a response complete something in the send CQ? XDP wakes the CQ's reader
- * for such a response and for no other: the engine says it in xroce_expect, for QPs whose send CQ
- * has a completion channel.
+ * The PSN from which on a response completes a visible WQE in the send CQ. XDP wakes the CQ's
+ * reader only for such a response. The engine publishes the PSN in xroce_expect, for QPs whose send
+ * CQ has a completion channel.
  *
  *   engine                                       XDP
- *   store the PSN of the first WQE that a response comes, the send CQ is armed: load the PSN;
+ *   store the PSN of the first WQE that a response arrives, the send CQ is armed: load the PSN;
  *   completes visibly, then send it not before it: take the arm word, wake
  *
- * A PSN that is behind, since the engine has not seen an ACK yet, wakes for nothing at most. Errors
- * that come of a NAK's repetition are not foreseen: the thread that runs the engine reports those.
+ * A PSN that is too old, because the engine has not seen an ACK yet, causes at most a useless wake.
+ * Errors after a repeated NAK are not predicted: the thread that runs the engine reports them.
  */
 
 static bool is_visible(const struct qp *qp, const struct send_wqe *wqe)
@@ -520,14 +520,14 @@ static bool is_visible(const struct qp *qp, const struct send_wqe *wqe)
 	return (wqe->flags & WR_SIGNALED || qp->sq_sig_all) && !(wqe->flags & WR_RENDEZVOUS);
 }
 
-/* The WQE with this index completes, and something is seen of it, when psn is acknowledged. */
+/* Publishes that the WQE with this index completes visibly when psn is acknowledged. */
 static void expect_publish(struct qp *qp, u32 index, u32 psn)
 {
 	qp->expect_set = true;
 	qp->expect_index = index;
 	/*
-	 * release: pairs with the load in wake_visible_ends() (bpf/wake.h). What answers the
-	 * request was sent after it, so XDP sees this or a later one
+	 * release: pairs with the load in wake_visible_ends() (bpf/wake.h). The response was sent
+	 * after the request, so XDP sees this or a later PSN
 	 */
 	atomic_store_explicit(shared_word(&qp->expect->psn), psn | XROCE_EXPECTED,
 			      memory_order_release);
@@ -539,7 +539,7 @@ static bool expect_publish_if_visible(struct qp *qp, u32 index)
 
 	if (!is_visible(qp, wqe))
 		return false;
-	/* local ones take no PSN: they complete with those before them */
+	/* local WQEs take no PSN: they complete with the WQE before them */
 	expect_publish(qp, index, psn_add(wqe->first_psn, wqe->num_psn - 1));
 	return true;
 }
@@ -559,8 +559,8 @@ void expect_assigned(struct qp *qp)
 }
 
 /*
- * Each WQE is looked at once: while one is published no other is looked for, and where none is, the
- * next that is assigned will be.
+ * Each WQE is checked once: no search while one is published; if none is, the next one assigned
+ * will be published.
  */
 void expect_completed(struct qp *qp)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The responder: request packets of RC and UC to memory, receive WQEs and completions. What it
- * answers is handed to reply.c.
+ * The responder: request packets of RC and UC to memory, receive WQEs and completions. Its answers
+ * are sent by reply.c.
  *
- * Each check is a function that cites its rule and returns a verdict; nothing is changed before all
- * checks of a packet have passed, but for taking a receive WQE, which is then held for the message.
+ * Each check is a function that cites its rule and returns a verdict. Nothing is changed before all
+ * checks of a packet have passed, except that a receive WQE is taken and held for the message.
  */
 #include "event.h"
 #include "reorder.h"
@@ -15,12 +15,12 @@
 
 enum verdict {
 	ACCEPT,
-	DROP,	      /* with the reason given; UC: and the rest of the message */
+	DROP,	      /* with a drop reason; UC: also the rest of the message */
 	NAK_SEQUENCE, /* PSN ahead */
 	DUPLICATE,
 	RNR,
 	INVALID_REQUEST, /* fatal from here on */
-	NOT_ENABLED,	 /* what the QP does not grant is an invalid request, too */
+	NOT_ENABLED,	 /* a request that the QP's access flags do not allow */
 	REMOTE_ACCESS,
 	RECV_TOO_SHORT, /* fatal, and the receive WQE completes in error */
 	RECV_BAD_LKEY,
@@ -37,7 +37,7 @@ void responder_start(struct qp *qp, u32 rq_psn)
 	memset(resp->resource, 0, (resp->resource_mask + 1u) * sizeof(resp->resource[0]));
 }
 
-/* protocol.md, "Responder": PSN against the expected one. */
+/* protocol.md, "Responder": compares the PSN with the expected one. */
 static enum verdict check_psn(struct qp *qp, const struct packet *p)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
@@ -45,8 +45,7 @@ static enum verdict check_psn(struct qp *qp, const struct packet *p)
 
 	if (qp->transport == XROCE_UC) {
 		/*
-		 * nothing is asked for again: what is lost is lost, the next first packet starts
-		 * afresh
+		 * lost packets are not requested again: the next FIRST or ONLY starts a new message
 		 */
 		if (p->flags & OP_START) {
 			seq->in_message = seq->dropping = false;
@@ -58,8 +57,8 @@ static enum verdict check_psn(struct qp *qp, const struct packet *p)
 }
 
 /*
- * XRC: the SRQ that each request names must be of the QP's domain. Its PD is the one that keys are
- * checked against.
+ * XRC: the SRQ that each request names must be in the QP's domain. Keys are checked against the
+ * SRQ's PD.
  */
 static enum verdict check_target(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -77,7 +76,7 @@ static enum verdict check_target(struct engine *e, struct qp *qp, const struct p
 	return ACCEPT;
 }
 
-/* The opcode must go on with the message that is under way, or begin one. */
+/* The opcode must continue the current message, or begin one. */
 static enum verdict check_sequence(const struct qp *qp, const struct packet *p)
 {
 	const struct resp_sequence *seq = &qp->resp.seq;
@@ -92,8 +91,7 @@ static enum verdict check_sequence(const struct qp *qp, const struct packet *p)
 }
 
 /*
- * FIRST and MIDDLE carry exactly the path MTU, LAST 1 to PMTU, ONLY 0 to PMTU; other requests
- * nothing.
+ * FIRST and MIDDLE carry exactly the path MTU, LAST 1 to PMTU, ONLY 0 to PMTU; other requests none.
  */
 static enum verdict check_length(const struct qp *qp, const struct packet *p)
 {
@@ -121,15 +119,15 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 }
 
 /*
- * What ibv_modify_qp(3) grants. It comes before the key, and for requests of no bytes, too: the
- * function is one that this QP does not have (IBTA 9.7.4.1, the responder's errors).
+ * Whether ibv_modify_qp(3) enabled this access. Checked before the key, also for zero-length
+ * requests: the QP does not support the function (IBTA 9.7.4.1, the responder's errors).
  */
 static bool is_granted(const struct qp *qp, u32 access)
 {
 	return (qp->access & access) == access;
 }
 
-/* The rights that the QP grants; R_Key, PD, bounds and rights. Zero bytes need no key. */
+/* Checks the QP's access flags, then R_Key, PD, bounds and rights. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va,
 				 u64 len, u32 access)
 {
@@ -141,9 +139,9 @@ static enum verdict check_access(const struct engine *e, const struct qp *qp, u3
 }
 
 /*
- * A WRITE begins. Where nothing comes between this check and its execution, which looks the key up
- * as well, that is for execute_write(): see there. With immediate data a receive is taken between
- * the two: a message whose region has gone since it began leaves an SRQ its receive.
+ * A WRITE's access. Without immediate data, execute_write() does the first packet's key lookup, as
+ * nothing comes between check and execution. With immediate data a receive is taken in between: a
+ * message whose region was removed since it began must not consume an SRQ's receive.
  */
 static enum verdict check_write(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
@@ -159,11 +157,11 @@ static enum verdict check_write(const struct engine *e, const struct qp *qp, con
 	return is_granted(qp, MR_REMOTE_WRITE) ? ACCEPT : NOT_ENABLED;
 }
 
-/* An aligned word, as the wire names it and as this process sees it: ACCEPT, and it is open. */
+/* Opens a word that is aligned on the wire and in this process. After ACCEPT, close it. */
 static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p,
 			      u32 access, struct mr_bytes *word)
 {
-	/* what the packet alone shows comes first, as on adapters */
+	/* checks of the packet alone come first, as on adapters */
 	if (p->va % sizeof(u64))
 		return INVALID_REQUEST;
 	if (!is_granted(qp, access))
@@ -189,7 +187,7 @@ check_word(const struct engine *e, const struct qp *qp, const struct packet *p, 
 }
 
 /*
- * FETH: at least one placement type, each of them granted; selectivity 0 is the range, 1 the whole
+ * FETH: at least one placement type, all of them enabled; selectivity 0 is the range, 1 the whole
  * region.
  */
 static enum verdict check_flush(const struct engine *e, const struct qp *qp, const struct packet *p)
@@ -222,7 +220,7 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 		return check_word(e, qp, p, MR_REMOTE_WRITE);
 	if (p->flags & OP_FLUSH)
 		return check_flush(e, qp, p);
-	/* only a type 2 window of this QP can be invalidated from afar */
+	/* a peer can only invalidate a type 2 window of this QP */
 	return !(p->flags & OP_IETH) ||
 			       mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?
 		       ACCEPT :
@@ -230,9 +228,9 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 }
 
 /*
- * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still
- * be being answered for the first time. A peer that sends a new one has the answer that a duplicate
- * asks for again.
+ * At most max_dest_rd_atomic READs and atomics: the request that far back must not still be in its
+ * first answer. A replay for a duplicate does not count: a peer that sends a new request has that
+ * answer.
  */
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {
@@ -247,7 +245,7 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 	return ACCEPT;
 }
 
-/* A SEND begins, or a WRITE ends with immediate data: a receive WQE is consumed. */
+/* A SEND begins, or a WRITE ends with immediate data: consumes a receive WQE. */
 static enum verdict check_receive(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
@@ -282,7 +280,7 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 			   p->payload_len - skip);
 }
 
-/* cqe: what is not the same for all receives. */
+/* Fills in and pushes a receive completion. cqe has the fields that differ between receives. */
 static per_packet void responder_push(struct engine *e, struct qp *qp, const struct packet *p,
 				      const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
 {
@@ -298,7 +296,7 @@ static per_packet void responder_push(struct engine *e, struct qp *qp, const str
 	engine_complete(e, cq, cqe, p->solicited);
 	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target) {
 		qp->resp.overran = true;
-		/* relaxed: e itself looks, in engine_next_event() */
+		/* relaxed: e itself checks it in engine_next_event() */
 		atomic_store_explicit(&e->overrun, true, memory_order_relaxed);
 	}
 	qp->resp.seq.have_recv = false;
@@ -311,7 +309,7 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	responder_push(e, qp, p, hint, cqe, now_ns);
 }
 
-/* A message of byte_len that consumes a receive WQE. */
+/* The completion of a message of byte_len that consumes a receive WQE. */
 static per_packet struct cqe responder_cqe(const struct qp *qp, const struct packet *p,
 					   u32 byte_len)
 {
@@ -334,7 +332,7 @@ static rare void responder_complete_tagged(struct engine *e, struct qp *qp, cons
 	tag_complete(e, qp, p, hint, &cqe, now_ns);
 }
 
-/* It has ended. */
+/* Completes the receive of a message that has ended, or matched a tag. */
 static void responder_complete_receive(struct engine *e, struct qp *qp, const struct packet *p,
 				       const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
 {
@@ -375,13 +373,13 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	u64 va = p->flags & OP_START ? p->va : seq->va;
 	u32 rkey = p->flags & OP_START ? p->rkey : seq->rkey;
 	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
-	/* the first packet opens all of the message's bytes, or is refused: 0 if that has none */
+	/* the first packet opens all bytes of the message, or is refused; 0 for an empty message */
 	u32 len = p->flags & OP_START ? p->dma_len : p->payload_len;
 	struct mr_bytes dst;
 	bool there;
 
 	if (len) {
-		/* each packet anew: the region may have gone since the first */
+		/* in each packet: the region may have been removed since the first */
 		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);
 		if (unlikely(!dst.at && !mr_is_nothing(dst)))
 			return REMOTE_ACCESS;
@@ -435,8 +433,8 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 }
 
 /*
- * Atomic against every other access by this process: the application's own threads may use the same
- * word, and other engines.
+ * Atomic against every other access by this process: the application's threads and other engines
+ * may use the same word.
  */
 static __attribute__((noinline)) enum verdict
 execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
@@ -445,7 +443,7 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 	struct mr_bytes bytes;
 	u64 *word, original;
 	bool there;
-	/* as when it was checked, but for a window that another engine has bound elsewhere since */
+	/* already checked, but another engine may have bound a window elsewhere since */
 	enum verdict v = open_word(e, qp, p, MR_REMOTE_ATOMIC, &bytes);
 
 	if (v != ACCEPT)
@@ -467,8 +465,8 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 }
 
 /*
- * FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left
- * is the order.
+ * FLUSH and ATOMIC WRITE: process memory is globally visible once written, so only ordering is left
+ * to do.
  */
 static __attribute__((noinline)) enum verdict
 execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
@@ -489,7 +487,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
-	/* what came before is visible to all threads before the answer: the application's pair */
+	/* earlier writes are visible to all threads before the answer; pairs with theirs */
 	atomic_thread_fence(memory_order_seq_cst);
 	r = responder_take_resource(qp, p);
 	r->placed = true;
@@ -498,7 +496,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 	return ACCEPT;
 }
 
-/* Name the first packet that is missing, once. */
+/* Sends one NAK for the first missing packet. */
 static void responder_request_again(struct engine *e, struct qp *qp)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
@@ -513,10 +511,7 @@ static void responder_acknowledge(struct engine *e, struct qp *qp, const struct 
 	struct responder *resp = &qp->resp;
 	bool wanted = p->ackreq;
 
-	/*
-	 * a NAK that has not left asks for what has just come: it becomes the ACK of what it would
-	 * have acknowledged
-	 */
+	/* an unsent NAK requests the packet that has just arrived: send an ACK instead */
 	if (resp->seq.nak_sent && resp->ack_due &&
 	    (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK) {
 		resp->ack_due = false;
@@ -561,7 +556,7 @@ static enum verdict responder_execute(struct engine *e, struct qp *qp, const str
 	return ACCEPT;
 }
 
-/* The receive WQE that is held completes in error, before the QP goes to ERR. */
+/* Completes the held receive WQE in error, before the QP moves to ERR. */
 static rare void responder_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
 					enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
@@ -575,7 +570,7 @@ static rare void responder_fail_receive(struct engine *e, struct qp *qp, const s
 	responder_complete(e, qp, p, NULL, &cqe, now_ns);
 }
 
-/* The same where its own memory is why. */
+/* The same if the receive's memory is the cause. */
 static void responder_fail_memory(struct engine *e, struct qp *qp, const struct packet *p,
 				  u64 now_ns)
 {
@@ -586,7 +581,7 @@ static void responder_fail_memory(struct engine *e, struct qp *qp, const struct 
 			       now_ns);
 }
 
-/* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
+/* RC: ends the connection for a bad request. The NAK is sent although the QP is in error. */
 static enum xroce_drop responder_fail(struct engine *e, struct qp *qp, const struct packet *p,
 				      u8 code, u32 event)
 {
@@ -640,9 +635,8 @@ static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 }
 
 /*
- * UC: the peer is not told. The rest of the message is dropped with it; a receive WQE that is held
- * waits for the next message, unless it is the WQE that cannot be used: then it completes in error,
- * and the QP with it.
+ * UC: drops the packet and the rest of its message without a NAK. A held receive WQE is kept for
+ * the next message. If the WQE itself is unusable, it completes in error and the QP moves to ERR.
  */
 static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp,
 						 const struct packet *p, enum verdict v, u64 now_ns)
@@ -688,10 +682,9 @@ static enum verdict responder_process(struct engine *e, struct qp *qp, const str
 }
 
 /*
- * Did a requester of ours send this packet again, after others behind it? It says so by leaving out
- * MigReq, which it otherwise sets (requester_rebuild()); peers that never set it say nothing by
- * that. When the connection's first packet was lost, the one behind it shows which kind the peer
- * is.
+ * Returns whether a requester of this library resent this packet after later ones. It then clears
+ * MigReq, which it otherwise sets (requester_rebuild()); a peer that never sets MigReq indicates
+ * nothing. If the connection's first packet was lost, the next one shows whether the peer sets it.
  */
 static bool responder_is_repair(const struct qp *qp, const struct packet *p)
 {
@@ -703,9 +696,9 @@ static bool responder_is_repair(const struct qp *qp, const struct packet *p)
 }
 
 /*
- * A packet came in its turn. A repair proves the packets behind it: the requester had sent them,
- * and what it sent had come, or was lost, before the repair did. A gap behind them is named at
- * once. Without a proof nothing is executed, since the genuine packet may be on its way.
+ * Executes held packets after a packet arrived in turn. A repair proves the held packets: the
+ * requester had sent them, and they arrived or were lost before the repair. A gap after them is
+ * NAKed at once. Without proof none is executed, since the genuine packet may be on its way.
  */
 static void responder_process_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
@@ -729,7 +722,7 @@ static void responder_process_early(struct engine *e, struct qp *qp, bool proven
 		responder_request_again(e, qp);
 }
 
-/* The same by a repair of the packet before: that one had only been late. */
+/* The same when a repair duplicates the previous packet, which had only been late. */
 static void responder_process_late_repair(struct engine *e, struct qp *qp, const struct packet *p,
 					  u64 now_ns)
 {
