@@ -6,7 +6,7 @@
 #include "cq.h"
 
 #define CQ_CAPACITY_MAX (1u << 22)
-#define NO_QPN		UINT32_MAX /* no QP's: they have 24 bits */
+#define NO_QPN		UINT32_MAX /* not a QPN: these have 24 bits */
 
 size_t cq_bytes(u32 capacity)
 {
@@ -40,8 +40,8 @@ void cq_free(struct cq *cq)
 }
 
 /*
- * A CQE as words: where its reader and its writer may meet, neither is held up, and the reader
- * finds out.
+ * A CQE as words, for entries that reader and writer may use at the same time: neither waits, and
+ * the reader detects it.
  */
 #define CQE_WORDS (sizeof(struct cqe) / sizeof(u64))
 union cqe_words {
@@ -66,8 +66,8 @@ static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
 }
 
 /*
- * With ignore_overrun both sides take away the oldest entry, at *cons. False: the other one did,
- * and *cons is where that stands. Pairs with itself, on the other side.
+ * With ignore_overrun both sides remove the oldest entry, at *cons. Returns false if the other side
+ * removed it; *cons is then updated. Pairs with itself on the other side.
  */
 static bool cq_take_away(struct cq *cq, u32 *cons)
 {
@@ -75,7 +75,7 @@ static bool cq_take_away(struct cq *cq, u32 *cons)
 		&cq->cons, cons, *cons + 1, memory_order_seq_cst, memory_order_seq_cst);
 }
 
-/* The ring is full: the CQ overruns, or the oldest entry goes. */
+/* The ring is full: overruns the CQ, or removes the oldest entry. */
 static rare void cq_make_room(struct cq *cq, u32 cons)
 {
 	if (!cq->ignore_overrun) {
@@ -84,23 +84,18 @@ static rare void cq_make_room(struct cq *cq, u32 cons)
 	}
 	/* if this fails, the consumer has just taken that entry */
 	cq_take_away(cq, &cons);
-	/*
-	 * release: pairs with the fence in cq_claim(): the entry is written after it was taken away
-	 */
+	/* release: pairs with the fence in cq_claim(): the entry is written after it was removed */
 	atomic_thread_fence(memory_order_release);
 }
 
 /*
- * In place, but for a CQ that has overrun, and one whose reader may be at the same entry: what is
- * for them is written aside.
+ * Returns the ring's entry, or `aside` for an overrun CQ and for one whose reader may be reading
+ * the same entry.
  */
 struct cqe *cq_push_begin(struct cq *cq)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
-	/*
-	 * acquire: pairs with the release in cq_pop(): the entry we are about to write has been
-	 * read
-	 */
+	/* acquire: pairs with the release in cq_pop(): the entry to be written has been read */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
 
 	if (unlikely(prod - cons >= cq->capacity))
@@ -109,7 +104,7 @@ struct cqe *cq_push_begin(struct cq *cq)
 								 : &cq->ring[prod & cq->mask];
 }
 
-/* An entry of a CQ with_time, or one that was written aside: false if it is lost. */
+/* Finishes an entry of a CQ with_time, or one written aside. Returns false if it is lost. */
 static rare bool cq_finish_entry(struct cq *cq, struct cqe *e)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
@@ -173,21 +168,18 @@ bool cq_take_event(struct cq *cq, bool solicited_or_error)
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
 {
 	cq->moderate_ns = period_ns;
-	/* pairs with the load in cq_notify_arm_shared(): cq_notify_taken() follows, and one of them
-	 * sees it
-	 */
+	/* pairs with the load in cq_notify_arm_shared(): cq_notify_taken() follows, one sees it */
 	atomic_store_explicit(&cq->moderate_count, count < 2 || !period_ns ? 0 : count,
 			      memory_order_seq_cst);
 }
 
 /*
- * With ignore_overrun the engine may take away the oldest entry while it is read here: it is
- * copied, and the copy counts if it was still the oldest afterwards.
+ * With ignore_overrun the engine may remove the oldest entry while it is read here. So it is
+ * copied, and the copy is valid only if the entry is still the oldest after that.
  */
 static rare const struct cqe *cq_claim(struct cq *cq)
 {
-	/* acquire, here and below: pairs with cq_take_away() by the engine; prod is at least as new
-	 */
+	/* acquire, here and below: pairs with the engine's cq_take_away(); prod is as new */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
 	union cqe_words w;
 
@@ -197,8 +189,8 @@ static rare const struct cqe *cq_claim(struct cq *cq)
 	while (cons != atomic_load_explicit(&cq->prod, memory_order_acquire)) {
 		cq_load_entry(&cq->ring[cons & cq->mask], &w);
 		/*
-		 * pairs with the fence in cq_make_room(): what was written over the entry is seen
-		 * only after cons
+		 * pairs with the fence in cq_make_room(): a new entry is visible only after the new
+		 * cons
 		 */
 		atomic_thread_fence(memory_order_acquire);
 		if (!cq_take_away(cq, &cons))
@@ -275,12 +267,12 @@ void cq_mark_purged(struct cq *cq, u32 qpn)
 
 	for (u32 i = atomic_load_explicit(&cq->cons, memory_order_relaxed); i != prod; i++)
 		if (cq->ring[i & cq->mask].qpn == qpn)
-			/* relaxed: a consumer at work takes it, or passes it over */
+			/* relaxed: a running consumer takes the entry, or skips it */
 			atomic_store_explicit(shared_word(&cq->ring[i & cq->mask].valid), 0,
 					      memory_order_relaxed);
 }
 
-/* Those that stay move towards prod, which is the index of what comes next for others as well. */
+/* The remaining entries move towards prod, which other engines use as the next index. */
 void cq_purge(struct cq *cq, u32 qpn)
 {
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
@@ -309,7 +301,7 @@ int cq_resize(struct cq *cq, u32 capacity, void **lent)
 	struct cqe *ring;
 	u32 cons, mask;
 
-	cq_purge(cq, NO_QPN); /* what was marked takes no room */
+	cq_purge(cq, NO_QPN); /* marked entries take no room */
 	cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	if (capacity < 1 || capacity > CQ_CAPACITY_MAX || prod - cons > capacity)
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * UD, both ways: one packet a message, nothing acknowledged. A receive buffer starts with 40 bytes
- * of GRH: an IPv6 header as it came, an IPv4 header in bytes 20 to 39 behind 20 zeroes.
+ * UD, both ways: one packet per message, without acknowledgement. A receive buffer starts with a
+ * 40-byte GRH: an IPv6 header as received, or 20 zeros and the IPv4 header in bytes 20 to 39.
  */
 #include <stdlib.h>
 
@@ -25,9 +25,9 @@ static void datagram_write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
 }
 
 /*
- * The receive that is held cannot take the datagram. As on adapters it completes in error (Local
- * Length Error where it is too short), and a receive queue's completion in error takes the QP to
- * ERR, on every service.
+ * Fails a held receive that cannot take the datagram. As on adapters it completes in error (Local
+ * Length Error if it is too short), and an error in the receive queue moves the QP to ERR, on every
+ * service.
  */
 static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
 				  const struct xroce_rx_cqe *hint, enum cqe_status status,
@@ -38,13 +38,11 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 	stat_receive_error(e, status);
 	stat_error(e, qp, status, (enum xroce_reason)verr);
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
-	/* of a work queue ibv_get_async_event(3) has an event for that */
+	/* ibv_get_async_event(3) has an event for a work queue */
 	engine_qp_error(e, qp, qp->is_wq ? EVENT_QP_FATAL : 0);
 }
 
-/*
- * The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset.
- */
+/* The offset places the payload after the GRH in the buffer. */
 enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct packet *p,
 				 const struct xroce_rx_cqe *hint, const u8 *grh, struct cqe *cqe,
 				 u64 now_ns)
@@ -145,11 +143,11 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	return len;
 }
 
-/* ---- group ---- */
+/* ---- groups ---- */
 
 /* ---- the table ---- */
 
-/* Where a group hangs or would hang. Groups of one sender often differ in their last bytes. */
+/* Returns the link to a group, or where it would be. Groups often differ in their last bytes. */
 static struct group **group_place(struct engine_tables *t, const struct gid *address)
 {
 	const u8 *raw = address->raw;
@@ -165,7 +163,7 @@ static struct group *group_find(const struct engine *e, const struct gid *addres
 	return *group_place(e->tables, address);
 }
 
-/* A QP's place among the members; their number if it is none. */
+/* Returns the QP's index among the members, or their number if it is not one. */
 static u32 group_index(const struct group *g, const struct qp *qp)
 {
 	u32 i = 0;
@@ -187,7 +185,7 @@ static struct group *group_found(struct engine_tables *t, struct group **place,
 	return *place = g;
 }
 
-/* The member at index i leaves, and the group with its last one: then it returns true. */
+/* Removes the member at index i. Returns true if it was the last and the group was freed. */
 static bool group_drop(struct engine_tables *t, struct group **place, u32 i)
 {
 	struct group *g = *place;
@@ -267,7 +265,7 @@ bool group_takes_frame(const struct engine *e, const struct rx_frame *frame)
 
 /* ---- a packet ---- */
 
-/* Each member takes its copy or not, for reasons of its own. */
+/* Delivers a copy to each member; a member may refuse it. */
 static enum xroce_drop group_deliver(struct engine *e, const struct group *g,
 				     const struct packet *p, const struct rx_frame *frame,
 				     const struct xroce_rx_cqe *hint, u64 now_ns)

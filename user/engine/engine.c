@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine's frame: making one, which QP sends next, what happens as time passes, and the receive
- * WQEs of QPs and SRQs. What comes in is in input.c, what is reported in event.c; the protocol in
- * requester.c, completer.c, responder.c, reply.c and datagram.c; what several engines of a device
- * share in owner.c.
+ * The engine's frame: creation, choosing the QP that sends next, time, and the receive WQEs of QPs
+ * and SRQs. Input is in input.c, events in event.c, the protocol in requester.c, completer.c,
+ * responder.c, reply.c and datagram.c, and the tables that a device's engines share in owner.c.
  */
 #include <stdlib.h>
 
@@ -21,8 +20,7 @@
 #include "timer.h"
 
 /*
- * Packets that one QP may send in a row before the next has its turn: long enough to use its cache
- * lines well.
+ * Packets that one QP may send in a row before the next QP's turn: enough to reuse its cache lines.
  */
 #define BURST_PACKETS 16
 
@@ -95,14 +93,14 @@ static void engine_unready(struct engine *e, struct qp *qp)
 		return;
 	while (*engine_ready_at(e, at) != qp)
 		at++;
-	/* the first takes its place */
+	/* the first takes its slot */
 	*engine_ready_at(e, at) = *engine_ready_at(e, e->ready_head);
 	e->ready_head++;
 	e->burst = 0;
 	qp->ready = 0;
 }
 
-/* The first has had its turn: it goes to the end if it has more to send, else it goes. */
+/* Ends the first QP's turn: it moves to the end if it has more to send, else leaves the list. */
 static void engine_next_turn(struct engine *e, struct qp *qp)
 {
 	if (qp->ready & READY_REQUESTS)
@@ -129,7 +127,7 @@ void engine_posted(struct engine *e, struct qp *qp)
 		qp_flush(e, qp);
 	else
 		engine_ready(e, qp, READY_REQUESTS);
-	/* what was posted is warm, what sends it may not be */
+	/* the posted WQEs are in the cache, the requester's fields may not be */
 	__builtin_prefetch(&qp->req.rtt, 1);
 	__builtin_prefetch(&qp->req.header);
 }
@@ -169,7 +167,7 @@ static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
 {
 	struct xroce_qp_stat *stat = qp->stat;
 
-	/* in this order, or GCC makes vectors of neighbours: five instructions more for a pair */
+	/* in this order, or GCC vectorises neighbours: five instructions more per pair */
 	if (STAT_SHOWN)
 		stat->tx_packets++;
 	e->stats->tx_packets++;
@@ -190,7 +188,7 @@ static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 
 	len = raw_output(e, qp, frame, now_ns);
 	if (!len)
 		return 0;
-	/* it is counted as so many bytes: here, so that others need not look for it */
+	/* the caller counts the flag as bytes: undone here, so that others need not test for it */
 	e->stats->tx_bytes -= ENGINE_RAW;
 	if (STAT_SHOWN)
 		qp->stat->tx_bytes -= ENGINE_RAW;
@@ -205,7 +203,7 @@ static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 		struct qp *qp = *engine_ready_at(e, e->ready_head);
 		u32 len = 0;
 
-		/* nothing for now: an input, a timer or a doorbell makes it ready again */
+		/* nothing for now: an input, a timer or a doorbell makes the QP ready again */
 		if (qp->ready & READY_REPLIES) {
 			len = reply_output(e, qp, frame, now_ns);
 			if (!len)
@@ -283,7 +281,7 @@ void engine_srq_remove(struct engine *e, struct srq *srq)
 	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
 	e->tables->num_srqs--;
 	owner_release_cq(e, srq->cq);
-	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
+	/* XRC targets may hold one of its WQEs for a current message: drop it with the queue */
 	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)
 		if (e->qp[i] && e->qp[i]->resp.recv_srq == srq) {
 			e->qp[i]->resp.recv_srq = NULL;
@@ -298,7 +296,7 @@ struct srq *engine_find_srq(const struct engine *e, u32 number)
 	return srq && srq->number == number && srq->xrcd ? srq : NULL;
 }
 
-/* SRQ_LIMIT_REACHED, once armed, if fewer than that many are left. */
+/* Reports SRQ_LIMIT_REACHED, if armed and fewer than limit WQEs are left. */
 static void engine_check_limit(struct engine *e, struct srq *srq)
 {
 	if (!srq->limit || rq_posted(&srq->rq) >= srq->limit)

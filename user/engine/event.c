@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is reported: completions into CQs, whose arm words are taken at the end of each call from
- * outside, and the events of CQs, QPs and SRQs; and what an overrun CQ takes with it.
+ * Reporting: completions into CQs, whose arm words are taken at the end of each call from outside;
+ * events of CQs, QPs and SRQs; and the errors that follow a CQ overrun.
  */
 #include "event.h"
 #include "stat.h"
@@ -22,8 +22,8 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 }
 
 /*
- * A completion found no room: is it the one by which the CQ overran? A thread that sleeps on the CQ
- * is woken, to see that it has.
+ * A completion found no room. If this overran the CQ, wakes a thread that sleeps on the CQ, so that
+ * it sees the overrun.
  */
 static void engine_lose_completion(struct engine *e, struct cq *cq)
 {
@@ -117,16 +117,16 @@ void engine_check_srq(struct engine *e, struct srq *srq)
 }
 
 /*
- * A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Of an XRC SRQ's CQ
- * these are the targets that had something to say there: the others of the domain may never. Rare,
- * so both tables are looked through. An engine does it for its own QPs, and number 0 for the SRQs
- * that have a CQ.
+ * Moves the QPs of an overrun CQ to error: ibv_create_cq(3), IBV_EVENT_CQ_ERR. For an XRC SRQ's CQ,
+ * these are the targets that tried to complete there: others of the domain may never do so. As this
+ * is rare, both tables are searched. An engine handles its own QPs, and number 0 the SRQs with a
+ * CQ.
  */
 static void engine_fail_overrun_qps(struct engine *e)
 {
 	/*
-	 * pairs with the store in owner_report_overrun(): what another engine made so is seen, or
-	 * the flag is up again
+	 * pairs with the store in owner_report_overrun(): another engine's overrun is seen here, or
+	 * the flag is set again
 	 */
 	while (atomic_exchange_explicit(&e->overrun, false, memory_order_seq_cst)) {
 		for (u32 i = 0; !e->number && i < ENGINE_MAX_SRQ; i++)
@@ -203,16 +203,16 @@ bool engine_next_event(struct engine *e, struct engine_event *event)
 }
 
 /*
- * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for
- * count completions together, or when period_ns has passed since the first of them. An error is
- * reported at once. What is withheld is bounded in time by the engine's deadline.
+ * Event moderation, ibv_modify_cq(3): a moderated CQ that is armed reports one event for count
+ * completions, or when period_ns has passed since the first of them. An error is reported at once.
+ * The engine's deadline bounds the time of withheld events.
  *
- * Of a CQ that several engines fill they count together, under its lock; the one that begins to
- * withhold puts it on its list, and watches the time for all. Where a single one fills it, without
- * a lock, it is on no other's list.
+ * Several engines that fill a CQ count together, under its lock. The engine that starts withholding
+ * puts the CQ on its list, and keeps the time for all. A CQ that a single engine fills, without the
+ * lock, is on no other engine's list.
  */
 
-/* Put it on e's list. */
+/* Puts the CQ on e's list. */
 static void moderation_watch(struct engine *e, struct cq *cq)
 {
 	cq->due_queued = true;
@@ -220,7 +220,7 @@ static void moderation_watch(struct engine *e, struct cq *cq)
 	e->cq_due = cq;
 }
 
-/* Its event is due at that time: e is to look by then. */
+/* Makes e check the CQ by due_ns. */
 static void moderation_look_by(struct engine *e, u64 due_ns)
 {
 	if (due_ns >= e->cq_due_ns)
@@ -249,8 +249,8 @@ bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool sol
 }
 
 /*
- * What was withheld is reported, if it was asked for. An application that armed for solicited ones
- * had only those counted.
+ * Reports the withheld event, if the application armed for it. After arming for solicited
+ * completions, no others were counted.
  */
 static void moderation_release(struct engine *e, struct cq *cq)
 {
@@ -259,7 +259,7 @@ static void moderation_release(struct engine *e, struct cq *cq)
 	cq->withheld = 0;
 }
 
-/* CQs that stay in the list have an event due later; others leave it. */
+/* CQs that stay in the list have an event due later; others are removed. */
 void moderation_expire(struct engine *e, u64 now_ns)
 {
 	struct cq **at = &e->cq_due, *cq;
@@ -283,7 +283,7 @@ void moderation_expire(struct engine *e, u64 now_ns)
 	timer_publish(e);
 }
 
-/* Off the list of the engine that has it on one. */
+/* Removes the CQ from e's list, if it is there. */
 static void moderation_forget(struct engine *e, struct cq *cq)
 {
 	for (struct cq **at = &e->cq_due; *at; at = &(*at)->due_next)
@@ -310,7 +310,7 @@ void moderation_settle(struct engine_tables *t, struct cq *cq)
 
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns)
 {
-	/* the next event may be due before the engine on whose list it is would look */
+	/* the next event may be due before the engine with the CQ on its list would check */
 	for (u32 i = 0; cq->due_queued; i++)
 		if (e->tables->engine[i])
 			moderation_forget(e->tables->engine[i], cq);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flow control of UC and UD. Nothing acknowledges their packets, so a sender that is faster than
- * its receiver, or one whose receiver waits for a processor, fills the receive ring and the rest is
- * lost. Two packets between peers that both are of this library prevent that; their opcodes are of
- * the range that the standard leaves to manufacturers, and every other peer drops them in silence,
- * as it does any unknown opcode.
+ * Flow control of UC and UD. Their packets are not acknowledged: if a sender is faster than its
+ * receiver, or the receiver waits for a CPU, the receive ring fills and the rest is lost. Two
+ * packets between peers that both use this library prevent that. Their opcodes are in the range
+ * that the standard reserves for manufacturers; other peers silently drop them, as any unknown
+ * opcode.
  *
- * A probe follows the data that it is about on the same path. The receiver's engine answers when it
- * takes the probe from the ring, and has then taken all data before it. An answer allows so many
- * packets behind the probe, and so many messages as receives were posted at that time. One probe is
- * out at a time, and the next one leaves while a quarter of the window is left, so a busy receiver
- * sees no gap.
+ * A probe follows data on the same path. The receiver's engine answers when it takes the probe from
+ * the ring, and has then taken all data before it. An answer allows a number of packets after the
+ * probe, and as many messages as receives were posted at that time. One probe is outstanding at a
+ * time. The next is sent while a quarter of the window is left, so a busy receiver sees no gap.
  *
- * Nothing depends on the answers for long. A peer that has never answered is waited for once,
- * FLOW_STRANGER_NS, and less each time; one that has, for FLOW_PATIENCE_NS. Then packets leave as
- * if there were no flow control, but for one probe a second, until an answer comes. So a lost
- * probe, a forged answer or a peer that died cannot stop a queue, and a forged answer, which takes
- * a cookie of 32 bits, at most allows FLOW_WINDOW_MAX.
+ * Missing answers stop a queue only for a limited time: FLOW_STRANGER_NS, and less each time, for a
+ * peer that has never answered, else FLOW_PATIENCE_NS. Then packets are sent as if there were no
+ * flow control, with one probe a second, until an answer arrives. So a lost probe, a forged answer
+ * or a dead peer cannot stop a queue. A forged answer needs a 32-bit cookie and allows at most
+ * FLOW_WINDOW_MAX.
  *
- * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up
- * to FLOW_ANSWERS wait to be sent; what is beyond that is not answered, and asked again.
+ * A receiver answers one frame with one frame of 74 or 94 bytes, and keeps no state of the
+ * sender's. Up to FLOW_ANSWERS wait to be sent; probes beyond that are not answered, and are
+ * repeated.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@
 #define RING_DEFAULT   1024u /* receive frames */
 #define LONG_FRAME_MTU 2048u /* beyond this path MTU a packet takes two of them */
 
-/* mrs.shared: whether there are several engines. */
+/* mrs.shared: whether the device has several engines. */
 static struct flow_ledger *flow_lock(struct engine *e)
 {
 	spin_lock_if(e->tables->mrs.shared, &e->tables->flow.lock);
@@ -58,7 +58,7 @@ void flow_free(struct qp *qp)
 	free(qp->flow_peers);
 }
 
-/* What it has begun with does not count any more. */
+/* Ends the charge to FLOW_START_FRAMES. */
 static void flow_begun(struct engine *e, struct flow_control *f)
 {
 	if (!f->began)
@@ -93,7 +93,7 @@ static u32 frames_each(const struct qp *qp)
 	return qp->path_mtu > LONG_FRAME_MTU ? 2 : 1;
 }
 
-/* The first packet is due. Other QPs may begin at the same time, towards the same ring. */
+/* Starts the window. Other QPs may start at the same time, towards the same ring. */
 static void flow_begin(struct engine *e, struct qp *qp)
 {
 	struct flow_control *f = qp->flow;
@@ -108,7 +108,7 @@ static void flow_begin(struct engine *e, struct qp *qp)
 	flow_unlock(e);
 }
 
-/* It has paused: of what was allowed no more counts than as if it began. */
+/* Restarts after a pause: cuts the remaining allowance to a start's. */
 static void flow_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct flow_control *f = qp->flow;
@@ -121,7 +121,7 @@ static void flow_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
 	f->granted_ns = now_ns;
 }
 
-/* The set of a UD QP's receivers that one is in. */
+/* Returns the set of a UD QP's receivers that this one belongs to. */
 static struct flow_control *flow_set(const struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
 	u64 half[2];
@@ -136,7 +136,7 @@ static bool flow_is_to(const struct flow_control *f, u32 dest_qpn, const struct 
 	return f->dest_qpn == dest_qpn && gid_equal(&f->peer, peer);
 }
 
-/* Of those that a UD QP has sent to, or NULL. */
+/* Returns a receiver that a UD QP has sent to, or NULL. */
 static struct flow_control *flow_find(const struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
 	struct flow_control *set = flow_set(qp, dest_qpn, peer);
@@ -147,7 +147,7 @@ static struct flow_control *flow_find(const struct qp *qp, u32 dest_qpn, const s
 	return NULL;
 }
 
-/* The one to forget. */
+/* Returns the entry to evict. */
 static struct flow_control *flow_oldest(struct flow_control *set)
 {
 	struct flow_control *oldest = set;
@@ -158,7 +158,7 @@ static struct flow_control *flow_oldest(struct flow_control *set)
 	return oldest;
 }
 
-/* UD: another receiver than that of the datagram before. */
+/* UD: selects a receiver other than the previous datagram's. */
 static void flow_turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
 	struct flow_peers *p = qp->flow_peers;
@@ -182,7 +182,7 @@ static bool flow_has_room(const struct flow_control *f, bool takes_receive)
 	       !(takes_receive && f->known && (s32)(f->receive_limit - f->receives) <= 0);
 }
 
-/* Something was sent since the last probe. */
+/* Returns whether packets or messages were sent since the last probe. */
 static bool flow_has_moved(const struct flow_control *f)
 {
 	return f->sent != f->mark || f->receives != f->receives_at_mark;
@@ -203,7 +203,7 @@ static void flow_set_free(struct engine *e, struct qp *qp, u64 now_ns)
 
 enum turn { TURN_DATA, TURN_PROBE, TURN_WAIT };
 
-/* How long nothing is sent for want of an answer. */
+/* Returns how long sending stops while no answer arrives. */
 static u64 flow_patience_ns(const struct qp *qp)
 {
 	if (!qp->flow->known)
@@ -211,7 +211,7 @@ static u64 flow_patience_ns(const struct qp *qp)
 	return qp->flow_peers && qp->flow_peers->known > 1 ? FLOW_SEVERAL_NS : FLOW_PATIENCE_NS;
 }
 
-/* Nothing may be sent. */
+/* Nothing may be sent: decides whether to probe, wait, or stop waiting. */
 static enum turn flow_wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct flow_control *f = qp->flow;
@@ -251,7 +251,7 @@ static enum turn flow_take_turn(struct engine *e, struct qp *qp, bool takes_rece
 	return f->sent - f->mark >= f->window / 4 * 3 ? TURN_PROBE : TURN_DATA;
 }
 
-/* A probe that goes again is the same one: its answer is right whichever of the two has arrived. */
+/* Starts or repeats a probe. A repetition keeps its cookie: an answer to either is valid. */
 static void flow_mark_probe(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct flow_control *f = qp->flow;
@@ -284,7 +284,7 @@ static u32 flow_build(struct packet *p, const struct path *path, u8 opcode, u32 
 	return packet_seal(frame, packet_put_headers(frame, path, p), 0);
 }
 
-/* QP 1 of any device gets MADs and nothing else. */
+/* QP 1 of a device receives only MADs. */
 static bool flow_is_cm(const struct qp *qp, u32 dest_qpn)
 {
 	return qp->qpn == XROCE_CM_QPN || dest_qpn == XROCE_CM_QPN;
@@ -322,7 +322,7 @@ void flow_expire(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
-/* How long after an answer that did not help the next probe leaves. */
+/* Returns the delay of the next probe after an answer that did not help. */
 static u64 flow_look_again_ns(const struct flow_control *f, u64 now_ns)
 {
 	const u64 waited_ns = f->blocked_ns ? now_ns - min_u64(f->blocked_ns, now_ns) : 0;
@@ -348,8 +348,7 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 	f->granted_ns = f->mark_ns;
 	f->receive_limit = f->receives_at_mark + receives;
 	/*
-	 * it counts if there are no receives, and so nothing may be sent that another probe would
-	 * follow
+	 * used if there are no receives, when no packet can be sent that another probe would follow
 	 */
 	f->probe_ns = now_ns + flow_look_again_ns(f, now_ns);
 	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
@@ -364,7 +363,7 @@ static bool flow_is_known(const struct flow_ledger *l, u32 i)
 	return (l->senders | l->senders_before) >> i & 1;
 }
 
-/* Nothing counts any more of what was promised to those that have not asked of late. */
+/* Drops promises to senders that have not asked recently. */
 static void flow_forget_others(struct flow_ledger *l)
 {
 	for (u32 i = 0; i < FLOW_SENDERS; i++) {
@@ -376,8 +375,8 @@ static void flow_forget_others(struct flow_ledger *l)
 }
 
 /*
- * Those of the last period in which any asked, however long ago: a receiver that did not run finds
- * what it promised them in its ring.
+ * Starts a new period. The previous one is the last in which any sender asked, however long ago: a
+ * receiver that did not run still has the packets that it allowed in its ring.
  */
 static void flow_look_at_period(struct flow_ledger *l, u64 now_ns)
 {
@@ -391,7 +390,7 @@ static void flow_look_at_period(struct flow_ledger *l, u64 now_ns)
 	flow_forget_others(l);
 }
 
-/* A QP that sends to several of ours has a window from each. */
+/* A QP that sends to several local QPs has a window from each. */
 static u32 flow_sender_id(const struct qp *qp, const struct packet *p)
 {
 	u32 hash = p->src_qpn * 31 + qp->qpn;
@@ -401,7 +400,7 @@ static u32 flow_sender_id(const struct qp *qp, const struct packet *p)
 	return hash * 0x9e3779b1u;
 }
 
-/* One of them asks. FLOW_SENDERS: so many others are known. */
+/* Returns the entry of a sender, known or new; FLOW_SENDERS if the table is full. */
 static u32 flow_find_sender(struct flow_ledger *l, u32 id)
 {
 	u32 unused = FLOW_SENDERS;
@@ -420,10 +419,9 @@ static u32 flow_find_sender(struct flow_ledger *l, u32 id)
 }
 
 /*
- * The window, in frames, of one that asks: its share of what is promised of the ring, as far as
- * that has not been promised to others, which learn the new number when they ask again. The rest is
- * for those that have just begun, for those that were forgotten or are too many to be known, for
- * probes and answers, and for the reliable services.
+ * Returns the window of a sender, in frames: its share of the promised part of the ring, less what
+ * is promised to others, which learn their new share when they ask again. The rest of the ring is
+ * for new, forgotten and excess senders, for probes and answers, and for the reliable services.
  */
 static u32 flow_share_of(const struct flow_ledger *l, u32 frames, u32 sender, u32 senders)
 {
@@ -439,7 +437,7 @@ static void flow_note_promise(struct flow_ledger *l, u32 sender, u32 frames)
 	l->senders |= 1ull << sender;
 }
 
-/* What to answer to one that asks: packets. Sets how many have asked of late, at least one. */
+/* Returns the packets to allow a sender, and in *senders how many asked recently, at least 1. */
 static u32 flow_promise_window(struct engine *e, struct flow_ledger *l, const struct qp *qp, u32 id,
 			       u32 *senders, u64 now_ns)
 {
@@ -458,7 +456,7 @@ static u32 flow_promise_window(struct engine *e, struct flow_ledger *l, const st
 	return window;
 }
 
-/* Back to the sender of a datagram, the way it came. */
+/* Returns the path back to a datagram's sender. */
 static struct path flow_path_back(const struct qp *qp, const struct packet *p, const u8 *eth)
 {
 	struct path path = {
@@ -478,9 +476,9 @@ static struct path flow_path_back(const struct qp *qp, const struct packet *p, c
 }
 
 /*
- * The receives that one of so many senders may count on: its share of an SRQ's. What does not
- * divide goes to one and then to another, as cookies count the probes of each: if all were told of
- * none where there are fewer than senders, all would wait.
+ * Returns the receives that one of the senders may count on: its share of an SRQ's. The remainder
+ * rotates with the cookies, which count each sender's probes: with fewer receives than senders, all
+ * would wait if each were allowed none.
  */
 static u32 flow_receives_of(const struct qp *qp, u32 senders, u32 cookie)
 {
@@ -498,10 +496,10 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	u32 senders, window;
 	struct flow_ledger *l;
 
-	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
+	/* Only the peer sends to a connected QP. A forged probe would take a share of the ring. */
 	if (connected && p->src_qpn != qp->dest_qpn)
 		return XROCE_DROP_peer;
-	/* it is asked again */
+	/* the sender asks again */
 	if (a->count == FLOW_ANSWERS)
 		return XROCE_DROP_none;
 	l = flow_lock(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "gso.h"
 
-/* Where the fields are that differ from segment to segment, and those that a frame is told by. */
+/* Offsets of the fields that differ from segment to segment or identify a frame. */
 #define ETHERTYPE_AT	 12u
 #define IP_AT		 14u
 #define IP_LEN_AT	 16u
@@ -19,7 +19,7 @@
 
 /* ---- which frames ---- */
 
-/* It is what its lengths say, and RoCEv2 pads to words. */
+/* Returns whether the frame has the length that its headers state, padded to words as in RoCEv2. */
 static bool gso_lengths_fit(const struct gso_frame *f)
 {
 	return get16(f->bytes + IP_LEN_AT) == f->len - IP_AT &&
@@ -31,22 +31,22 @@ static bool gso_may_lead(const struct gso_frame *f)
 {
 	const u8 *b = f->bytes;
 
-	/* what is to a multicast group, one of several engines may have to pass on */
+	/* no multicast: one of several engines may have to pass such a packet on */
 	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && !(b[0] & 1) &&
 	       f->len <= PACKET_FRAME_MAX && get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 &&
 	       b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
 	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && gso_lengths_fit(f);
 }
 
-/* MADs to QP 1 may be for several processes of the receiver's: each is a frame of its own. */
+/* MADs to QP 1 may be for several processes of the receiver: each is sent alone. */
 static bool gso_is_for_cm(const u8 *bth)
 {
 	return !bth[5] && get16(bth + 6) == XROCE_CM_QPN;
 }
 
 /*
- * The receiver's XDP program checks the first packet of a super-packet for all: they have one
- * transport (a CNP has its own), P_Key, QP number and, of UD, Q_Key.
+ * The receiver's XDP program checks only the first packet of a super-packet, so all have the same
+ * transport (a CNP has a different one), P_Key, QP number and, for UD, Q_Key.
  */
 static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
 {
@@ -60,15 +60,15 @@ static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame
 	memcpy(&mask, alike, sizeof(mask));
 	if ((of_a ^ of_b) & mask)
 		return false;
-	/* a Q_Key is what comes first behind the BTH */
+	/* the Q_Key directly follows the BTH */
 	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD ||
 	       (memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0 &&
 		!gso_is_for_cm(x));
 }
 
 /*
- * Behind a frame that may lead, and no longer than it: all of the headers is equal but lengths,
- * identification and the IPv4 checksum over them; and it is for the same QP.
+ * Returns whether f may follow a frame that may lead. It is no longer and for the same QP; all
+ * headers are equal but lengths, identification and the IPv4 checksum.
  */
 static bool gso_may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 {
@@ -90,7 +90,7 @@ void gso_order(struct gso_frame *frame, u32 n)
 	for (u32 i = 0; i + 1 < n; i++) {
 		const struct gso_frame ack = frame[i], next = frame[i + 1];
 
-		/* most frames are none, or not short enough */
+		/* most frames are not ACKs, or are not shorter */
 		if (ack.len >= next.len || !gso_may_lead(&ack) ||
 		    (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !gso_may_lead(&next) ||
 		    !(opcode_flags(gso_opcode(&next)) & OP_REQUEST) || !gso_may_follow(&next, &ack))
@@ -119,7 +119,7 @@ u32 gso_count(const struct gso_frame *frame, u32 n)
 
 /* ---- the super-packet ---- */
 
-/* Another identification: RFC 1624 for the IPv4 checksum, and what it does to the ICRC. */
+/* Changes the identification, and with it the IPv4 checksum (RFC 1624) and the ICRC. */
 static void gso_identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 {
 	u8 *stored = f->bytes + f->len - ROCE_ICRC_BYTES;
@@ -134,7 +134,7 @@ static void gso_identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 	put16(f->bytes + IP_ID_AT, id);
 }
 
-/* From the first segment's; len: of UDP, with its header. */
+/* Builds the header from the first segment's; len: UDP length with header. */
 static void gso_put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
 {
 	memcpy(header, first, GSO_HEADER_BYTES);
@@ -163,12 +163,12 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 
 /*
  * A super-packet is one header and the UDP payloads of its packets in a row, in several buffers.
- * Each packet gets a header of its own in front, over what was the end of the one before; nothing
- * else moves, but for the few bytes of a packet whose beginning lies at the end of a buffer. Where
- * the buffer may not be written, packets are copied, one at a time.
+ * Each packet gets its own header, written over the end of the previous one. Nothing else moves,
+ * except the few bytes of a packet that begins at the end of a buffer. If a buffer is read-only,
+ * packets are copied, one at a time.
  *
- * The lengths are the sender's word, and checked here; what is in the packets is checked by the
- * engine, the ICRC first of all.
+ * The lengths come from the sender and are checked here; the engine checks the packets themselves,
+ * first the ICRC.
  */
 
 #define IPV4_BYTES 20u
@@ -178,11 +178,11 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 #define IP_ID	   4
 #define IP_CHECKSUM 10
 #define UDP_LENGTH 4	/* in the UDP header */
-/* The ICRC covers it from behind the identification to itself. */
+/* Bytes that the ICRC covers after the identification. */
 #define ID_TAIL(size) (IPV4_BYTES - IP_ID - 2 + UDP_BYTES + (size) - ROCE_ICRC_BYTES)
 #define SEGMENT_MIN   XROCE_SEGMENT_MIN
 #define SEGMENT_MAX   XROCE_SEGMENT_MAX
-/* All headers lie in the linear part of a frame. */
+/* Minimum of the linear part: all headers lie in it. */
 #define LINEAR_MIN    160u
 
 _Static_assert(SEGMENT_MIN == sizeof(struct bth) + ROCE_ICRC_BYTES, "the smallest packet");
@@ -215,7 +215,7 @@ bool segments_begin(struct segments *s, u32 l3)
 		return false;
 	s->count = s->at = 0;
 	s->offset = s->header_len;
-	/* what they have in common; length and checksum are each one's own */
+	/* common to all segments; length and checksum differ */
 	put16(s->header + l3 + IP_ID, 0);
 	put16(s->header + l3 + IP_LENGTH, 0);
 	put16(s->header + l3 + IP_CHECKSUM, 0);
@@ -224,9 +224,9 @@ bool segments_begin(struct segments *s, u32 l3)
 }
 
 /*
- * The identification was size + count when the ICRC was made, and is 0 now. A table takes 32 passes
- * over as many bytes: none is made for the last packet, which may have any length, nor for the
- * first, which any host may have sent.
+ * The identification was size + count when the ICRC was computed, and is now 0. A table costs 32
+ * passes over the segment's length. None is made for the last packet, whose length may vary, or for
+ * the first, which any host may have sent.
  */
 static void segments_change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
@@ -244,7 +244,7 @@ static u32 segments_part_left(const struct segments *s)
 	return s->part[s->at].len - s->offset;
 }
 
-/* n bytes on, all of them in this part. */
+/* Advances by n bytes, all in this part. */
 static void segments_advance(struct segments *s, u32 n)
 {
 	s->offset += n;
@@ -254,7 +254,7 @@ static void segments_advance(struct segments *s, u32 n)
 	}
 }
 
-/* A segment in a memory of its own, wherever it lies. */
+/* Copies a segment to s->copy. */
 static void segments_copy_out(struct segments *s, u32 len, struct rx_frame *frame)
 {
 	u8 *dst = s->copy + s->header_len;
@@ -270,7 +270,7 @@ static void segments_copy_out(struct segments *s, u32 len, struct rx_frame *fram
 	}
 }
 
-/* The few bytes that are left in this part go in front of the next one, if there is room. */
+/* Moves the few remaining bytes of this part to the front of the next one, if there is room. */
 static void segments_move_on(struct segments *s)
 {
 	struct segment_part *next = &s->part[s->at + 1];
@@ -286,10 +286,7 @@ static void segments_move_on(struct segments *s)
 	s->offset = 0;
 }
 
-/*
- * The segment where it lies, in one part or two. False: it does not lie so that a frame can be made
- * of it.
- */
+/* Returns the segment in place, in one part or two; false if its location does not allow that. */
 static bool segments_in_place(struct segments *s, u32 len, struct rx_frame *frame)
 {
 	const struct segment_part *part = &s->part[s->at];
@@ -297,7 +294,7 @@ static bool segments_in_place(struct segments *s, u32 len, struct rx_frame *fram
 
 	if (!part->room || s->offset + part->room < s->header_len)
 		return false;
-	/* the ICRC is in one piece, since it has to be changed */
+	/* the ICRC must be contiguous, since it is changed */
 	if (rest && (first < LINEAR_MIN || rest < ROCE_ICRC_BYTES || rest > part[1].len))
 		return false;
 	*frame = (struct rx_frame){ .data = part->data + s->offset - s->header_len,
@@ -331,10 +328,7 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 		segments_copy_out(s, len, frame);
 	header = (u8 *)(uintptr_t)frame->data;
 	memcpy(header, s->header, s->header_len);
-	/*
-	 * a UD receiver finds this header in its buffer, and ibv_init_ah_from_wc(3) looks whether
-	 * it is one
-	 */
+	/* a UD receiver gets this header in its buffer, and ibv_init_ah_from_wc(3) validates it */
 	put16(header + s->l3 + IP_LENGTH, IPV4_BYTES + UDP_BYTES + len);
 	put16(header + s->l3 + IP_CHECKSUM, ~fold16(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which faults are the guarded accesses', and those accesses where there is no assembler for them.
- * See guard.h.
+ * Attribution of faults to guarded accesses, and the accesses in C for processors without an
+ * assembler file. See guard.h.
  */
 #include "guard.h"
 
 #ifdef GUARD_BY_ADDRESS
 
-/* guard_x86_64.S: the accesses lie between the first two; all may return at the third. */
+/* guard_x86_64.S: the accesses are between the first two; a failed access returns at the third. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const char guard_begin[] HIDDEN, guard_end[] HIDDEN, guard_fail[] HIDDEN;
-/* Registers of 32 bytes: a property of the processor, written once, before main(). */
+/* 32-byte registers: a property of the processor, written once, before main(). */
 extern u8 guard_has_avx HIDDEN;
 
 __attribute__((constructor)) static void guard_choose(void)
@@ -29,7 +29,7 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 
 #include <setjmp.h>
 
-/* tests/portsim, which makes a step of its simulator of each atomic access, and none of payload */
+/* tests/portsim makes each atomic access a step of its simulator, but not payload copies */
 #ifdef GUARD_PLAIN
 #define guard_read_units  memcpy
 #define guard_write_units memcpy
@@ -37,7 +37,7 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 #include "guard_units.h"
 #endif
 
-/* The access that this thread is at. */
+/* This thread's current access. */
 struct attempt {
 	sigjmp_buf back;
 	uintptr_t dst, src;
@@ -46,8 +46,8 @@ struct attempt {
 static _Thread_local struct attempt *_Atomic current;
 
 /*
- * Where a thread goes on after its access failed. The handler's mask went when it returned: none is
- * restored.
+ * Landing point of a thread whose access failed. The signal mask was restored when the handler
+ * returned.
  */
 #ifdef __x86_64__
 __attribute__((force_align_arg_pointer)) /* the stack is as the access left it */
@@ -57,14 +57,14 @@ static void guard_back(void)
 	siglongjmp(atomic_load_explicit(&current, memory_order_relaxed)->back, 1);
 }
 
-/* What si_addr is known to: on s390x it is the page's address. */
+/* Granularity of si_addr: s390x reports the page's address. */
 #ifdef __s390x__
 #define FAULT_BYTES 4096u
 #else
 #define FAULT_BYTES 1u
 #endif
 
-/* x86-64: an address that is not canonical is no page fault, and the kernel does not tell it. */
+/* x86-64: a non-canonical address is not a page fault, and the kernel reports si_addr as 0. */
 #ifdef __x86_64__
 #define FAULT_UNTOLD(addr) (!(addr))
 #else
@@ -89,9 +89,9 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 }
 
 /*
- * One function an access: what sigsetjmp() comes back to has no variables but the attempt. The
- * signal fences pair with the handler, which calls guard_landing() on this thread. Atomic accesses
- * to the application's words are seq_cst, as the CPU's are: their partners are the application's.
+ * The body of an access. After sigsetjmp() returns again, only the attempt is used. The signal
+ * fences pair with the handler, which calls guard_landing() on this thread. Atomic accesses to the
+ * application's words are seq_cst, as on the CPU: their partners are the application's.
  */
 #define GUARD(dst_, src_, len_, access)                                                            \
 	struct attempt a = { .dst = (uintptr_t)(dst_), .src = (uintptr_t)(src_), .len = (len_) };  \
@@ -143,7 +143,7 @@ bool guard_write_across(void *dst, const struct guard_bytes *src, u32 offset, u3
 {
 	u8 *to = dst, word[sizeof(u64)];
 	const u32 first = src->len - offset, rest = len - first;
-	/* of the word that the boundary cuts, at most: bytes on this side of it, and beyond */
+	/* bytes of a word that spans the boundary: before it, and after */
 	const u32 cut = (u32)((uintptr_t)(to + first) % sizeof(word));
 	const u32 before = min_u32(cut, first);
 	const u32 after = cut ? min_u32(sizeof(word) - cut, rest) : 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The guarded accesses of guard.h for x86-64. Between guard_begin and guard_end nothing is pushed,
- * and no register is used that belongs to the caller: at each instruction the return address lies
- * on top of the stack. So a thread that faulted anywhere in there can be sent to guard_fail, which
- * returns false.
+ * and no callee-saved register is used: at each instruction the return address is on top of the
+ * stack. So a thread that faulted anywhere in this range can be sent to guard_fail, which returns
+ * false.
  *
- * A copy moves naturally aligned units of the application's memory, each once, in the order of
- * their addresses: guard_read() loads and guard_write() stores aligned. The frame's side lies
- * anywhere. A head of 1, 2, 4 and 8 bytes leads to a multiple of 16. A loop moves 64 bytes a round.
- * A tail is of 1 to 64 bytes, in units of 16, 8, 4, 2 and 1.
+ * A copy moves naturally aligned units of the application's memory, each once, in address order:
+ * guard_read() loads and guard_write() stores aligned. The frame may have any alignment. A head of
+ * 1, 2, 4 and 8 bytes leads to a multiple of 16. A loop moves 64 bytes per iteration. A tail has 1
+ * to 64 bytes, in units of 16, 8, 4, 2 and 1.
  *
  * Processors keep the order of stores, and with AVX an aligned access of 16 bytes is atomic (Intel
- * SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2). The accesses of 32 bytes in the loop are not, but
- * no known processor splits an aligned word of 8 bytes. The last byte is always in the tail. The
- * stores of `rep movsb` are in no order, so it is not used.
+ * SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2). The 32-byte accesses of the loop are not, but no
+ * known processor splits an aligned word of 8 bytes. The last byte is always in the tail. `rep
+ * movsb` is not used, as its stores are unordered.
  */
 #ifdef __x86_64__
 
@@ -52,7 +52,7 @@ guard_has_avx:
 	ret
 .endm
 
-/* Moves one unit, by a register under the two names that its load and its store have for it. */
+/* Moves one unit through a register, named once for the load and once for the store. */
 .macro MOVE load, to, store, from, bytes
 	\load	(%rsi), \to
 	\store	\from, (%rdi)
@@ -73,7 +73,7 @@ guard_has_avx:
 	MOVE	movq, %rax, movq, %rax, 8
 .endm
 
-/* Moves a unit if the application's address has this bit; if it is too long, goes to the tail. */
+/* Moves a unit if the application's address has this bit; if it is too long, jumps to the tail. */
 .macro HEAD bytes, app, tail
 	testl	$\bytes, \app
 	jz	1f
@@ -84,7 +84,7 @@ guard_has_avx:
 1:
 .endm
 
-/* Returns if the tail has no lower bits than this unit's, else goes on below it. */
+/* Returns if the tail has no bits below this unit's, else continues with the smaller units. */
 .macro NEXT bytes, below
 	testl	$\bytes-1, %edx
 	jnz	\below
@@ -92,8 +92,8 @@ guard_has_avx:
 .endm
 
 /*
- * A copy by these loads and stores of 16 and of 32 bytes; \app is the register of the application's
- * address. The units of the tail stand aside: a copy of one unit takes one branch.
+ * A copy with these loads and stores of 16 and 32 bytes; \app has the application's address. The
+ * units of the tail are out of line: a copy of one unit takes one branch.
  */
 .macro COPY name, load, store, load_32, store_32, app
 	testl	$15, \app
@@ -159,7 +159,7 @@ guard_has_avx:
 	addq	$64, %rdi
 	subq	$64, %rdx
 	cmpq	$64, %rdx
-	ja	1b			/* 64 bytes are left to the tail */
+	ja	1b			/* 64 bytes are left for the tail */
 	vzeroupper
 	jb	.Ltail_\name
 	/* 64 bytes, or a processor without AVX */
@@ -228,8 +228,8 @@ END guard_x86_store
 guard_end:
 
 /*
- * Not an entry: where a thread goes on that faulted between the two. Upper halves of registers may
- * be in use.
+ * Not an entry point: where a thread continues that faulted in the range. The upper halves of the
+ * registers may be in use.
  */
 FUNCTION guard_fail
 	cmpb	$0, guard_has_avx(%rip)

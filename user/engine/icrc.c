@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ICRC: which header bytes count as ones, and ISA-L's CRC-32 over the result. It never looks at
- * lengths: the caller vouches for the bytes.
+ * The ICRC: the header bytes that count as ones, and ISA-L's CRC-32 over the result. Lengths are
+ * not checked: the caller guarantees the bytes.
  */
 #include "icrc.h"
 
@@ -19,8 +19,8 @@
 #define UDP_BYTES  8
 
 /*
- * Up to here a copy of the packet and one call of ISA-L are faster than two: a call takes 17 ns on
- * 8 bytes and 21 ns on 256.
+ * Up to this length, a copy of the packet and one call of ISA-L are faster than two calls: a call
+ * takes 17 ns for 8 bytes and 21 ns for 256.
  */
 #define ONE_CALL_BYTES 256
 
@@ -28,8 +28,8 @@
 #define CRC32_POLYNOMIAL 0xedb88320u
 
 /*
- * Set to ones what routers may change: b is a copy of the packet from the IP header through the
- * BTH.
+ * Sets the fields that routers may change to ones; b is a copy of the packet from the IP header
+ * through the BTH.
  */
 static inline void icrc_mask(u8 *b, bool is_ipv6)
 {
@@ -105,8 +105,8 @@ void icrc_table_init(struct icrc_table *t)
 }
 
 /*
- * The CRCs of two packets that differ in the identification alone, all else zeroes: what is else in
- * the packets falls out of the difference.
+ * XORs the CRCs of two packets that differ only in the identification, with zeros elsewhere: other
+ * contents would cancel out.
  */
 u32 icrc_id_change_once(u32 tail, u16 flipped)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets in: which QP a frame is for, whether it may have it and is intact, and which part of the
- * protocol it goes to; many at once, with what they will touch fetched ahead.
+ * Received packets: finds the QP of a frame, checks that it may have the frame and that the frame
+ * is intact, and passes it to the protocol; in batches, with prefetching.
  */
 #include "completer.h"
 #include "congestion.h"
@@ -12,7 +12,7 @@
 #include "send_queue.h"
 #include "stat.h"
 
-/* Frames that engine_input_batch() fetches ahead for. */
+/* Frames ahead for which engine_input_batch() prefetches. */
 enum { AHEAD_QP = 6, AHEAD_WQE = 3, AHEAD_MAX = 8 };
 
 static bool engine_state_accepts(const struct qp *qp)
@@ -22,7 +22,7 @@ static bool engine_state_accepts(const struct qp *qp)
 	return state >= QPS_RTR && state != QPS_ERR;
 }
 
-/* CNPs and flow control are of no transport service of their own. */
+/* CNPs and flow control belong to no transport service. */
 static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 {
 	if (p->flags & OP_FLOW)
@@ -32,7 +32,7 @@ static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 	return OPCODE_TRANSPORT(p->opcode) == (u32)qp->transport;
 }
 
-/* What the steering in XDP checks as well; here it is decided. */
+/* Checks that XDP's steering does as well; this one is authoritative. */
 static enum xroce_drop engine_check_steering(const struct qp *qp, const struct packet *p)
 {
 	if (!engine_transport_fits(qp, p))
@@ -53,16 +53,16 @@ enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p)
 	return engine_check_steering(qp, p);
 }
 
-/* Where the headers of packets of this opcode are kept. */
+/* Returns the kept headers of packets of this opcode. */
 static struct header_in *engine_kept_header(struct qp *qp, u8 opcode)
 {
 	return opcode_flags(opcode) & OP_RESPONSE ? &qp->req.response : &qp->resp.request;
 }
 
-/* What a frame looks like before anything is checked. */
+/* A first look at a frame, before any check. */
 struct peek {
-	struct qp *qp;		/* the table's at that place, of this number or another; or NULL */
-	struct header_in *kept;	/* of it, for such an opcode */
+	struct qp *qp;		/* the entry in the QPN's slot, with any number; or NULL */
+	struct header_in *kept;	/* of that QP, for this kind of opcode */
 	u32 qpn;
 };
 
@@ -81,9 +81,9 @@ static inline struct qp *engine_peek(const struct engine *e, const struct rx_fra
 }
 
 /*
- * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it
- * intact? The decoded packet, or the reason against it. XROCE_DROP_not_handed: the QP has another
- * owner engine, which may be at work on it at this moment. XROCE_DROP_not_roce: nothing is decoded.
+ * Checks a frame that differs from the last of its kind: its QP, whether it may have the frame, and
+ * the ICRC. Returns the decoded packet, or the drop reason. XROCE_DROP_not_handed: another engine
+ * owns the QP and may be using it now. XROCE_DROP_not_roce: nothing was decoded.
  */
 static __attribute__((noinline)) enum xroce_drop
 check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
@@ -109,7 +109,7 @@ check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_r
 	return XROCE_DROP_none;
 }
 
-/* A packet that is decoded and checked goes where it belongs. */
+/* Passes a decoded and checked packet to its part of the protocol. */
 static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *qp,
 						  const struct packet *p,
 						  const struct xroce_rx_cqe *hint, u64 now_ns)
@@ -126,9 +126,9 @@ static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *q
 }
 
 /*
- * A frame like the last one of its kind, with bth: its addresses and P_Key were checked with that.
- * An ACK has no more to be decoded for and goes where it belongs at once: *done. All others are
- * decoded unless they are dropped.
+ * Checks a frame, with bth, that matches the last one of its kind, whose addresses and P_Key were
+ * checked. An ACK needs no further decoding and is handled at once: *done. Others are decoded
+ * unless they are dropped.
  */
 static per_packet enum xroce_drop engine_check_alike(struct engine *e, const struct rx_frame *frame,
 						     const struct peek *look, const struct bth *bth,
@@ -150,7 +150,7 @@ static per_packet enum xroce_drop engine_check_alike(struct engine *e, const str
 								    XROCE_DROP_icrc;
 }
 
-/* Count what became of a packet; returns it. */
+/* Counts a packet and its drop reason; returns the reason. */
 static inline enum xroce_drop engine_count_input(struct engine *e, enum xroce_drop drop)
 {
 	e->stats->rx_packets++;
@@ -160,8 +160,8 @@ static inline enum xroce_drop engine_count_input(struct engine *e, enum xroce_dr
 }
 
 /*
- * A packet that no QP may have by its number; one that is decoded may be to a multicast group. And
- * what is none, flows may take: XDP has said so, or it comes from a QP of this device.
+ * Handles a packet that no QP has by its number. A decoded one may be for a multicast group. A
+ * frame that is not RoCEv2 may match flows: XDP said so, or it comes from a QP of this device.
  */
 static rare enum xroce_drop engine_refuse(struct engine *e, const struct packet *p,
 					  const struct rx_frame *frame,
@@ -176,7 +176,7 @@ static rare enum xroce_drop engine_refuse(struct engine *e, const struct packet 
 	return drop == XROCE_DROP_not_handed ? drop : engine_count_input(e, drop);
 }
 
-/* It was for a QP of this engine, by its number. */
+/* Counts the drop for a QP of this engine with the frame's number. */
 static rare void engine_refuse_for(struct engine *e, const struct peek *look,
 				   const struct rx_frame *frame, enum xroce_drop drop)
 {
@@ -188,7 +188,7 @@ static rare void engine_refuse_for(struct engine *e, const struct peek *look,
 	stat_drop_of(qp, drop);
 }
 
-/* XROCE_DROP_not_handed is not counted yet: the caller may hand the frame to the QP's owner. */
+/* XROCE_DROP_not_handed is not counted here: the caller may hand the frame to the QP's owner. */
 static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 						     const struct xroce_rx_cqe *hint,
 						     const struct rx_frame *frame,
@@ -224,7 +224,7 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 	return drop;
 }
 
-/* Of frames in a row for one QP the first fetches for all. */
+/* Only the first of consecutive frames for a QP prefetches. */
 static inline bool is_first_of_row(const struct peek *look, u32 i)
 {
 	return !i || look[i % AHEAD_MAX].qp != look[(i - 1) % AHEAD_MAX].qp;
@@ -263,12 +263,12 @@ static inline void engine_fetch_wqe(const struct peek *look, u32 i)
 }
 
 /*
- * What a frame will touch is fetched into the cache while others before it are worked on: its QP's
- * lines first, then where the next WQE lies, which is in one of those. A few frames ahead are as
- * long as memory takes; more at once than it can be asked for would wait in turn.
+ * Memory for a frame is prefetched while earlier frames are handled: first its QP's lines, then the
+ * next WQE, whose address is in one of these lines. The distance of a few frames matches memory
+ * latency; more requests than the CPU can have outstanding would queue.
  *
- * *last: why the last of those that were dropped was. One function for one frame and for many:
- * what each frame passes is inlined into it, once.
+ * *last: drop reason of the last dropped frame. The same function serves one frame and many, so the
+ * per-packet path is inlined once.
  */
 static __attribute__((noinline)) u32
 engine_input_frames(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,

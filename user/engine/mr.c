@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of memory regions by key, and the walk over scatter/gather lists that it guards. Copies
- * are made here and in responder/requester only through these functions, so that no byte moves
- * without its key having been checked for that very range.
+ * The table of memory regions by key, and the walk over scatter/gather lists. Here and in
+ * responder/requester, memory is copied only through these functions, so that no byte moves before
+ * its key has been checked for that range.
  */
 #include <stdlib.h>
 
@@ -11,10 +11,10 @@
 
 #define MR_TABLE_MIN 64
 
-/* A slot whose region is gone: probing goes on behind it. */
+/* A slot whose region was removed: probing continues after it. */
 static struct mr tombstone;
 
-/* The part of a key that names the object; keys are random, so no more mixing is needed. */
+/* Returns the part of a key that identifies the object; keys are random, so no mixing is needed. */
 static u32 mr_hash(u32 key)
 {
 	return key >> 8;
@@ -95,7 +95,7 @@ void mr_table_show(struct mr_table *t, struct xroce_mr_stat *stat, u32 pid)
 	t->pid = pid;
 }
 
-/* An element that is free; NULL: there is none. */
+/* Returns a free record, or NULL if there is none. */
 static struct xroce_mr_stat *mr_take_stat(struct mr_table *t)
 {
 	for (u32 i = 0; t->stat && i < XROCE_MR_STATS; i++) {
@@ -123,7 +123,7 @@ static void mr_give_stat(struct mr_table *t, struct mr *mr)
 _Static_assert((int)XROCE_MR_NULL == (int)MR_NULL && (int)XROCE_MR_WINDOW_2 == (int)MR_WINDOW_2,
 	       "the same numbers");
 
-/* It was made, or has changed. */
+/* Publishes a new or changed object. */
 static void mr_show(const struct mr *mr)
 {
 	struct xroce_mr_stat *stat = mr->stat;
@@ -140,7 +140,7 @@ static void mr_show(const struct mr *mr)
 	stat->qpn = mr->qpn;
 }
 
-/* Give the object a key of its own and put it into the table. */
+/* Draws a key for the object and adds it to the table. */
 static int mr_insert(struct mr_table *t, const struct mr *init, struct mr **out)
 {
 	struct mr *mr;
@@ -230,7 +230,7 @@ void mr_replace(struct mr_table *t, struct mr *mr, struct mr *fresh)
 	mr_remove(t, fresh);
 }
 
-/* Unbind it, and bind it to length bytes of region; of none, it stays unbound. */
+/* Unbinds the window, and binds it to length bytes of region; with length 0 it stays unbound. */
 static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 length, u32 access,
 		   u32 qpn)
 {
@@ -265,7 +265,7 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	if (mw->kind == MR_WINDOW_2 && !length)
 		return -EINVAL;
 	if (length) {
-		/* mr_translate(): the key is a region's, no window's, and of this PD */
+		/* mr_translate(): the key is a region's, not a window's, and of this PD */
 		if (!mr_translate(t, mw->pd, lkey, addr, length, MR_MW_BIND))
 			return -EINVAL;
 		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) &&
@@ -280,7 +280,7 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	return refused ? -EINVAL : 0;
 }
 
-/* Is it a bound type 2 window of this PD and QP, and is it to be unbound at once? */
+/* Returns whether the key is a bound type 2 window of this PD and QP; optionally unbinds it. */
 static bool check_bound(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn, bool unbind)
 {
 	struct mr *mw = mw_find(t, rkey);
@@ -311,7 +311,7 @@ static bool has_rights(const struct mr *mr, u32 pd, u32 key, u32 access)
 	return mr_key(mr) == key && mr->pd == pd && (mr->access & access) == access;
 }
 
-/* Which bytes [va, va + len) are, or NULL, as mr_translate() says. */
+/* Returns the bytes at [va, va + len), or NULL, as mr_translate() does. */
 static u8 *bytes_at(const struct mr *mr, u32 pd, u32 key, u64 va, u64 len, u32 access)
 {
 	if (!has_rights(mr, pd, key, access))
@@ -328,7 +328,7 @@ u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32
 	return mr && mr->kind == MR_REGION ? bytes_at(mr, pd, key, va, len, access) : NULL;
 }
 
-/* Nothing but a window is ever bound. */
+/* Only windows are ever bound. */
 static bool window_is_for(const struct mr *mw, u32 qpn)
 {
 	return mw->region && (!mw->qpn || mw->qpn == qpn);
@@ -347,7 +347,7 @@ static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 
 	return (struct mr_bytes){ .at = bytes };
 }
 
-/* A peer's atomics are refused: zero is all that they could be told. */
+/* A peer's atomics are refused: they could only return zero. */
 static struct mr_bytes open_null(struct mr *mr, u32 pd, u32 key, u32 access)
 {
 	const bool opens = mr_key(mr) == key && mr->pd == pd &&
@@ -409,7 +409,7 @@ static bool sge_is_null(const struct mr_table *t, u32 pd, const struct sge *sge)
 	return mr && mr->kind == MR_NULL && mr->pd == pd;
 }
 
-/* A piece that no memory is behind: of a null region it is read as zeros into buf, unless NULL. */
+/* Copies a piece without memory: a null region reads as zeros into buf, unless that is NULL. */
 static __attribute__((noinline, cold)) bool sge_copy_null(const struct mr_table *t, u32 pd,
 							  const struct sge *sge, u8 *buf, u32 len)
 {
@@ -430,10 +430,7 @@ bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_
 	return true;
 }
 
-/*
- * Where a copy stands in a list: the next contiguous piece of at most len bytes, NULL if its key
- * fails.
- */
+/* Returns the next contiguous piece of a copy, at most len bytes, or NULL if its key fails. */
 static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u64 offset, u32 *len,
 		     u32 access)
 {
@@ -442,8 +439,8 @@ static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u6
 }
 
 /*
- * Both directions walk alike: skip to offset, then piece by piece. The other side of the copy is
- * to, or where that is NULL from.
+ * Walks a list in either direction: skips to offset, then copies piece by piece. The other side of
+ * the copy is `to`, or `from` if `to` is NULL.
  */
 static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge,
 			    u64 offset, u8 *to, const struct guard_bytes *from, u32 len, u32 access)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several engines of one device: what they share, which of them owns a QP, how its doorbell reaches
- * the owner, and moving the QP to another.
+ * Several engines of one device: their shared tables, the owner of a QP, how its doorbell reaches
+ * the owner, and moving the QP to another engine.
  *
- *   A QP's owner changes only with all engines held; under any one engine's lock it stands still,
- *   without a lock it is a hint.
+ *   A QP's owner changes only with all engines held; it is stable under any engine's lock, else a
+ *   hint.
  *
  *   ringer (any thread)                      holder of an engine
  *   engine_doorbell()                        owner_take_doorbells()
- *   doorbell: 0 -> 1; was it 1 already, it   take the stack
- *   lies on a stack                          this engine owns the QP: doorbell = 0, look at its
+ *   doorbell: 0 -> 1; if it was 1 already,   take the stack
+ *   it is on a stack                         this engine owns the QP: doorbell = 0, check its
  *   push it onto the stack of the owner,     queue
  *   which is a hint                          another does: push it onto that one's stack, leave the
  *                                            doorbell 1, report by engine_passed_doorbells()
  *
- * So a doorbell that rings lies on one stack, and the thread that took it from one has put it on
- * another or has looked at the queue. owner_silence_doorbell(), with all engines held, takes one
- * QP's doorbell away and puts the others' back: their ringers found the locks taken and rely on the
- * holder, which looks after unlocking.
+ * So a ringing doorbell is on one stack, and the thread that took it from a stack has pushed it to
+ * another or checked the queue. owner_silence_doorbell(), with all engines held, removes one QP's
+ * doorbell and puts the others back: their ringers found the locks taken and rely on the holder,
+ * which checks after unlocking.
  */
 #include <stdlib.h>
 
@@ -48,8 +48,8 @@ static int owner_create_tables(const struct engine_config *config, struct engine
 }
 
 /*
- * 0 and 1 are the management QPs, the last one is multicast. A slot's last number is not given
- * again at once: packets for it may still come.
+ * 0 and 1 are the management QPs, the last one is multicast. A slot's last number is not reused at
+ * once: packets for it may still arrive.
  */
 bool owner_take_number(void *const *table, u16 *generation, u32 slots, u32 kept, u32 number)
 {
@@ -64,8 +64,8 @@ bool owner_take_number(void *const *table, u16 *generation, u32 slots, u32 kept,
 }
 
 /*
- * The slots are those of a table that is seldom full; when it nearly is, the next free slot from
- * the drawn one on is taken.
+ * Draws a random slot. The table is seldom full; when it nearly is, takes the next free slot from
+ * the drawn one on.
  */
 u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots,
 		      u32 kept)
@@ -89,7 +89,7 @@ int owner_join(struct engine *e)
 	const struct engine *sibling = e->config.sibling;
 	struct engine_tables *t;
 
-	/* number 0 owns the QPs of XRC and tag matching, so that one is there first */
+	/* number 0 owns the QPs of XRC and tag matching, so it must exist first */
 	if (e->number >= ENGINE_MAX || !sibling != !e->number)
 		return -EINVAL;
 	if (sibling) {
@@ -137,7 +137,7 @@ struct qp *engine_frame_qp(const struct engine *e, const struct rx_frame *frame)
 
 	if (header_in_peek(frame, &qpn, &opcode))
 		return engine_find_qp(e, qpn);
-	/* of unusual headers */
+	/* unusual headers */
 	return packet_parse(&p, frame) == XROCE_DROP_none ? engine_find_qp(e, p.dest_qpn) : NULL;
 }
 
@@ -181,7 +181,7 @@ void owner_take_qp(struct engine *e, struct qp *qp)
 
 void owner_release_qp(struct engine *e, struct qp *qp)
 {
-	/* what it has completed, while e may still fill the CQ */
+	/* completions of the QP, while e may still fill the CQ */
 	engine_take_arms(e);
 	owner_leave_cq(qp->send_cq, e);
 	owner_leave_cq(qp->recv_cq, e);
@@ -207,8 +207,8 @@ struct engine *engine_doorbell(struct qp *qp)
 	struct engine *e = qp_engine(qp);
 
 	/*
-	 * pairs with the exchange in owner_take_doorbells(), which clears it before the look at the
-	 * queue: one that was 1 already is cleared, and the WQEs published before this are seen
+	 * pairs with the exchange in owner_take_doorbells(), which clears it before reading the
+	 * queue: a value of 1 will be cleared, and the WQEs published before this will be seen
 	 */
 	if (!atomic_exchange_explicit(&qp->doorbell, 1, memory_order_seq_cst))
 		owner_push_doorbell(e, qp);
@@ -219,7 +219,7 @@ void owner_take_doorbells(struct engine *e)
 {
 	struct qp *qp, *next;
 
-	/* pairs with the exchange in owner_push_doorbell(): doorbell_next is seen */
+	/* pairs with the exchange in owner_push_doorbell(): doorbell_next is visible */
 	for (qp = atomic_exchange_explicit(&e->doorbells, NULL, memory_order_seq_cst); qp;
 	     qp = next) {
 		struct engine *owner = qp_engine(qp);
@@ -231,8 +231,8 @@ void owner_take_doorbells(struct engine *e)
 			continue;
 		}
 		/*
-		 * pairs with the exchange in engine_doorbell(): it takes over what the ringer has
-		 * posted; behind a store the look at the queue might be the older one
+		 * pairs with the exchange in engine_doorbell() and acquires the ringer's WQEs;
+		 * after a plain store, the queue could be read earlier
 		 */
 		atomic_exchange_explicit(&qp->doorbell, 0, memory_order_seq_cst);
 		engine_posted(e, qp);
@@ -254,7 +254,7 @@ bool owner_silence_doorbell(struct engine *e, struct qp *qp)
 		     rung; rung = next) {
 			next = rung->doorbell_next;
 			if (rung == qp) {
-				/* pairs with engine_doorbell(): from now on it pushes again */
+				/* pairs with engine_doorbell(): the next ring pushes again */
 				atomic_store_explicit(&qp->doorbell, 0, memory_order_seq_cst);
 				rang = true;
 			} else {
@@ -283,8 +283,8 @@ void owner_report_overrun(struct engine *e, const struct cq *cq)
 		struct engine *other = e->tables->engine[__builtin_ctz(others)];
 
 		/*
-		 * as a doorbell: the caller runs that engine, or sees it run, only after this.
-		 * Pairs with the exchange in engine_fail_overrun_qps()
+		 * as with a doorbell: the caller runs that engine, or observes it running, only
+		 * after this. Pairs with the exchange in engine_fail_overrun_qps()
 		 */
 		atomic_store_explicit(&other->overrun, true, memory_order_seq_cst);
 	}
@@ -323,20 +323,20 @@ void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 	ready = qp->ready;
 	events = qp->events;
 	due_ns = from->timers.due_ns[slot];
-	/* early packets lie in the old owner's memory: they were lost, then */
+	/* early packets are in the old owner's memory: they count as lost */
 	engine_detach_qp(from, qp);
 	owner_release_qp(from, qp);
 	owner_take_qp(to, qp);
 	if (ready)
 		engine_ready(to, qp, ready);
-	/* the thread that was to run it looks at the old owner */
+	/* the thread that should run it checks the old owner */
 	if (rang || ready)
 		engine_doorbell(qp);
 	if (due_ns != NSEC_NEVER)
 		timer_set(to, qp, due_ns);
 	if (events)
 		engine_qp_event(to, qp, events);
-	/* its CQ may be the one that overran */
+	/* its CQ may be the overrun one */
 	if (atomic_load_explicit(&from->overrun, memory_order_relaxed))
 		/* pairs with the exchange in engine_fail_overrun_qps() */
 		atomic_store_explicit(&to->overrun, true, memory_order_seq_cst);

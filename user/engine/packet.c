@@ -4,12 +4,12 @@
  * and never decides what a packet means: QPNs, PSNs, keys and the lengths that a path MTU allows
  * are the engine's.
  *
- * Received frames are hostile. Each header is pulled from a cursor that knows where the linear part
- * of the IP packet ends, and all lengths are checked against one another before the payload is
- * pointed at. What fails before the UDP port says RoCEv2 is not_roce, as XDP passes such frames;
- * behind it the reasons are those that XDP counts, in this order: IP options, fragments, IP length,
- * UDP length, BTH, version, opcode, extension headers, pad, payload. The IPv4 header checksum is
- * written but not verified: neither is it in XDP, and the ICRC covers the lengths and addresses.
+ * Received frames are untrusted. Each header is pulled from a cursor that ends with the linear part
+ * of the IP packet, and all lengths are checked against one another before payload is accessed. A
+ * frame that fails before its UDP port is known is not_roce: XDP passes such frames. Later drop
+ * reasons are the same as XDP's, in the same order: IP options, fragments, IP length, UDP length,
+ * BTH, version, opcode, extension headers, pad, payload. The IPv4 header checksum is written but,
+ * as in XDP, not verified: the ICRC covers the lengths and addresses.
  */
 #include "guard.h"
 #include "icrc.h"
@@ -88,13 +88,13 @@ _Static_assert(sizeof(struct eth) + 2 * sizeof(struct vlan) + sizeof(struct ipv6
 
 /* ---- parsing ---- */
 
-/* What is left of the linear part. */
+/* The rest of the linear part. */
 struct cursor {
 	const u8 *pos;
 	const u8 *end;
 };
 
-/* The next n bytes, or NULL if there are not as many. */
+/* Returns the next n bytes, or NULL if fewer are left. */
 static inline const void *packet_pull(struct cursor *c, size_t n)
 {
 	const u8 *p = c->pos;
@@ -117,10 +117,7 @@ static inline void packet_gid_from_ipv4(struct gid *g, const u8 addr[4])
 	memcpy(g->raw + 12, addr, 4);
 }
 
-/*
- * Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags)
- * bytes.
- */
+/* Reads the opcode's extension headers, in wire order; ext has roce_ext_bytes(flags) bytes. */
 static inline void packet_get_aeth(const u8 *ext, struct packet *p)
 {
 	u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
@@ -183,19 +180,14 @@ static void packet_get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		p->flow_cookie = be32toh(h->cookie);
 		p->flow_allowance = be32toh(h->allowance);
 	}
-	/*
-	 * The last one of each opcode that has it; a CNP's 16 bytes are reserved and not looked at.
-	 */
+	/* The last header of its opcode. A CNP's 16 reserved bytes are ignored. */
 	if (flags & OP_IMM)
 		p->imm = ((const struct imm_dt *)ext)->imm;
 	if (flags & OP_IETH)
 		p->inv_rkey = be32toh(((const struct ieth *)ext)->rkey);
 }
 
-/*
- * What the IP header says of the lengths, and whether it rules the packet out if that turns out to
- * be RoCEv2.
- */
+/* Lengths from the IP header, and whether it makes a RoCEv2 packet invalid. */
 struct layer3 {
 	size_t ip_len;	  /* header and payload */
 	size_t udp_space; /* payload: what the UDP length must be */
@@ -204,9 +196,9 @@ struct layer3 {
 };
 
 /*
- * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if
- * the frame is too short. A third tag is an unknown type. The packet's tag is the
- * customer's: the inner one of 802.1Q within a provider's 802.1ad, else the outer.
+ * Pulls the Ethernet header and up to two VLAN tags, and sets *type to the type after them. False
+ * if the frame is too short. A third tag is an unknown type. p gets the customer's tag: the inner
+ * one of 802.1Q inside a provider's 802.1ad, else the outer.
  */
 static inline bool packet_parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 {
@@ -242,7 +234,7 @@ static inline bool packet_parse_ethernet(struct cursor *c, struct packet *p, u16
 	return true;
 }
 
-/* False for what is not UDP over IPv4, or a later fragment, which shows no port. */
+/* Returns false if this is not UDP over IPv4, or is a later fragment, which has no port. */
 static inline bool packet_parse_ipv4(struct cursor *c, struct packet *p, struct layer3 *l3)
 {
 	const struct ipv4 *ip = packet_pull(c, sizeof(*ip));
@@ -269,8 +261,8 @@ static inline bool packet_parse_ipv4(struct cursor *c, struct packet *p, struct 
 }
 
 /*
- * False for what is not UDP over IPv6, at once or in a first fragment. RoCEv2 knows no other
- * extension headers.
+ * Returns false if this is not UDP over IPv6, directly or in a first fragment. RoCEv2 has no other
+ * IPv6 extension headers.
  */
 static inline bool packet_parse_ipv6(struct cursor *c, struct packet *p, struct layer3 *l3)
 {
@@ -372,7 +364,7 @@ enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f)
 	if (unlikely(l3.fragment))
 		return XROCE_DROP_ip_fragment;
 
-	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
+	/* The IP packet ends inside the frame; the rest is Ethernet padding. */
 	if (unlikely(l3.ip_len < (size_t)(c.pos - p->ip) || l3.ip_len > linear + f->frag_len))
 		return XROCE_DROP_ip_length;
 	p->frag = NULL;
@@ -389,7 +381,7 @@ enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f)
 		return XROCE_DROP_udp_length;
 	p->udp_sport = be16toh(udp->sport);
 
-	/* From here on the lengths agree, and what cannot be pulled lies in the second buffer. */
+	/* From here on the lengths agree: if a pull fails, the second buffer has the bytes. */
 	if (unlikely(udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
 		return XROCE_DROP_bth_short;
 	rest = udp_len - (u32)(sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES);
@@ -417,7 +409,7 @@ enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f)
 		packet_get_extensions(ext, p, p->flags);
 	}
 
-	/* Pad fills up to a multiple of 4: a length that is none cannot be right. */
+	/* Pad fills up to a multiple of 4: other lengths are invalid. */
 	if (unlikely(rest < p->pad || rest % 4 || (rest && !(p->flags & OP_PAYLOAD))))
 		return XROCE_DROP_pad;
 	p->payload_len = rest - p->pad;
@@ -444,7 +436,7 @@ bool packet_icrc_ok(const struct packet *p)
 		return icrc_equal(crc, p->frag + p->frag_len - ROCE_ICRC_BYTES);
 	}
 
-	/* The boundary cuts through the stored ICRC itself: 1..3 bytes of it lie before it. */
+	/* The boundary is inside the stored ICRC: 1..3 bytes of it are in the first buffer. */
 	before = ROCE_ICRC_BYTES - p->frag_len;
 	memcpy(stored, p->end - before, before);
 	memcpy(stored + before, p->frag, p->frag_len);
@@ -484,7 +476,7 @@ static inline void *packet_put(u8 **pos, size_t n)
 	return p;
 }
 
-/* Two words that go out in one piece: see packet_put_extensions(). */
+/* Two words stored at once: see packet_put_extensions(). */
 typedef u64 u64_pair __attribute__((vector_size(16)));
 
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
@@ -540,9 +532,8 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 }
 
 /*
- * RFC 1071, from the fields in host order rather than from the header just written: to read back
- * what was stored in smaller pieces stalls the processor for longer than all else in
- * packet_put_headers() takes.
+ * RFC 1071, from the fields in host order rather than from the header just written: a load across
+ * several narrower stores stalls for longer than all else in packet_put_headers() takes.
  */
 static inline u16 ipv4_checksum(const struct path *path, u32 total_len, u16 id)
 {
@@ -629,8 +620,8 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 	}
 
 	/*
-	 * Checksum 0, over IPv6 too: the ICRC protects more (protocol sheet; every capture of
-	 * Soft-RoCE does the same).
+	 * Checksum 0, over IPv6 too: the ICRC protects more (protocol sheet; Soft-RoCE does the
+	 * same in every capture).
 	 */
 	*(struct udp *)l4 = (struct udp){
 		.sport = htobe16(path->udp_sport),
@@ -681,13 +672,13 @@ u16 path_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn)
 }
 
 /*
- * The opcode table of wire.h as user space looks it up: flags for the codec and the engine, names
- * for people.
+ * The opcode table of wire.h for user space: flags for the codec and the engine, names for
+ * messages.
  */
 
 static const u32 flags_of[256] = { ROCE_OPCODE_FLAGS };
 
-/* The same rows once more for the names; the transport's prefix is what sets them apart. */
+/* The same rows again for the names; only the transport's prefix differs. */
 #define NAME_RC(name, low, flags) [OPCODE(XROCE_RC, low)] = "RC " #name,
 #define NAME_UC(name, low, flags) [OPCODE(XROCE_UC, low)] = "UC " #name,
 #define NAME_UD(name, low, flags) [OPCODE(XROCE_UD, low)] = "UD " #name,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Queue pairs as objects: making and destroying them, their send queue's two sides, and flushing.
- */
+/* Queue pairs as objects: creation and destruction, both sides of the send queue, and flushing. */
 #include <stdlib.h>
 
 #include "event.h"
@@ -21,8 +19,8 @@ _Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX,
 	       "with what rendezvous take the mask of a send queue is of twice that size");
 
 /*
- * Bytes of a slot, whole cache lines: one that the application fills shares none with one that the
- * engine works on.
+ * Returns the bytes of a slot, whole cache lines: the application and the engine never work on
+ * slots that share a line.
  */
 static u32 sq_stride(u32 max_sge, u32 max_inline)
 {
@@ -61,8 +59,8 @@ void sq_begin(struct sq *sq)
 	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed);
 
 	/*
-	 * acquire: pairs with the release in sq_complete(): the engine is done with all slots. It
-	 * sees the store with that of prod in sq_publish()
+	 * acquire: pairs with the release in sq_complete(): the engine is done with all slots. The
+	 * engine sees the new first with the store of prod in sq_publish()
 	 */
 	if (atomic_load_explicit(&sq->cons, memory_order_acquire) == prod)
 		atomic_store_explicit(&sq->first, prod, memory_order_relaxed);
@@ -85,7 +83,7 @@ void sq_publish(struct sq *sq, u32 n)
 	atomic_store_explicit(&sq->prod, prod + n, memory_order_release);
 }
 
-/* Work requests that each transport service may carry: ibv_post_send(3), the table of opcodes. */
+/* Returns the work requests of a transport service: ibv_post_send(3), the table of opcodes. */
 static u32 opcodes_of(enum xroce_transport t)
 {
 	const u32 sends = 1u << WR_SEND | 1u << WR_SEND_WITH_IMM;
@@ -127,7 +125,7 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 {
 	const struct sq *sq;
 
-	/* RC has all that there are */
+	/* RC has all opcodes */
 	if (wqe->opcode >= WR_OPCODES || qp->xrc_target ||
 	    !(opcodes_of(XROCE_RC) & 1u << wqe->opcode))
 		return -EINVAL;
@@ -166,13 +164,13 @@ void qp_clear(struct qp *qp)
 	rd_atomic_init(qp);
 }
 
-/* QP 1, whose number is always the same, has a place of its own in the table. */
+/* QP 1, whose number is fixed, has its own slot in the table. */
 static int qpn_take_cm(const struct engine_tables *t)
 {
 	return t->qp[XROCE_CM_QPN] ? -EEXIST : 0;
 }
 
-/* number 0: any. */
+/* *number 0: draws any. */
 static int qpn_take_other(struct engine *e, u32 *number)
 {
 	struct engine_tables *t = e->tables;
@@ -200,7 +198,7 @@ static int qpn_take(struct engine *e, struct qp *qp, u32 number)
 	return 0;
 }
 
-/* Has it the CQs and queues that one of its kind has, and no others? */
+/* Returns whether init has exactly the CQs and queues that its kind needs. */
 static bool init_has_its_queues(const struct qp_init *init)
 {
 	const bool xrc = init->transport == XROCE_XRC, raw = init->transport == XROCE_RAW;
@@ -333,13 +331,13 @@ static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
 		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV,
 		[WR_BIND_MW] = CQE_BIND_MW,	[WR_SEND_WITH_INV] = CQE_SEND,
 		[WR_FLUSH] = CQE_FLUSH,		[WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE,
-		[WR_REFUSED] = CQE_SEND, /* a failed one's says nothing */
+		[WR_REFUSED] = CQE_SEND, /* no meaning in a failed completion */
 	};
 
 	return table[wr_opcode];
 }
 
-/* The oldest WQE's slot may be posted to. */
+/* Frees the oldest WQE's slot. */
 static void sq_advance(struct qp *qp)
 {
 	/* release: pairs with the acquire in sq_slot() */
@@ -350,7 +348,7 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 		 u64 now_ns)
 {
 	const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
-	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
+	/* a failed WQE completes even if unsignaled: ibv_post_send(3) */
 	const bool completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
 	struct cqe *cqe = NULL;
 
@@ -372,8 +370,8 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 		};
 	}
 	/*
-	 * Before it is pushed: a thread that sees the completion may post again at once, to a queue
-	 * that was full.
+	 * Before the push: a thread that sees the completion may post at once to a queue that was
+	 * full.
 	 */
 	sq_advance(qp);
 	if (unlikely(qp->tag_matching))
@@ -397,7 +395,7 @@ static void flush_sends(struct engine *e, struct qp *qp)
 
 static void flush_receives(struct engine *e, struct qp *qp)
 {
-	/* a WQE of a message that did not end comes first; those of an SRQ stay there for others */
+	/* the WQE of an unfinished message first; an SRQ's WQEs stay for other QPs */
 	while (qp->resp.seq.have_recv || (!qp->srq && rq_take(&qp->rq, &qp->resp.recv))) {
 		struct cq *cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 		struct cqe cqe = {
@@ -418,8 +416,8 @@ static void flush_receives(struct engine *e, struct qp *qp)
 void qp_flush(struct engine *e, struct qp *qp)
 {
 	/*
-	 * between the state, just stored, and the look at the queues. Pairs with the store in
-	 * rq_publish(): a thread that posts now sees the state, or we see the post
+	 * between storing the state and reading the queues. Pairs with the store in rq_publish(): a
+	 * posting thread sees the state, or this thread sees the post
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	flush_sends(e, qp);
@@ -427,7 +425,7 @@ void qp_flush(struct engine *e, struct qp *qp)
 		flush_receives(e, qp);
 }
 
-/* The error is a peer's request that was refused, not the application's wish. */
+/* Returns whether the error is a refused request of the peer's. */
 static bool fatal_nak_due(const struct responder *resp)
 {
 	return resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) == AETH_NAK &&
@@ -456,7 +454,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 	if (qp->srq)
 		events |= EVENT_QP_LAST_WQE;
 	engine_qp_event(e, qp, events | EVENT_QP_STATE);
-	/* a NAK still goes out, behind the answers to the requests before it */
+	/* a NAK is still sent, after the answers to the requests before it */
 	if (qp->resp.ack_due)
 		engine_ready(e, qp, READY_REPLIES);
 }
@@ -471,7 +469,7 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 		engine_qp_error(e, qp, 0);
 		return;
 	}
-	/* UC and UD stop sending only: SQE, and back to RTS by ibv_modify_qp(3) */
+	/* UC and UD only stop sending: SQE, and back to RTS by ibv_modify_qp(3) */
 	/* pairs as in engine_qp_error() */
 	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
 	qp->attr.state = QPS_SQE;
@@ -481,13 +479,13 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 }
 
 /*
- * The memory for outstanding READs and atomics: the requester's ring of their last PSNs and the
- * responder's ring of what it may have to answer again. A QP has room for QP_OWN_RD_ATOMIC of each.
- * A QP that asks ibv_modify_qp(3) for more has rings allocated, a power of two of entries, and
- * keeps them until RESET. Nothing here runs on the data path.
+ * Memory for outstanding READs and atomics: the requester's ring of their last PSNs and the
+ * responder's ring of requests that it may answer again. A QP has room for QP_OWN_RD_ATOMIC of
+ * each. If ibv_modify_qp(3) asks for more, rings of a power of two of entries are allocated and
+ * kept until RESET. Nothing here runs on the data path.
  */
 
-/* Entries for so many, or 0 if a ring of have entries will do. */
+/* Returns the entries of a ring for `want`, or 0 if a ring of `have` entries suffices. */
 static u32 ring_entries(u32 have, u32 want)
 {
 	u32 n = have;
@@ -497,7 +495,7 @@ static u32 ring_entries(u32 have, u32 want)
 	return n == have ? 0 : n;
 }
 
-/* Oldest first from index 0 on; what was outstanding, or stored, stays so. */
+/* Copies from the oldest entry to index 0 on; outstanding and stored requests are kept. */
 static void requester_grow(struct requester *req, u32 *ring, u32 entries)
 {
 	for (u32 i = 0; i < req->rd_atomic_out; i++)

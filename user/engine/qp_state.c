@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_modify_qp(3): which transitions exist, which attributes each needs and allows, their ranges,
- * and what a transition does. All is checked before anything is changed.
+ * ibv_modify_qp(3): the transitions, the attributes that each needs and allows, their ranges, and
+ * the effect of a transition. All is checked before anything is changed.
  */
 #include "completer.h"
 #include "congestion.h"
@@ -12,7 +12,7 @@
 #include "stat.h"
 #include "tag_match.h"
 
-/* The attributes as short names, so that the table can be read against the man page's. */
+/* Short names of the attributes, so that the table can be compared with the manual page. */
 enum {
 	CUR = QP_ATTR_CUR_STATE,
 	NOTIFY = QP_ATTR_EN_SQD_ASYNC_NOTIFY,
@@ -56,15 +56,15 @@ struct transition {
 	{ [RC] = { 0, CUR | ACCESS | RNR }, [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY }, \
 	  [XRC_SEND] = { 0, CUR | ACCESS }, [XRC_RECV] = { 0, CUR | ACCESS | RNR }, \
 	  [RAW] = { 0, CUR } }
-/* As the kernel has it for the QPs that it knows a limit of. */
+/* As in the kernel, for the QPs whose rate it can limit. */
 #define RTS_AGAIN_OPTIONAL \
 	{ [RC] = { 0, CUR | ACCESS | RNR | RATE }, [UC] = { 0, CUR | ACCESS | RATE }, \
 	  [UD] = { 0, CUR | QKEY | RATE }, [XRC_SEND] = { 0, CUR | ACCESS | RATE }, \
 	  [XRC_RECV] = { 0, CUR | ACCESS | RNR }, [RAW] = { 0, CUR } }
 
 /*
- * Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: their
- * attributes are in no mask. What is not named is { 0, 0 }: raw packets need little.
+ * Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: no mask has
+ * their attributes. Unlisted entries are { 0, 0 }: raw packets need few attributes.
  */
 static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_RESET] = {
@@ -180,7 +180,7 @@ static bool ranges_valid(const struct engine *e, const struct qp *qp, const stru
 		 (mask & DEST_RD && a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC));
 }
 
-/* Copy the attributes of the mask to where the engine uses them. */
+/* Copies the attributes in the mask to where the engine uses them. */
 static void qp_apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a,
 				u32 mask)
 {
@@ -226,7 +226,7 @@ static void qp_apply_attributes(const struct engine *e, struct qp *qp, const str
 		cur->rate_limit = a->rate_limit;
 }
 
-/* Back to what qp_create() made, but for the number and the queues' sizes. */
+/* Resets to the state that qp_create() made, except QPN and queue sizes. */
 static void qp_reset(struct engine *e, struct qp *qp)
 {
 	u32 prod = sq_prod(&qp->sq);
@@ -245,7 +245,7 @@ static void qp_reset(struct engine *e, struct qp *qp)
 	qp->attr = (struct qp_attr){ 0 };
 }
 
-/* What headers were made of, or checked against, has changed. */
+/* Invalidates kept headers after their fields changed. */
 static void qp_forget_headers(struct qp *qp)
 {
 	qp->req.header.key = qp->resp.header.key = 0;
@@ -256,8 +256,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 {
 	if (to == QPS_ERR) {
 		engine_qp_error(e, qp, 0);
-		/* from RESET there is nothing to flush, but the state holds. Pairs with qp_state()
-		 */
+		/* RESET has nothing to flush, but the state must change. Pairs with qp_state() */
 		atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 		qp->attr.state = QPS_ERR;
 		return;
@@ -271,7 +270,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 	}
 	if (from == QPS_RTR && to == QPS_RTS)
 		requester_start(qp, qp->attr.sq_psn);
-	/* pairs with the load in qp_state(): with the state, all that was set for it */
+	/* pairs with the load in qp_state(): the state's fields are visible with it */
 	atomic_store_explicit(&qp->state, to, memory_order_seq_cst);
 	qp->attr.state = to;
 	if (to == QPS_RTS)
@@ -293,7 +292,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if ((mask & required) != required || mask & ~(required | optional | QP_ATTR_STATE))
 		return -EINVAL;
-	/* it has nothing to send by */
+	/* it has no send queue */
 	if (qp->rss && to == QPS_RTS)
 		return -EINVAL;
 	if (mask & CUR && attr->cur_state != from)

@@ -10,12 +10,12 @@
 #include "send_queue.h"
 #include "stat.h"
 
-/* ---- what a frame is: as XDP sees it ---- */
+/* ---- parsing a frame, as XDP does ---- */
 
 #define FLOW_FRAME  const struct rx_frame *
 #define FLOW_INLINE static inline
 
-/* Headers lie in the first buffer, which is as long as any of them. */
+/* All headers are in the first buffer, which is long enough for any of them. */
 static bool flow_load(FLOW_FRAME frame, u32 at, void *to, u32 bytes)
 {
 	if (at > frame->len || bytes > frame->len - at)
@@ -87,7 +87,7 @@ bool raw_has_copies(const struct engine *e)
 	return e->tables->num_copies;
 }
 
-/* What a frame is compared by. */
+/* The headers that flows compare. */
 struct raw_headers {
 	struct xroce_flow_key key;
 	struct xroce_flow_tunnel tunnel;
@@ -102,7 +102,7 @@ static bool raw_matches(const struct raw_flow *flow, const struct raw_headers *i
 		flow_tunnel_matches(&in->tunnel, &rule->tunnel_value, &rule->tunnel_mask));
 }
 
-/* From flow on the first that the frame matches; NULL: none. */
+/* Returns the first flow, from `flow` on, that the frame matches, or NULL. */
 static const struct raw_flow *raw_find(const struct raw_flow *flow, const struct raw_headers *in)
 {
 	while (flow && !raw_matches(flow, in))
@@ -110,7 +110,7 @@ static const struct raw_flow *raw_find(const struct raw_flow *flow, const struct
 	return flow;
 }
 
-/* The first of all; NULL likewise, or it is no frame. */
+/* The same from the first flow on; NULL also if the frame cannot be parsed. */
 static const struct raw_flow *raw_first(const struct engine *e, const struct rx_frame *frame,
 					struct raw_headers *in)
 {
@@ -134,22 +134,22 @@ bool raw_any(const struct engine *e)
 /* ---- frames in ---- */
 
 /*
- * Whose receives a frame for the QP takes: its own, or those of a work queue. The state of a QP
- * with a table does not count, as nothing is posted to it; in ERR its frames are dropped.
+ * Returns the QP whose receives a frame takes: qp itself or a work queue. The state of a QP with a
+ * table matters only in ERR, when its frames are dropped, as nothing is posted to it.
  */
 static struct qp *raw_receiver(struct qp *qp, const struct xroce_flow_key *key)
 {
 	return qp->rss && qp_state(qp) != QPS_ERR ? rss_pick(qp->rss, key) : qp;
 }
 
-/* The QP takes its copy or not, for reasons of its own. */
+/* Delivers a copy to one QP. Returns its drop reason. */
 static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, const struct packet *p,
 				   u64 rx_time_ns, u64 now_ns)
 {
 	const enum qp_state state = qp_state(qp);
 	struct cqe cqe = { .opcode = CQE_RECV, .byte_len = p->payload_len };
 	enum xroce_drop drop = XROCE_DROP_qp_state;
-	/* the completion has its tag from here; XDP knows the first flow alone */
+	/* the tag is set here: XDP knows only the first flow's */
 	struct xroce_rx_cqe tagged = { .rx_time_ns = rx_time_ns, .flow_tag = tag };
 
 	stat_input(qp, p->payload_len);
@@ -160,7 +160,7 @@ static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, con
 	return drop;
 }
 
-/* The next flow of the same order that takes the frame; NULL: no other does. */
+/* Returns the next flow of the same order that takes the frame, or NULL. */
 static const struct raw_flow *raw_next(const struct raw_flow *flow,
 				       const struct raw_headers *in)
 {
@@ -172,7 +172,7 @@ static const struct raw_flow *raw_next(const struct raw_flow *flow,
 	return flow && flow->order == order ? flow : NULL;
 }
 
-/* Has a flow before this one, of the same order and QP, taken the frame? */
+/* Returns whether an earlier flow of the same order and QP took the frame. */
 static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow *flow,
 			    const struct raw_headers *in)
 {
@@ -182,7 +182,7 @@ static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow 
 	return false;
 }
 
-/* The first flow of a larger order that the frame matches; NULL: none. */
+/* Returns the first flow of a larger order that the frame matches, or NULL. */
 static const struct raw_flow *raw_behind(const struct raw_flow *first, const struct raw_headers *in)
 {
 	const struct raw_flow *flow = first;
@@ -192,12 +192,12 @@ static const struct raw_flow *raw_behind(const struct raw_flow *first, const str
 	return raw_find(flow, in);
 }
 
-/* A frame on its way to those that have it. */
+/* A frame being delivered. */
 struct raw_input {
 	struct raw_headers in;
 	struct packet p;
 	u64 rx_time_ns;
-	bool count; /* XDP has not */
+	bool count; /* XDP has not counted it */
 	struct copies copies;
 };
 
@@ -211,7 +211,7 @@ static void raw_deliver_to_all(struct engine *e, const struct raw_flow *first, s
 						 &r->p, r->rx_time_ns, now_ns));
 }
 
-/* For each flow of the first one's order that the frame matches. What came by XDP is counted. */
+/* Counts the frame for each matching flow of the first one's order, unless XDP has. */
 static void raw_count(const struct raw_flow *first, const struct raw_input *r)
 {
 	for (const struct raw_flow *f = first; r->count && f; f = raw_next(f, &r->in)) {
@@ -222,7 +222,7 @@ static void raw_count(const struct raw_flow *first, const struct raw_input *r)
 	}
 }
 
-/* Whole, as the payload of a packet without headers. */
+/* Returns the whole frame as the payload of a packet without headers. */
 static struct packet raw_as_packet(const struct rx_frame *frame, const struct raw_headers *in)
 {
 	return (struct packet){
@@ -251,7 +251,7 @@ enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
 	r.rx_time_ns = hint ? hint->rx_time_ns : 0;
 	r.count = !hint;
 	r.copies = (struct copies){ .refused = XROCE_DROP_none };
-	/* those that have copies, then those that take it */
+	/* flows with copies first, then the flow that takes the frame */
 	for (; flow && flow->rule.copies; flow = raw_behind(flow, &r.in)) {
 		raw_count(flow, &r);
 		raw_deliver_to_all(e, flow, &r, now_ns);
@@ -267,7 +267,7 @@ enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
 	return copies_end(e, &r.copies);
 }
 
-/* Does a flow that the frame matches have a copy of such a one? *last: none behind it has. */
+/* Returns whether the flow has a copy of such a frame. Sets *last if no later one has. */
 static bool raw_has_copy(const struct raw_flow *flow, enum raw_copy kind, bool *last)
 {
 	if (kind == RAW_COPY_SENT)
@@ -309,7 +309,7 @@ void raw_copy(struct engine *e, enum raw_copy kind, u64 rx_time_ns, const struct
 
 /* ---- frames out ---- */
 
-/* What the link takes: its MTU behind an Ethernet header, and a VLAN tag. */
+/* Checks the length: the link's MTU plus an Ethernet header, and a VLAN tag. */
 static bool raw_fits(const struct qp *qp, const u8 *frame, u32 len)
 {
 	__be16 type;
@@ -346,7 +346,7 @@ u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_REQUEST, now_ns);
 		return 0;
 	}
-	/* with a tag, which is looked for when the frame is there */
+	/* the limit with a tag; the frame is checked for one below */
 	if (len > RAW_HEADER_BYTES + qp->path_mtu) {
 		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
 		return 0;
@@ -366,8 +366,8 @@ u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 }
 
 /*
- * The Toeplitz hash is linear in its input: each bit that is set adds the 32 bits of the key that
- * begin at its place. So a table for each half byte of the input has what its 16 values add.
+ * The Toeplitz hash is linear: each set bit of the input XORs in the 32 key bits at its position.
+ * So for each half byte of the input, a table has the contribution of its 16 values.
  */
 
 #define RSS_INPUT_BYTES 36u /* two IPv6 addresses, two ports */
@@ -375,14 +375,14 @@ _Static_assert(RSS_INPUT_BYTES + sizeof(u32) == RSS_KEY_BYTES, "the last bit's 3
 
 struct rss {
 	u32 fields;
-	u32 mask;	/* of an index in wq */
+	u32 mask;	/* mask for an index of wq */
 	u32 half_byte[2 * RSS_INPUT_BYTES][16];
 	struct qp *wq[];
 };
 
 /* ---- the hash ---- */
 
-/* 32 bits of the key, from bit at on, at < 8 * RSS_INPUT_BYTES. */
+/* Returns 32 bits of the key, from bit at, at < 8 * RSS_INPUT_BYTES. */
 static u32 rss_window(const u8 *key, u32 at)
 {
 	u64 bits = 0;
@@ -401,7 +401,7 @@ static void rss_set_key(struct rss *rss, const u8 *key)
 					rss->half_byte[at][value] ^= rss_window(key, 4 * at + bit);
 }
 
-/* Two bits of fields select of two that follow each other. Returns what was added. */
+/* Appends src and dst as two bits of `selected` say. Returns the bytes added. */
 static u32 rss_select(u8 *to, u32 selected, const void *src, const void *dst, u32 bytes)
 {
 	u32 len = 0;
@@ -507,7 +507,7 @@ bool rss_with_flow_tag(const struct rss *rss)
 	return false;
 }
 
-/* ---- states of a WQ: those of its QP that matter ---- */
+/* ---- states of a WQ, from its QP's states ---- */
 
 enum wq_state wq_state(const struct qp *wq)
 {

@@ -64,9 +64,9 @@ void rq_publish(struct rq *rq, u32 n)
 	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
 
 	/*
-	 * Sequentially consistent: a release that pairs with the acquire in rq_take(), and it
-	 * orders this store before the producer's look at the QP's state. Pairs with the fence in
-	 * qp_flush(): a receive that is posted while the QP goes to ERR is flushed by one of both.
+	 * Sequentially consistent: as a release it pairs with the acquire in rq_take(). It also
+	 * orders this store before the producer's read of the QP's state and pairs with the fence
+	 * in qp_flush(): one of the two flushes a receive that is posted while the QP moves to ERR.
 	 */
 	atomic_store_explicit(&rq->prod, prod + n, memory_order_seq_cst);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a QP shows of itself in its element of xroce_qp_stat. What changes with each packet is
- * stored where it changes; here is what changes with the QP's state, or seldom.
+ * The state that a QP publishes in its record of xroce_qp_stat. Per-packet values are stored where
+ * they change; this file handles the values that change with the QP's state, or seldom.
  *
- * The element may lie in a map that others can write to: nothing here reads from it what matters.
+ * Others may be able to write to the record's map: nothing that matters is read from it.
  */
 #include <stdlib.h>
 
@@ -78,7 +78,7 @@ void stat_state(struct qp *qp)
 
 void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why)
 {
-	/* what comes after the first is its consequence */
+	/* later errors are consequences of the first */
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
 	qp->stat->error_ns = e->now_ns;
@@ -125,7 +125,7 @@ void stat_cq(struct cq *cq)
 
 	if (!STAT_SHOWN || !stat)
 		return;
-	/* prod is what has been pushed, in 32 bits */
+	/* prod counts the pushed completions, in 32 bits */
 	stat->completions += (u32)(prod - (u32)stat->completions);
 	stat->waiting = waiting;
 	if (waiting > stat->most_waiting)
@@ -183,7 +183,7 @@ void stat_resent(struct qp *qp, u32 len)
 	stat->resent_bytes = len;
 }
 
-/* ---- note ---- */
+/* ---- trace ---- */
 
 void engine_set_notes(struct engine *e, struct engine_notes *notes)
 {

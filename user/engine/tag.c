@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tag matching: the list, what a SEND to a tag-matching SRQ is matched with, and its completions.
- * What a rendezvous fetches and answers is tag.c's. Semantics: ibv_post_srq_ops(3) and
- * rdma-core's Documentation/tag_matching.md.
+ * Tag matching: the list, matching a SEND to a tag-matching SRQ, its completions, and rendezvous.
+ * Semantics: ibv_post_srq_ops(3) and rdma-core's Documentation/tag_matching.md.
  *
- * The application matches what the engine did not (unexpected messages), so both must agree on the
- * order of messages and buffers. The engine counts the unexpected messages, the application says
- * how many it has dealt with; they are in step when the numbers are equal. A buffer added while
- * they are not could belong to a message that is on its way to the application: it is matched with
- * nothing until they are in step again.
+ * The application matches the messages that the engine did not (unexpected messages), so both must
+ * agree on the order of messages and buffers. The engine counts the unexpected messages, and the
+ * application reports how many it has handled; they are in step when the numbers are equal. A
+ * buffer added out of step could belong to a message on its way to the application: it is not
+ * matched until both are in step again.
  */
 #include <stdlib.h>
 
@@ -24,16 +23,16 @@ _Static_assert(TAG_MAX_TAGS <= NO_TAG, "entries are named by 16 bits");
 _Static_assert(!(TAG_MAX_TAGS & (TAG_MAX_TAGS - 1)), "a handle is a generation and a slot");
 
 /*
- * The application is asked to say its count before the two are so far apart: only 16 bits of it are
- * compared.
+ * Largest difference of the two counts before the engine requests the application's: only 16 bits
+ * are compared.
  */
 #define SYNC_LAG_MAX 0x2000
 
 struct tag {
 	u64 tag, mask;
 	u64 wr_id;
-	u32 handle;	    /* of this use of the slot */
-	u16 next, prev;	    /* in the order of the list; next also among free ones */
+	u32 handle;	    /* for this use of the slot */
+	u16 next, prev;	    /* in list order; next also links free ones */
 	bool listed;
 	bool in_step;	    /* may be matched */
 	u32 num_sge;
@@ -43,13 +42,10 @@ struct tag {
 struct tag_list {
 	u32 max_tags, max_ops;
 	u16 head, tail, free;
-	/* messages that were: as many as their completions will say, modulo 2^16 */
+	/* unexpected messages, as many as completions report, modulo 2^16 */
 	u16 unexpected;
-	u16 handled;	    /* what the application last said */
-	/*
-	 * signaled operations that were not polled when last looked at: a ring of their places in
-	 * the CQ
-	 */
+	u16 handled;	    /* as last reported by the application */
+	/* signaled operations not known to be polled: a ring of their indices in the CQ */
 	u32 op_first, op_count;
 	u32 *op_cqe;
 	struct tag slot[];
@@ -93,7 +89,7 @@ static bool tag_in_step(const struct tag_list *list)
 }
 
 /*
- * The counts have changed: if they agree, whatever is in the list was added knowing of all
+ * Marks all entries as in step if the changed counts agree: they were added with knowledge of all
  * unexpected messages.
  */
 static void tag_look_at_counts(struct tag_list *list)
@@ -140,7 +136,7 @@ static void tag_take_out(struct tag_list *list, struct tag *t)
 	else
 		list->slot[t->next].prev = t->prev;
 	t->listed = false;
-	t->handle += TAG_MAX_TAGS; /* the old handle names nothing from here on */
+	t->handle += TAG_MAX_TAGS; /* the old handle is invalid from here on */
 	t->next = list->free;
 	list->free = i;
 }
@@ -191,7 +187,7 @@ static void tag_complete_op(struct engine *e, struct srq *srq, const struct tag_
 
 	list->op_cqe[(list->op_first + list->op_count++) % list->max_ops] = cq_next_index(srq->cq);
 	engine_complete(e, srq->cq, &cqe, false);
-	/* now, while all engines are held: e may otherwise not fill this CQ */
+	/* now, while all engines are held: otherwise e may not fill this CQ */
 	engine_take_arms(e);
 	moderation_settle(e->tables, srq->cq);
 	engine_check_srq(e, srq);
@@ -230,9 +226,9 @@ int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
 /* ---- messages ---- */
 
 /*
- * What the first packet says: TAG_MATCHED and TAG_FETCHED are eager and rendezvous messages, should
- * they find their tag; TAG_NONE is all that has none, the FIN of a rendezvous among it, and what is
- * not well-formed: nothing in it is believed, and the application gets it whole.
+ * Reads the first packet's header. Eager messages return TAG_MATCHED and rendezvous TAG_FETCHED,
+ * before their tag is looked up. TAG_NONE is for messages without a tag, a rendezvous FIN, and
+ * malformed ones, which the application gets whole.
  */
 static enum tag_kind tag_read_header(const struct packet *p, struct tag_header *h)
 {
@@ -248,7 +244,7 @@ static enum tag_kind tag_read_header(const struct packet *p, struct tag_header *
 	return TAG_FETCHED;
 }
 
-/* The oldest entry that matches. Those that are not in step are the list's end. */
+/* Returns the oldest matching entry. The list ends at the first entry that is not in step. */
 static struct tag *tag_find(struct tag_list *list, u64 tag)
 {
 	for (u32 i = list->head; i != NO_TAG && list->slot[i].in_step; i = list->slot[i].next)
@@ -257,7 +253,7 @@ static struct tag *tag_find(struct tag_list *list, u64 tag)
 	return NULL;
 }
 
-/* The message gets the entry's buffer, as if it were a receive WQE. */
+/* Gives the entry's buffer to the message, as if it were a receive WQE. */
 static void tag_take_entry(struct responder *resp, const struct srq *srq, struct tag *t)
 {
 	resp->recv.wr_id = t->wr_id;
@@ -309,7 +305,7 @@ bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p
 			   (u32)min_u64(sizeof(h), recv->length));
 }
 
-/* The engine and the application are far apart: this completion asks for the count. */
+/* Returns whether a completion must request the application's count. */
 static bool tag_lags(const struct tag_list *list)
 {
 	return (u16)(list->unexpected - list->handled) > SYNC_LAG_MAX;
@@ -334,7 +330,7 @@ void tag_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	if (kind == TAG_MATCHED && p->flags & OP_END)
 		cqe->flags |= CQE_TM_DATA_VALID;
 	else if (kind == TAG_MATCHED)
-		cqe->byte_len = 0; /* how long it is, its end will say */
+		cqe->byte_len = 0; /* the completion at its end has the length */
 	if (kind == TAG_FETCHED)
 		cqe->byte_len = be32toh(h.rvh.len);
 	if (kind == TAG_LEFT) {
@@ -344,7 +340,7 @@ void tag_complete(struct engine *e, struct qp *qp, const struct packet *p,
 		cqe->byte_len = (u32)min_u64(sizeof(h), resp->recv.length);
 	}
 	responder_complete(e, qp, p, hint, cqe, now_ns);
-	if (!(p->flags & OP_END)) { /* matched, and the rest is to come */
+	if (!(p->flags & OP_END)) { /* matched, and more packets follow */
 		resp->seq.have_recv = true;
 		return;
 	}
@@ -359,7 +355,7 @@ u16 tag_abandon(struct qp *qp)
 	struct responder *resp = &qp->resp;
 	const enum tag_kind kind = resp->tag_kind;
 
-	if (kind == TAG_UNEXPECTED) { /* the application will not see it among them */
+	if (kind == TAG_UNEXPECTED) { /* the application will not see it as unexpected */
 		qp->srq->tags->unexpected--;
 		tag_look_at_counts(qp->srq->tags);
 	}
@@ -382,20 +378,19 @@ void tag_forget_qp(struct qp *qp)
 }
 
 /*
- * Rendezvous of tag matching: the message that matched says where its data lie; the engine READs
- * them into the tag's buffer on the QP that the message came on, and then sends a FIN, by which the
- * initiator knows that its buffer is free. Both are WQEs like the application's own, so losses,
- * windows and max_rd_atomic are the requester's matter. That is why QPs on a tag-matching SRQ have
- * a send queue with two producers:
+ * Rendezvous of tag matching. The matched message gives the address of its data. The engine READs
+ * it into the tag's buffer on the same QP, and then sends a FIN, which tells the initiator that its
+ * buffer is free. Both are WQEs like the application's, so the requester handles losses, windows
+ * and max_rd_atomic. Therefore QPs on a tag-matching SRQ have a send queue with two producers:
  *
  *   application            engine
  *   posted -------------> shared_sends_move() --> sq; a slot of posted is free when its WQE has
  *                                                 completed
  *                          rendezvous_start() ---> sq: the READ
- *                          rendezvous_sent() ----> sq: the FIN, in a slot set aside with its READ's
+ *                          rendezvous_sent() ----> sq: the FIN, in a slot reserved with its READ's
  */
 
-/* WQEs of the engine's in one send queue: two a rendezvous, until its FIN is acknowledged. */
+/* The engine's WQEs in one send queue: two per rendezvous, until its FIN is acknowledged. */
 #define FETCHING_MAX 128
 
 int shared_sends_init(struct qp *qp, const struct qp_init *init)
@@ -429,7 +424,7 @@ void shared_sends_move(struct qp *qp)
 	const u32 prod = sq_prod(&s->posted);
 
 	for (; s->moved != prod; s->moved++) {
-		/* there is one: the queue has room for all of posted and all of the engine's own */
+		/* never NULL: the queue has room for all of posted and all of the engine's WQEs */
 		struct send_wqe *wqe = sq_slot(&qp->sq, 0);
 
 		memcpy(wqe, sq_at(&s->posted, s->moved), s->posted.stride);
@@ -459,7 +454,7 @@ bool rendezvous_fits(const struct qp *qp, const struct tag_header *h, u64 room)
 {
 	const u32 len = be32toh(h->rvh.len);
 
-	/* before RTS it is not known what the QP may READ */
+	/* before RTS, max_rd_atomic is not known */
 	return len <= room && len <= ROCE_MESSAGE_MAX &&
 	       (qp->req.max_rd_atomic || qp_state(qp) == QPS_RTR);
 }
@@ -482,7 +477,7 @@ void rendezvous_start(struct engine *e, struct qp *qp, const struct tag_header *
 		.length = be32toh(h->rvh.len),
 		.remote_addr = be64toh(h->rvh.va),
 		.rkey = be32toh(h->rvh.rkey),
-		/* for the FIN: a READ has no use for these */
+		/* for the FIN; unused by a READ */
 		.imm = h->tmh.app_ctx,
 		.swap = h->tmh.tag,
 	};
@@ -535,7 +530,7 @@ void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 		else
 			qp->shared->fetching--;
 	} else if (status != CQE_SUCCESS && status != CQE_WR_FLUSH_ERR) {
-		/* no work request of the application's tells it */
+		/* no work request of the application reports it */
 		engine_qp_event(e, qp, EVENT_QP_FATAL);
 	}
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Headers that were built or checked before. This file owns their comparison; the layout is
- * packet.c's, but for the few places that are looked at in a frame before it is known to be one.
+ * Headers that were built or checked before. This file compares them; packet.c has the layout,
+ * except for the few fields that are read in a frame before it is known to be RoCEv2.
  *
- * Nothing here may read back in one piece what was just written in several: the processor then
- * waits for the stores, and with them for all work before them. That is why the words behind the
- * common part go into the ICRC from registers.
+ * No load here may span several recent stores: the processor would wait for the stores, and for all
+ * work before them. So the words after the common part enter the ICRC from registers.
  */
 #include "template.h"
 
@@ -23,7 +22,7 @@
 void header_out_remember(struct header_out *h, const struct path *path, const struct packet *p)
 {
 	u8 frame[PACKET_HEADER_MAX];
-	/* of an opcode without extension headers */
+	/* without extension headers */
 	u32 ip = packet_header_bytes(path, OPCODE(XROCE_RC, OP5_SEND_ONLY)) -
 		 icrc_start_bytes(path->is_ipv6);
 
@@ -58,7 +57,7 @@ void header_out(struct header_out *h, const struct icrc_table *t, const struct p
 	icrc = icrc_word(t, h->icrc, word);
 	if (flags & OP_EXTENSIONS) {
 		u->payload = packet_put_extensions(pos, p, flags);
-		/* ISA-L starts where the rest, with the payload, is on its grid of 16 bytes */
+		/* ISA-L starts at a multiple of 16 bytes before the payload */
 		odd = (u32)(u->payload - pos) % 16;
 		icrc = icrc_words(t, icrc, pos, odd);
 		u->from = pos + odd;
@@ -79,7 +78,7 @@ u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 pa
 
 /* ---- in ---- */
 
-/* What the ICRC takes as ones, in struct header_in's bytes. */
+/* The fields that the ICRC replaces by ones, in struct header_in's bytes. */
 static const u8 masks[2][52] = {
 	{ [1] = 0xff, [8] = 0xff, [10] = 0xff, 0xff, [26] = 0xff, 0xff, [32] = 0xff },
 	{ [3] = 0xff, [42] = 0xff, 0xff, [48] = 0xff },
@@ -123,8 +122,8 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
 }
 
 /*
- * Equal in all that counts. All but kept and got are known at compile time, so that the loop goes
- * and the mask is in the instructions.
+ * Compares kept and got with the mask applied. is_ipv6 is a compile-time constant, so the loop is
+ * unrolled and the mask is in the instructions.
  */
 static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 *got, bool is_ipv6)
 {
@@ -133,7 +132,7 @@ static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 
 
 #pragma GCC unroll 8
 	for (u32 at = 0; at < len; at += sizeof(a)) {
-		/* the last ones overlap */
+		/* the last words overlap */
 		u32 i = at + sizeof(a) <= len ? at : len - (u32)sizeof(a);
 
 		memcpy(&a, kept + i, sizeof(a));
@@ -193,7 +192,7 @@ void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct
 		h->candidate = candidate;
 		return;
 	}
-	/* as header_in_peek() will look at it: no tag, no second buffer */
+	/* as header_in_peek() expects: no tag, no second buffer */
 	if (p->ip != f->data + ETH_BYTES || p->frag_len)
 		return;
 	for (u32 i = 0; i < template_common_bytes(p->is_ipv6); i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Deadlines of QPs, in arrays of their own, so that nothing here touches a QP that is not due.
+ * Deadlines of QPs, in separate arrays, so that a QP that is not due is not touched.
  *
- * Most deadlines are a constant time from now, and so later than all before: they go to the end of
- * a line, which is in order by itself. One that is not goes to a binary heap. A place is moved only
- * when its deadline comes nearer. One that has been put off stays where it is, and is moved when
- * its turn has come; so the usual case (each ACK puts the time-out off) is one store.
+ * Most deadlines are a constant time from now, so later than all before: they are appended to a
+ * line, which stays sorted by itself. The others go to a binary heap. An entry is moved only when
+ * its deadline becomes earlier. A postponed one stays where it is, and is moved when its time
+ * comes; so the usual case (each ACK postpones the time-out) is one store.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static u32 slot_of(const struct qp *qp)
 /* ---- the line ---- */
 
 #define IN_LINE	  (1u << 31)
-#define LINE_SIZE (2 * XROCE_MAX_QP) /* some places in it are given up before their turn */
+#define LINE_SIZE (2 * XROCE_MAX_QP) /* some entries become empty before their time */
 #define NOBODY	  UINT32_MAX
 
 static struct timer *line_at(const struct timers *t, u32 index)
@@ -28,8 +28,8 @@ static struct timer *line_at(const struct timers *t, u32 index)
 }
 
 /*
- * Those that have gone to the heap or were cancelled have left their place empty. At the end it
- * would send to the heap what comes next.
+ * Skips empty entries, whose timers were moved to the heap or cancelled. At the tail, an empty
+ * entry would send later timers to the heap.
  */
 static void line_skip_empty(struct timers *t)
 {
@@ -65,7 +65,7 @@ static void timer_enter(struct timers *t, struct timer timer)
 	*line_at(t, t->line_tail++) = timer;
 }
 
-/* The earliest, or NULL. */
+/* Returns the earliest timer, or NULL. */
 static const struct timer *timer_first(const struct timers *t)
 {
 	const struct timer *line = t->line_head != t->line_tail ? line_at(t, t->line_head) : NULL;
@@ -122,7 +122,7 @@ void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
 	if (place)
 		timer_leave(t, place);
 	timer_enter(t, (struct timer){ .at_ns = deadline_ns, .slot = slot });
-	/* what left was later than this */
+	/* the removed entry was later than this */
 	if (deadline_ns < atomic_load_explicit(&e->earliest_ns, memory_order_relaxed))
 		atomic_store_explicit(&e->earliest_ns, deadline_ns, memory_order_relaxed);
 }
@@ -139,9 +139,7 @@ void timer_cancel(struct engine *e, struct qp *qp)
 	timer_publish(e);
 }
 
-/*
- * Most of those at the line's head were stopped meanwhile, and all that is left of them is to go.
- */
+/* Removes stopped timers that are due from the line's head, where most are stopped. */
 static void line_skip_stopped(struct timers *t, u64 now_ns)
 {
 	for (; t->line_head != t->line_tail; t->line_head++) {
@@ -176,7 +174,7 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 		if (due_ns <= now_ns) {
 			due = e->qp[slot];
 			t->due_ns[slot] = NSEC_NEVER;
-		} else if (due_ns != NSEC_NEVER) { /* it was put off */
+		} else if (due_ns != NSEC_NEVER) { /* it was postponed */
 			timer_enter(t, (struct timer){ .at_ns = due_ns, .slot = slot });
 		}
 	}
