@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A CM as a whole: its making and end, MADs handed to what they are about, time. */
+/* A CM as a whole: creation and destruction, dispatch of MADs to connections, time. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -73,9 +73,9 @@ void cm_conn_set_context(struct cm_conn *c, void *context)
 /* ---- MADs ---- */
 
 /*
- * The connection that a MAD is about, or NULL. Until the REP the peer's id is not known, and what
- * answers the REQ is told by the tid; later both ids must fit. A REJ of a peer that gave up may
- * know its own id alone.
+ * Returns the connection that a MAD is about, or NULL. Until the REP the peer's id is unknown, and
+ * the tid identifies the answer to a REQ; later both ids must match. A REJ from a peer that timed
+ * out may have only the peer's id.
  */
 static struct cm_conn *input_find(const struct cm *cm, const struct cm_path *path,
 				  const struct cm_mad *m)
@@ -130,7 +130,7 @@ static enum cm_drop input_conn(struct cm *cm, const struct cm_path *path, const 
 		return input_lap(cm, c, m);
 	case CM_SIDR_REP:
 		return input_sidr_rep(cm, c, m, now_ns);
-	default: /* APR: we send no LAP */
+	default: /* APR: no LAP is ever sent */
 		return CM_DROP_state;
 	}
 }
@@ -167,7 +167,7 @@ enum cm_drop cm_input(struct cm *cm, const struct cm_path *path, const void *mad
 
 /* ---- time ---- */
 
-/* Nobody answered, as often as it was asked. */
+/* Ends a request that got no answer after all repetitions. */
 static void expire_request(struct cm *cm, struct cm_conn *c, u64 now_ns)
 {
 	const struct cm_mad asked = { .kind = c->last_kind }, rej = conn_rej_timeout(cm, c);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections: their memory and ids, what finds them, their counts, their deadlines. This file
- * alone changes any of these.
+ * Connections: their memory and ids, lookup, counts, deadlines and events. Only this file changes
+ * these.
  */
 #include "internal.h"
 
-/* States of the passive side that wait for somebody. */
+/* States of the passive side that wait for the peer or the owner. */
 static const bool is_half_open[CM_STATE_END] = {
 	[CM_REQ_RCVD] = true,
 	[CM_REP_SENT] = true,
 	[CM_SIDR_RCVD] = true,
 };
-/* A QP of the peer's is in use, or was just now. */
+/* States in which the peer's QP is in use, or was recently. */
 static const bool holds_qpn[CM_STATE_END] = {
 	[CM_REP_RCVD] = true,	 [CM_REQ_RCVD] = true,	[CM_REP_SENT] = true,
 	[CM_ESTABLISHED] = true, [CM_DREQ_SENT] = true, [CM_DREQ_RCVD] = true,
@@ -35,7 +35,7 @@ void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns)
 		 (struct timer){ .at_ns = deadline_ns, .slot = (u32)(c - cm->conn) });
 }
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 static struct cm_name peer_name(const struct cm_path *path, enum cm_name_space space, u32 number)
 {
@@ -94,7 +94,7 @@ static struct cm_peer *peer_find(const struct cm *cm, const struct cm_path *path
 	return n ? container_of(n, struct cm_peer, name) : NULL;
 }
 
-/* There are as many as connections: one is left. */
+/* Never fails: there are as many peers as connections. */
 static struct cm_peer *peer_get(struct cm *cm, const struct cm_path *path)
 {
 	struct cm_peer *p = peer_find(cm, path);
@@ -123,8 +123,8 @@ static void peer_put(struct cm *cm, struct cm_peer *p)
 }
 
 /*
- * Counts against the bound of its address: half open, or a request that the owner has not taken,
- * whether or not its peer has left.
+ * Returns whether the connection counts against its address's limit: half open, or a request that
+ * the owner has not taken, even if its peer has left.
  */
 static bool conn_burdens(const struct cm_conn *c)
 {
@@ -147,7 +147,7 @@ static void conn_count_half_open(struct cm *cm, struct cm_conn *c, bool now)
 	}
 }
 
-/* ---- what is over makes room for what is new, the oldest first ---- */
+/* ---- ended connections yield to new ones, the oldest first ---- */
 
 static bool conn_is_spare(const struct cm_conn *c)
 {
@@ -204,9 +204,9 @@ bool conn_admits(struct cm *cm)
 	return cm->stats.incoming < cm->options.incoming || conn_make_room(cm, true);
 }
 
-/* ---- beginning and end ---- */
+/* ---- creation and end ---- */
 
-/* Free: at most half of the range is in use. */
+/* Returns an unused id: at most half of the range is in use. */
 static u32 id_draw(struct cm *cm)
 {
 	u32 id;
@@ -287,7 +287,7 @@ void cm_close(struct cm *cm, struct cm_conn *c, u64 now_ns)
 	conn_part(cm, c, now_ns);
 }
 
-/* The queue of events. A MAD that would make one is not looked at while there is no room. */
+/* The queue of events. While it is full, MADs that could cause an event are not handled. */
 
 bool event_has_room(const struct cm *cm)
 {

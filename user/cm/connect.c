@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How connections come about: REQ, REP, RTU, and MRA for those that need longer. */
+/* Establishing connections: REQ, REP, RTU, and MRA for a side that needs longer. */
 #include "internal.h"
 
 #define PKEY_DEFAULT	0x7fff
 #define PKEY_MEMBERSHIP 0x8000
 #define MTU_MAX		5
 #define FAILOVER_UNSUPPORTED 1
-/* LIDs of a path that has none. */
+/* LIDs of a path without LIDs. */
 #define LID_PERMISSIVE	0xffff
 
 static u64 clamp(u64 v, u64 least, u64 most)
@@ -14,13 +14,13 @@ static u64 clamp(u64 v, u64 least, u64 most)
 	return v < least ? least : min_u64(v, most);
 }
 
-/* Between repetitions of what the peer may take 2^exponent to answer. */
+/* Returns the time between repetitions of a request that the peer may take 2^exponent to answer. */
 static u64 interval_ns(const struct cm_path *path, u8 exponent)
 {
 	return 2 * cm_time_ns(path->life) + cm_time_ns(exponent);
 }
 
-/* Until the peer has repeated all that it may. */
+/* Returns the time in which the peer may still repeat its request. */
 static u64 refused_ns(const struct cm_path *path, u8 exponent, u8 max_retries)
 {
 	return min_u64((max_retries + 1) * interval_ns(path, exponent), CM_REFUSED_MAX_NS);
@@ -55,7 +55,7 @@ bool active_asks_again(struct cm *cm, struct cm_conn *c, u64 now_ns)
 	if (!c->asks_left)
 		return false;
 	c->asks_left--;
-	/* the peer is there: its silence would count from here */
+	/* the peer is alive: count its silence from now on */
 	c->retries_left = c->max_retries + 1;
 	conn_set_timer(cm, c, now_ns + c->ask_again_ns);
 	c->ask_again_ns *= 2;
@@ -97,7 +97,7 @@ int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *r
 	return 0;
 }
 
-/* The peer's QP, or its id, is one of a connection that we know: one of the two is over. */
+/* The peer's QP or id is of a connection known here: one of the two has ended. */
 static void rep_is_stale(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
 {
 	struct cm_mad rej = refusal_rej(m, CM_REJ_STALE_CONN);
@@ -135,7 +135,7 @@ enum cm_drop input_rep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 	conn_set_remote(cm, c, NAME_REMOTE, m->local_id);
 	conn_set_remote_qpn(cm, c, m->rep.qpn);
 	conn_enter(cm, c, CM_REP_RCVD);
-	c->last_kind = 0; /* the REQ is not repeated any more */
+	c->last_kind = 0; /* the REQ is no longer repeated */
 	conn_send_forget(cm, c);
 	event_put(cm, CM_EVENT_REPLY, c, m);
 	return CM_DROP_none;
@@ -154,7 +154,7 @@ int cm_ready(struct cm *cm, struct cm_conn *c, const void *data, u32 len, u64 no
 
 /* ---- passive side ---- */
 
-/* What is wrong with a REQ by itself; 0: nothing. */
+/* Returns the error of a REQ by itself; 0: none. */
 static enum cm_reason req_check(const struct cm_path *path, const struct cm_req *r)
 {
 	if (!gid_equal(&r->primary.local, &path->remote) ||
@@ -171,8 +171,8 @@ static enum cm_reason req_check(const struct cm_path *path, const struct cm_req 
 }
 
 /*
- * The peer has a new connection with a QP of another one that we know, so that is over. If it was
- * complete its owner is told by way of a disconnect.
+ * The peer's new connection uses a QP of another one known here, which has therefore ended. If that
+ * one was established, its owner learns it by a disconnect.
  */
 static void req_is_stale(struct cm *cm, const struct cm_path *path, struct cm_conn *old,
 			 const struct cm_mad *m, u64 now_ns)
@@ -294,7 +294,7 @@ int cm_establish(struct cm *cm, struct cm_conn *c, u64 now_ns)
 
 /* ---- MRA ---- */
 
-/* The MRA, kept for a peer that repeats itself, later than it would have without. */
+/* Keeps an MRA for a peer that repeats its MAD, and keeps a later refusal longer. */
 static int delay_keep(struct cm_conn *c, u8 service_timeout, const void *data, u32 len)
 {
 	struct cm_mad m = conn_mad(c, CM_MRA);

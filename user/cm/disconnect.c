@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The end of connections: DREQ, DREP, time-wait. Both sides may begin at once: then each answers
- * the other, and either answer ends it.
+ * The end of connections: DREQ, DREP, time-wait. If both sides begin at once, each answers the
+ * other, and either answer ends the connection.
  */
 #include "internal.h"
 
@@ -53,7 +53,7 @@ enum cm_drop input_dreq(struct cm *cm, struct cm_conn *c, const struct cm_mad *m
 		return CM_DROP_qpn;
 	switch (c->state) {
 	case CM_REP_RCVD:
-	case CM_REP_SENT: /* the RTU was lost, or comes later */
+	case CM_REP_SENT: /* the RTU was lost, or arrives later */
 	case CM_ESTABLISHED:
 		c->tid = m->tid;
 		conn_enter(cm, c, CM_DREQ_RCVD);
@@ -66,7 +66,7 @@ enum cm_drop input_dreq(struct cm *cm, struct cm_conn *c, const struct cm_mad *m
 		return CM_DROP_none;
 	case CM_TIMEWAIT:
 		if (c->last_kind == CM_DREP && c->tid == m->tid)
-			conn_send_again(cm, c); /* with its data */
+			conn_send_again(cm, c); /* with its private data */
 		else
 			conn_send_drep(cm, c, m);
 		return CM_DROP_duplicate;

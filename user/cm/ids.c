@@ -10,7 +10,7 @@ void ids_make(struct ids *ids, u32 first, u32 count, u64 (*random)(void *arg), v
 		ids->key[i] = random(arg);
 }
 
-/* Its upper bits depend on every bit of both. */
+/* The upper bits depend on every bit of key and half. */
 static u32 round_of(u64 key, u32 half)
 {
 	u64 h = (key ^ half) * 0x9e3779b97f4a7c15ull;
@@ -19,7 +19,7 @@ static u32 round_of(u64 key, u32 half)
 	return (u32)(h >> 32);
 }
 
-/* To each number of the domain another one: a round can be undone, whatever round_of() says. */
+/* A permutation of the domain: each round is invertible, for any round_of(). */
 static u32 encipher(const struct ids *ids, u32 n)
 {
 	const u32 mask = (1u << ids->half_bits) - 1;
@@ -35,8 +35,8 @@ static u32 encipher(const struct ids *ids, u32 n)
 }
 
 /*
- * A number outside the range is enciphered again until it lies within: that too gives each number
- * of the range another one. The domain is at most four times the range, but for the smallest.
+ * Encrypts again while the number is outside the range, which gives a permutation of the range. The
+ * domain is at most four times the range, except for the smallest.
  */
 u32 ids_next(struct ids *ids)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the CM share. Each says at its head what of this it alone changes. */
+/* Declarations shared by the CM's files. State is grouped by the file that owns it. */
 #ifndef CM_INTERNAL_H
 #define CM_INTERNAL_H
 
@@ -8,15 +8,15 @@
 #include "ids.h"
 #include "names.h"
 
-/* What peers may ask for, at most and at least. */
-#define CM_WAIT_MAX_NS (30 * NSEC_PER_SEC) /* a MRA, time-wait */
+/* Bounds of times that peers may ask for. */
+#define CM_WAIT_MAX_NS (30 * NSEC_PER_SEC) /* for an MRA and for time-wait */
 #define CM_REFUSED_MAX_NS (120 * NSEC_PER_SEC)
 #define CM_INTERVAL_MIN_NS cm_time_ns(10) /* 4 ms: between repetitions of a REP */
 #define CM_ASK_AGAIN_NS (2 * NSEC_PER_MSEC)
 
 #define CM_EVENTS    64 /* powers of two */
 #define CM_REFUSALS  64
-#define CM_HASH_LOAD 4 /* names that a connection has at most, and its peer */
+#define CM_HASH_LOAD 4 /* names per connection, at most, with its peer's */
 
 struct cm_listener {
 	struct cm_service service;
@@ -35,23 +35,23 @@ struct cm_conn {
 	enum cm_state state;
 	bool closed;	/* by the owner */
 	bool passive;	/* a peer began it */
-	bool half_open; /* counted as such */
+	bool half_open; /* counted in its peer's half_open */
 	bool has_alternate;
 	u8 max_retries, retries_left;
-	u8 asks_left;	/* of a peer where nobody listens */
-	u32 remote_id;	/* 0 until the peer has told it */
+	u8 asks_left;	/* requests left to a peer without a listener */
+	u32 remote_id;	/* 0 until the peer has sent it */
 	u32 qpn;	/* ours */
-	u64 tid;	/* of the exchange that is under way */
+	u64 tid;	/* of the current exchange */
 	u64 service_id;
 	struct cm_path path;
-	u64 interval_ns;  /* between repetitions of what waits for an answer */
-	u64 ask_again_ns; /* after the next refusal of a peer where nobody listens */
-	u64 refused_ns;	  /* how long a refusal is kept to be repeated */
+	u64 interval_ns;  /* between repetitions of the last request */
+	u64 ask_again_ns; /* delay after the next refusal of a peer without a listener */
+	u64 refused_ns;	  /* how long a refusal is kept for repetition */
 	u64 timewait_ns;
 	void *context;
-	struct cm_listener *listener; /* in whose backlog it waits; NULL: in none */
+	struct cm_listener *listener; /* whose backlog it waits in, or NULL */
 	struct cm_peer *peer;	      /* if half_open */
-	u32 events;		      /* in the queue */
+	u32 events;		      /* events in the queue */
 
 	struct cm_name id;	   /* ours */
 	struct cm_name remote;	   /* the peer's id: finds repeated REQs, SIDR_REQs */
@@ -60,7 +60,7 @@ struct cm_conn {
 	/* conn.c: among those that are over and closed, the oldest first; or free */
 	struct cm_conn *before, *after;
 
-	/* output.c: the last MAD, which is what is repeated; none if its kind is 0 */
+	/* output.c: the last MAD, which is repeated; kind 0: none */
 	u8 last_kind;
 	bool send_pending;
 	struct cm_conn *next_send;
@@ -80,7 +80,7 @@ struct cm {
 	struct cm_spares {
 		struct cm_conn *oldest, *newest;
 	} spares[2]; /* [passive] */
-	struct cm_peer *peer; /* as many, used up to num_peers */
+	struct cm_peer *peer; /* options.capacity, used up to num_peers */
 	u32 num_peers;
 	struct cm_peer *free_peer;
 	struct timer_heap timers; /* a slot is an index of conn */
@@ -100,17 +100,17 @@ struct cm {
 
 /* ---- conn.c ---- */
 
-/* A connection in CM_IDLE with an id of its own; NULL: none is left. */
+/* Returns a connection in CM_IDLE with a new id; NULL: none is left. */
 struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, bool passive);
 /*
- * To another state: timer stopped, names and counts as they are in that state. In CM_IDLE a closed
- * one is gone afterwards.
+ * Changes the state: stops the timer, updates names and counts. A closed connection is freed in
+ * CM_IDLE.
  */
 void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state);
 void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns);
 /* Whether this address has as many half-open connections as it may have. */
 bool conn_peer_is_full(const struct cm *cm, const struct cm_path *path);
-/* Whether a peer may begin one connection more; may end one that is over. */
+/* Returns whether a peer may begin another connection; may free an ended one. */
 bool conn_admits(struct cm *cm);
 struct cm_conn *conn_by_id(const struct cm *cm, u32 id);
 /* space: NAME_REMOTE, NAME_SIDR, NAME_QPN */
@@ -118,40 +118,40 @@ struct cm_conn *conn_by_remote(const struct cm *cm, const struct cm_path *path,
 			       enum cm_name_space space, u32 number);
 void conn_set_remote(struct cm *cm, struct cm_conn *c, enum cm_name_space space, u32 number);
 void conn_set_remote_qpn(struct cm *cm, struct cm_conn *c, u32 qpn);
-/* It waits in no backlog any more. */
+/* Removes the connection from its listener's backlog. */
 void conn_taken(struct cm *cm, struct cm_conn *c);
 bool conn_has_path(const struct cm_conn *c, const struct cm_path *path);
-/* What cm_close() says in that state; conn is closed by then. */
+/* Sends what cm_close() owes the peer in this state; the connection is already closed. */
 void conn_part(struct cm *cm, struct cm_conn *c, u64 now_ns);
 
 /* ---- output.c ---- */
 
-/* Data longer than the kind has room for: -EINVAL. */
+/* Returns -EINVAL if the data is longer than the kind allows. */
 int mad_set_data(struct cm_mad *m, const void *data, u32 len);
-/* A MAD of this connection: its ids and tid. */
+/* Returns a MAD of this connection, with its ids and tid. */
 struct cm_mad conn_mad(const struct cm_conn *c, enum cm_kind kind);
-/* Keeps it as what is repeated. */
+/* Keeps the MAD for repetition. */
 void conn_keep(struct cm_conn *c, const struct cm_mad *m);
-/* Sends it, and keeps it. */
+/* Sends and keeps the MAD. */
 void conn_send(struct cm *cm, struct cm_conn *c, const struct cm_mad *m);
 void conn_send_again(struct cm *cm, struct cm_conn *c);
 void conn_send_forget(struct cm *cm, struct cm_conn *c);
-/* The same, and it is repeated until something comes. */
+/* The same, and repeats it until an answer arrives. */
 void conn_ask(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, enum cm_state state,
 	      u64 now_ns);
-/* Sends a REJ or SIDR_REP, which is kept for a while: CM_REFUSED. */
+/* Sends a REJ or SIDR_REP and keeps it for some time: CM_REFUSED. */
 void conn_refuse(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
-/* Sends without a connection; lost if there is no room. */
+/* Sends without a connection; the MAD is dropped if there is no room. */
 void send_refusal(struct cm *cm, const struct cm_path *path, const struct cm_mad *m);
-/* What cm_refuse() says of m. Returns CM_DROP_refused. */
+/* Sends cm_refuse()'s answer to m. Returns CM_DROP_refused, or CM_DROP_state if none is due. */
 enum cm_drop send_refusal_of(struct cm *cm, const struct cm_path *path, const struct cm_mad *m);
-/* A REJ of this MAD. */
+/* Returns a REJ of this MAD. */
 struct cm_mad refusal_rej(const struct cm_mad *m, enum cm_reason reason);
 
 /* ---- conn.c: events ---- */
 
 bool event_has_room(const struct cm *cm);
-/* m may be NULL. None for a closed connection. Returns it, for what else it has, or NULL. */
+/* Queues an event; m may be NULL. Returns it, to be completed, or NULL for a closed connection. */
 struct cm_event *event_put(struct cm *cm, enum cm_event_kind kind, struct cm_conn *c,
 			   const struct cm_mad *m);
 void event_forget(struct cm *cm, struct cm_conn *c);
@@ -165,12 +165,12 @@ bool listener_is_full(const struct cm_listener *l);
 
 /* connect.c */
 /*
- * A connection that this side begins, and its first MAD *m (of a kind) with data, id and
- * transaction id. Returns 0, -EINVAL (too much data) or -ENOBUFS.
+ * Begins a connection from this side. Sets data, id and transaction id of its first MAD *m, whose
+ * kind is set. Returns 0, -EINVAL (too much data) or -ENOBUFS.
  */
 int active_begin(struct cm *cm, const struct cm_path *path, struct cm_mad *m, const void *data,
 		 u32 len, struct cm_conn **out);
-/* Nobody listens there: true if the peer will be asked again. */
+/* Handles a refusal for lack of a listener: true if the peer will be asked again. */
 bool active_asks_again(struct cm *cm, struct cm_conn *c, u64 now_ns);
 enum cm_drop input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
 		       u64 now_ns);
@@ -179,11 +179,11 @@ enum cm_drop input_rtu(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 enum cm_drop input_mra(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 /* reject.c */
 enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
-/* A REJ that says that we gave up. The kernel finds its connection by our GUID in it and our id. */
+/* Returns a REJ for a time-out. The kernel finds its connection by our GUID in it and our id. */
 struct cm_mad conn_rej_timeout(const struct cm *cm, const struct cm_conn *c);
 /*
- * In CM_REFUSED: what was said, again, about the MAD that came again. The kernel takes a REJ about
- * its REQ without ids, and any other only by both.
+ * In CM_REFUSED: repeats the refusal, about the repeated MAD. The kernel accepts a REJ of its REQ
+ * without ids, and any other only with both.
  */
 void conn_refuse_again(struct cm *cm, struct cm_conn *c, enum cm_about about);
 /* disconnect.c */
@@ -198,14 +198,14 @@ enum cm_drop input_sidr_rep(struct cm *cm, struct cm_conn *c, const struct cm_ma
 
 /* passive.c: what REQ and SIDR_REQ have in common */
 
-/* How a request that came in is to be answered, if it is new and may be. */
+/* Returns how to answer a request that was not seen before; CM_DROP_none: admitted. */
 enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
 			   u64 service_id, struct cm_event *event);
-/* The connection of a request that was admitted, with its event. */
+/* Creates the connection of an admitted request, with its event. */
 struct cm_conn *passive_begin(struct cm *cm, const struct cm_mad *m, struct cm_event *event);
 /*
- * A request that was seen before is answered again, and dropped. CM_DROP_none: it is new, or takes
- * the place of an older one. space: NAME_REMOTE, NAME_SIDR.
+ * Answers a request that was seen before, and drops it. CM_DROP_none: it is new, or replaces an
+ * older one. space: NAME_REMOTE, NAME_SIDR.
  */
 enum cm_drop passive_again(struct cm *cm, const struct cm_path *path, u32 space,
 			   const struct cm_mad *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The layout is one table: of each field its first byte in the MAD, its first bit there (0 is the
+ * The layout as one table: the first byte of each field in the MAD, its first bit there (0 is the
  * most significant) and its width, as in the architecture's tables, whose byte 0 is byte 24 here.
  * The same rows decode and encode.
  */
@@ -13,7 +13,7 @@
 
 struct field {
 	u8 byte, bit;
-	u16 bits; /* more than 64: bytes, copied */
+	u16 bits; /* more than 64: copied as bytes */
 	u16 member, size;
 };
 
@@ -28,10 +28,10 @@ static const struct field header[] = {
 	FIELD(attr_mod, 20, 0, 32),
 };
 
-/* What all but SIDR begin with. */
+/* The first fields of all but SIDR. */
 #define IDS FIELD(local_id, 24, 0, 32), FIELD(remote_id, 28, 0, 32)
 
-/* In REQ, at its first byte. */
+/* A path of a REQ, from byte `at` on. */
 #define REQ_PATH(p, at)                                                                  \
 	FIELD(p.local_lid, at, 0, 16), FIELD(p.remote_lid, at + 2, 0, 16),               \
 		FIELD_BYTES(p.local, at + 4), FIELD_BYTES(p.remote, at + 20),            \
@@ -142,7 +142,7 @@ static const struct field apr[] = {
 	FIELD_BYTES(apr.info, 36),
 };
 
-/* The fields of a kind, and where its private data begins, which is until the end. */
+/* The fields of a kind, and the start of its private data, which extends to the end. */
 static const struct layout {
 	const struct field *fields;
 	u8 num, data;
@@ -156,7 +156,7 @@ static const struct layout {
 	LAYOUT(CM_APR, apr, 108),
 };
 
-/* A vendor's id lies in the gaps behind other fields of REP and SIDR_REP, in parts. */
+/* A vendor id is spread over gaps after other fields of REP and SIDR_REP. */
 static const u8 vendor_bytes[CM_KIND_END][3] = {
 	[CM_REP] = { 39, 43, 47 },
 	[CM_SIDR_REP] = { 30, 31, 35 },
@@ -178,7 +178,7 @@ static u64 field_load(const struct field *f, const u8 *mad)
 	return f->bits == 64 ? v : v & ((1ull << f->bits) - 1);
 }
 
-/* Its bits are still 0. */
+/* The field's bits in mad must be 0. */
 static void field_store(const struct field *f, u8 *mad, u64 v)
 {
 	const u32 last = (f->bit + f->bits + 7u) / 8;
@@ -248,7 +248,7 @@ static u32 *vendor_id(struct cm_mad *m)
 	return m->kind == CM_REP ? &m->rep.vendor_id : &m->sidr_rep.vendor_id;
 }
 
-/* Lengths that are longer than what they count, and values that mean nothing. */
+/* Returns false for lengths beyond their array, and undefined values. */
 static bool mad_is_sound(const struct cm_mad *m)
 {
 	switch (m->kind) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The MADs of the connection manager: 256 bytes between the QP1s of two nodes, as chapter 12 of the
- * InfiniBand architecture lays them out. Decoded, a MAD is a struct cm_mad in host byte order; GIDs
- * and data are bytes. Reserved fields are sent as 0 and ignored when received. Pure.
+ * The MADs of the connection manager: 256 bytes between the QP1s of two nodes, as in chapter 12 of
+ * the InfiniBand architecture. A decoded MAD is a struct cm_mad in host byte order; GIDs and data
+ * are bytes. Reserved fields are sent as 0 and ignored when received. Stateless.
  */
 #ifndef CM_MAD_H
 #define CM_MAD_H
@@ -28,10 +28,7 @@ enum cm_kind {
 	CM_KIND_END
 };
 
-/*
- * Why a MAD that came in was not used. The first ones are of the codec, the others of cm_input().
- * X(name, text)
- */
+/* Why a received MAD was not used: first the codec's reasons, then cm_input()'s. X(name, text) */
 #define CM_DROPS(X)                                                                      \
 	X(none, "used")                                                                  \
 	X(length, "not 256 bytes")                                                       \
@@ -59,7 +56,7 @@ enum cm_drop {
 	CM_DROP_END
 };
 
-/* Of REJ; those that are used here. */
+/* Reasons of a REJ that are used here. */
 enum cm_reason {
 	CM_REJ_NO_RESOURCES = 3,
 	CM_REJ_TIMEOUT = 4,
@@ -84,7 +81,7 @@ enum cm_transport {
 	CM_TRANSPORT_RC = 0,
 	CM_TRANSPORT_UC = 1,
 	CM_TRANSPORT_RD = 2,
-	CM_TRANSPORT_EXTENDED = 3, /* extended_transport says which */
+	CM_TRANSPORT_EXTENDED = 3, /* see extended_transport */
 };
 #define CM_EXTENDED_XRC 1
 
@@ -95,13 +92,13 @@ enum cm_apr_status {
 
 enum cm_sidr_status {
 	CM_SIDR_VALID = 0,
-	CM_SIDR_UNSUPPORTED = 1, /* nobody listens */
+	CM_SIDR_UNSUPPORTED = 1, /* no listener */
 	CM_SIDR_REJECTED = 2,
 	CM_SIDR_NO_QP = 3,
 	CM_SIDR_STATUS_END = 6,
 };
 
-/* A path as REQ and LAP carry it. */
+/* A path in a REQ or LAP. */
 struct cm_mad_path {
 	struct gid local, remote;
 	u32 flow_label;
@@ -112,12 +109,12 @@ struct cm_mad_path {
 
 struct cm_req {
 	u64 service_id, ca_guid;
-	/* Of the enhanced connection establishment, as in REP; options are the MAD's attr_mod. */
+	/* Enhanced connection establishment, as in REP; the options are in the MAD's attr_mod. */
 	u32 vendor_id, ece_options;
 	u32 qkey, qpn, eecn, remote_eecn, starting_psn;
 	u8 responder_resources, initiator_depth;
-	u8 remote_response_timeout; /* what the sender gives the receiver */
-	u8 local_response_timeout;  /* what the sender itself may need */
+	u8 remote_response_timeout; /* time that the sender gives the receiver */
+	u8 local_response_timeout;  /* time that the sender itself may need */
 	u8 transport, extended_transport, flow_control;
 	u8 retry_count, rnr_retry_count;
 	u16 pkey;
@@ -178,7 +175,7 @@ struct cm_mad {
 	u64 tid;
 	u32 attr_mod;
 	u32 local_id;  /* the sender's communication id; SIDR: the request id, in both directions */
-	u32 remote_id; /* the receiver's; 0 where it is not known yet, and of SIDR */
+	u32 remote_id; /* the receiver's; 0 while unknown, and for SIDR */
 	union {
 		struct cm_req req;
 		struct cm_mra mra;
@@ -190,31 +187,31 @@ struct cm_mad {
 		struct cm_sidr_req sidr_req;
 		struct cm_sidr_rep sidr_rep;
 	};
-	/* Private data, as many bytes as cm_data_room() says; what the sender left out is 0. */
+	/* Private data of cm_data_room() bytes; bytes that the sender left out are 0. */
 	u8 data[CM_DATA_MAX];
 };
 
-/* Bytes of private data that a kind has; 0 of what is none. */
+/* Returns the bytes of private data of a kind; 0 for an unknown kind. */
 u32 cm_data_room(u32 kind);
 
 /*
- * Returns CM_DROP_none, or what is wrong with it (*m is then undefined): length, versions, class,
- * method, attribute, and the fields that have reserved values and no REJ to answer them.
+ * Returns CM_DROP_none, or the error (*m is then undefined): length, versions, class, method,
+ * attribute, or a reserved value in a field whose error no REJ can report.
  */
 enum cm_drop cm_mad_decode(struct cm_mad *m, const void *mad, u32 len);
 
-/* Fields wider than the MAD has them lose their upper bits. */
+/* Encodes the MAD. Values wider than their field lose the upper bits. */
 void cm_mad_encode(u8 mad[CM_MAD_BYTES], const struct cm_mad *m);
 
-/* 4.096 us x 2^exponent, of which the lower 5 bits count. */
+/* Returns 4.096 us x 2^exponent, using the lower 5 bits of exponent. */
 static inline u64 cm_time_ns(u8 exponent)
 {
 	return 4096ull << (exponent & 31);
 }
 
 /*
- * Services of IP port spaces: the service id that a port has, and the 36 bytes in front of a REQ's
- * or SIDR_REQ's private data that say who connects to which address. Pure.
+ * Services of IP port spaces: the service id of a port, and the 36 bytes before the private data of
+ * a REQ or SIDR_REQ with the addresses of the connection. Stateless.
  */
 
 enum cm_port_space {
@@ -237,12 +234,12 @@ static inline u64 cm_service_id(enum cm_port_space space, u16 port)
 	return (u64)space << 16 | port;
 }
 
-/* Does private data of a REQ for this service begin with an IP header? */
+/* Returns whether private data of a REQ for this service begins with an IP header. */
 bool cm_service_is_ip(u64 service_id);
 
 /*
- * Reads the header at data, which has CM_IP_HEADER_BYTES. False if its version, its IP version or
- * the unused bytes of an IPv4 address are not as they should be.
+ * Reads the header at data, which has CM_IP_HEADER_BYTES. Returns false if its version, its IP
+ * version or the unused bytes of an IPv4 address are invalid.
  */
 bool cm_ip_header_get(struct cm_ip_header *h, const u8 *data);
 void cm_ip_header_put(u8 *data, const struct cm_ip_header *h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What connections and peers are found by: one hash table of numbers, each in a space of its own.
- * Its seed is secret, so that nobody can choose names that share a bucket.
+ * Lookup of connections and peers: one hash table of numbers, each in a name space. Its seed is
+ * secret, so that an attacker cannot choose names that share a bucket.
  */
 #ifndef CM_NAMES_H
 #define CM_NAMES_H
@@ -18,7 +18,7 @@ enum cm_name_space {
 };
 
 struct cm_name {
-	struct gid gid; /* of the peer; 0 of NAME_ID */
+	struct gid gid; /* of the peer; 0 for NAME_ID */
 	u32 interface;
 	u32 number;
 	enum cm_name_space space;
@@ -36,9 +36,9 @@ int names_make(struct cm_names_table *t, u32 names, u64 seed);
 void names_unmake(struct cm_names_table *t);
 
 void names_add(struct cm_names_table *t, struct cm_name *n);
-/* Nothing if it is not in the table. */
+/* Does nothing if n is not in the table. */
 void names_remove(struct cm_names_table *t, struct cm_name *n);
-/* The one that says the same as key, or NULL. */
+/* Returns the name equal to key, or NULL. */
 struct cm_name *names_find(const struct cm_names_table *t, const struct cm_name *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is to be sent: of each connection its last MAD, in the order in which they were asked for,
- * and refusals that belong to none, which come first.
+ * Sending: the last MAD of each connection, in the order of the requests to send; before these,
+ * refusals without a connection.
  */
 #include "internal.h"
 
@@ -47,7 +47,7 @@ void conn_send(struct cm *cm, struct cm_conn *c, const struct cm_mad *m)
 	conn_send_again(cm, c);
 }
 
-/* It leaves the queue; what it had to send has no peer that waits for it. */
+/* Removes the connection from the queue; no peer waits for its MAD. */
 void conn_send_forget(struct cm *cm, struct cm_conn *c)
 {
 	struct cm_conn **at = &cm->first_send, *before = NULL;

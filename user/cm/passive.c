@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a REQ and a SIDR_REQ have in common: an IP header that agrees with the packet, a listener
- * with room, a peer that has not begun too much; and that either may come again.
+ * Common checks of REQ and SIDR_REQ: an IP header that agrees with the packet, a listener with
+ * room, a peer below its limits; and repeated requests.
  */
 #include "internal.h"
 
@@ -19,8 +19,8 @@ static void refuse_with(struct cm *cm, const struct cm_path *path, const struct 
 }
 
 /*
- * With RoCEv2 the addresses of a packet are those of its path. A loopback address stands for any of
- * a node's own.
+ * With RoCEv2 a packet has the addresses of its path. A loopback address stands for any local
+ * address of a node.
  */
 static bool ip_agrees(const struct cm_ip_header *ip, const struct cm_path *path)
 {
@@ -96,7 +96,7 @@ enum cm_drop passive_again(struct cm *cm, const struct cm_path *path, u32 space,
 	if (!conn_has_path(c, path))
 		return CM_DROP_path;
 	if (m->kind == CM_REQ && c->state == CM_TIMEWAIT && m->req.qpn != c->remote_qpn.number)
-		return CM_DROP_none; /* the peer's id is a new connection's */
+		return CM_DROP_none; /* the peer reuses its id for a new connection */
 	if (!c->passive)
 		return CM_DROP_state;
 	switch (c->state) {
@@ -124,7 +124,7 @@ enum cm_drop passive_again(struct cm *cm, const struct cm_path *path, u32 space,
 	return CM_DROP_duplicate;
 }
 
-/* Listeners: which of them a request is for, and how many requests wait there. */
+/* Listeners: selecting one for a request, and counting the requests that wait there. */
 
 static const struct gid no_address;
 
@@ -174,7 +174,7 @@ void cm_take(struct cm *cm, struct cm_conn *c)
 	conn_taken(cm, c);
 }
 
-/* How well it fits: 0 not at all. */
+/* Returns how well the listener matches: 0 not at all. */
 static u32 listener_rank(const struct cm_listener *l, u64 service_id, const struct gid *address)
 {
 	const u8 family = gid_is_ipv4(address) ? CM_IPV4 : CM_IPV6;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How connections do not come about: REJ, and what the owner leaves in the middle. */
+/* Refused connections: REJ, and connections that the owner closes early. */
 #include "internal.h"
 
 int cm_reject(struct cm *cm, struct cm_conn *c, const struct cm_rej *rej, const void *data,
@@ -42,13 +42,13 @@ void conn_refuse_again(struct cm *cm, struct cm_conn *c, enum cm_about about)
 	}
 	cm_mad_decode(&m, c->last, sizeof(c->last));
 	m.rej.about = about;
-	/* a peer that repeats a REQ has not learnt of our id, by which a time-out would be told */
+	/* a peer that repeats a REQ does not know our id, which a REJ for a time-out needs */
 	if (about == CM_ABOUT_REQ && m.rej.reason == CM_REJ_TIMEOUT)
 		m.rej.reason = CM_REJ_STALE_CONN;
 	conn_send(cm, c, &m);
 }
 
-/* The peer has given up: a REQ of it that comes late is not to begin anything, nor answered. */
+/* The peer has timed out: ignores a late REQ of it for some time. */
 static void conn_forget_later(struct cm *cm, struct cm_conn *c, u64 now_ns)
 {
 	conn_send_forget(cm, c);
@@ -58,8 +58,8 @@ static void conn_forget_later(struct cm *cm, struct cm_conn *c, u64 now_ns)
 }
 
 /*
- * A REJ of our REQ is known by its tid, as a peer that keeps nothing has no id. In other states
- * input_find() has seen to the ids.
+ * A REJ of our REQ is matched by its tid, as a stateless peer has no id. In other states
+ * input_find() has checked the ids.
  */
 enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
 {
@@ -70,7 +70,7 @@ enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 		if (m->rej.reason == CM_REJ_INVALID_SERVICE_ID && active_asks_again(cm, c, now_ns))
 			return CM_DROP_none;
 		event_put(cm, CM_EVENT_REJECTED, c, m);
-		/* the peer knows a connection of this QP: it rests */
+		/* the peer has an older connection of this QP: let the QP rest */
 		if (m->rej.reason == CM_REJ_STALE_CONN)
 			conn_timewait(cm, c, now_ns);
 		else
@@ -78,7 +78,7 @@ enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 		return CM_DROP_none;
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
-		/* It stays in the backlog: the owner has the request, or its event, still. */
+		/* It stays in the backlog: the owner still has the request or its event. */
 		event_put(cm, CM_EVENT_REJECTED, c, m);
 		conn_forget_later(cm, c, now_ns);
 		return CM_DROP_none;
@@ -127,12 +127,12 @@ void conn_part(struct cm *cm, struct cm_conn *c, u64 now_ns)
 		cm_sidr_reply(cm, c, &(struct cm_sidr_rep){ .status = CM_SIDR_REJECTED }, NULL, 0,
 			      now_ns);
 		break;
-	default: /* it goes when its timer has run */
+	default: /* freed when its timer expires */
 		break;
 	}
 }
 
-/* Whom a MAD is for, and the answers that need no connection. Keeps nothing. */
+/* Dispatch of MADs among CMs, and answers that need no connection. Stateless. */
 
 enum cm_names cm_mad_names(const struct cm_mad *m, u32 *id, u64 *service_id)
 {
@@ -147,7 +147,7 @@ enum cm_names cm_mad_names(const struct cm_mad *m, u32 *id, u64 *service_id)
 		*id = m->local_id;
 		return CM_NAMES_ID;
 	case CM_REJ:
-		/* an active side that gave up never learnt of our id */
+		/* an active side that timed out did not learn our id */
 		if (!m->remote_id)
 			return CM_NAMES_PEER;
 		*id = m->remote_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Service id resolution: one question, one answer; the answer is kept to be repeated. */
+/* Service id resolution: one request, one reply; the reply is kept for repetition. */
 #include "internal.h"
 
-/* A SIDR_REQ does not say how long its sender waits, and how often: as the kernel's does. */
+/* A SIDR_REQ does not say how long and how often its sender waits: assume the kernel's values. */
 #define SIDR_RESPONSE_TIMEOUT 20
 #define SIDR_REQUESTS	      16
 
