@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The layout as one table: the first byte of each field in the MAD, its first bit there (0 is the
- * most significant) and its width, as in the architecture's tables, whose byte 0 is byte 24 here.
- * The same rows decode and encode.
+ * The layout as one table: the first byte of each field, its first bit there (0 is the most
+ * significant) and its width. The architecture's tables are the same, with their byte 0 at byte 24
+ * here. The same rows decode and encode.
  */
 #include "mad.h"
 

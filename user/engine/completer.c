@@ -462,7 +462,7 @@ static enum xroce_drop completer_nak_of_unsent(struct engine *e, struct qp *qp, 
 	return XROCE_DROP_none;
 }
 
-/* Of an unexpected response: only its own PSN is unexpected, the one before it is not. */
+/* Returns whether an unexpected response is a NAK whose PSN directly follows an expected one. */
 static bool completer_refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;

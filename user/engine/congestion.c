@@ -191,7 +191,7 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 		rto = max_u64(rtt->smoothed_ns + 4ull * rtt->variation_ns, RTO_MIN_NS);
 	if (unlikely(rtt->probe))
 		rto = max_u64(rto, qp->probe.least_ns);
-	/* doubled up to the attribute: a longer base must not delay the repair */
+	/* doubled only up to the attribute, so that repairs are not delayed further */
 	rto = max_u64(rto, min_u64(rto << rtt->backoff, attribute_ns));
 	if (rto >= timeout_ns(req)) /* the user's time-out comes first */
 		return;

@@ -272,7 +272,7 @@ void cq_mark_purged(struct cq *cq, u32 qpn)
 					      memory_order_relaxed);
 }
 
-/* The remaining entries move towards prod, which other engines use as the next index. */
+/* The remaining entries move towards prod, which cq_next_index() gives to others. */
 void cq_purge(struct cq *cq, u32 qpn)
 {
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);

@@ -45,7 +45,7 @@ static bool gso_is_for_cm(const u8 *bth)
 }
 
 /*
- * The receiver's XDP program checks only the first packet of a super-packet, so all have the same
+ * The receiver's XDP program checks only the first packet of a super-packet. So all have the same
  * transport (a CNP has a different one), P_Key, QP number and, for UD, Q_Key.
  */
 static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame *b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * UDP segmentation offload (GSO): consecutive RoCEv2 packets from one QP to another are sent as one
- * super-packet, a UDP datagram too long for any link, which the kernel, the NIC or the receiver
- * splits again. This file decides which packets may share one, and writes its headers.
+ * super-packet, a UDP datagram too long for any link. The kernel, the NIC or the receiver splits
+ * it. This file decides which packets may share one, and writes its headers.
  *
  * The splitter copies the super-packet's headers to each segment, with the segment's own lengths,
  * and increments the IPv4 identification by 1 from segment to segment. The ICRC covers the

@@ -46,8 +46,7 @@ struct attempt {
 static _Thread_local struct attempt *_Atomic current;
 
 /*
- * Landing point of a thread whose access failed. The signal mask was restored when the handler
- * returned.
+ * Landing point of a thread whose access failed. The handler's return has restored the signal mask.
  */
 #ifdef __x86_64__
 __attribute__((force_align_arg_pointer)) /* the stack is as the access left it */

@@ -93,9 +93,9 @@ static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8
 }
 
 /*
- * A CRC is linear: how a change of the IPv4 identification changes the ICRC depends only on the
- * flipped bits and on the number of bytes that follow, not on the contents. UDP segmentation
- * increments the identification from segment to segment.
+ * A CRC is linear: the effect of a changed IPv4 identification on the ICRC depends on the flipped
+ * bits and the number of bytes that follow, not on the contents. UDP segmentation increments the
+ * identification from segment to segment.
  */
 struct icrc_id {
 	u32 tail;	/* bytes from after the identification to the ICRC; 0 = not initialised */

@@ -337,7 +337,7 @@ enum {
 	LOSS_COUNTED = 1 << 1, /* a retry was used: from now on only the user's time-outs use one */
 	LOSS_PROBED = 1 << 2,  /* going back sends one packet and waits for its answer */
 	LOSS_LATE = 1 << 3,    /* a probe was postponed: this process was not running then */
-	LOSS_GRACE = 1 << 4,   /* times the user's time-out was postponed for it: two bits */
+	LOSS_GRACE = 1 << 4,   /* times the user's time-out was postponed as late: two bits */
 	LOSS_GRACES = 3 * LOSS_GRACE, /* its largest value */
 };
 

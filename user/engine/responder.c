@@ -487,7 +487,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
-	/* earlier writes are visible to all threads before the answer; pairs with theirs */
+	/* earlier writes are visible before the answer; pairs with the application's fences */
 	atomic_thread_fence(memory_order_seq_cst);
 	r = responder_take_resource(qp, p);
 	r->placed = true;

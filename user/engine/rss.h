@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receive side scaling: a raw packet QP without queues passes each frame to one of the work queues
- * (WQs) of its indirection table, by the Toeplitz hash of the frame's addresses and ports.
+ * Receive side scaling: a raw packet QP without queues passes each frame to a work queue (WQ) of
+ * its indirection table. The Toeplitz hash of the frame's addresses and ports selects the WQ.
  *
  * A WQ is a raw packet QP with only a receive queue and with a WQ's states (wq_modify()). No flow
  * is attached to it: its frames come through the QPs whose tables list it.

@@ -105,7 +105,7 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode);
 
 /*
  * Returns the BTH of a frame, checked by header_in_peek(), that differs from h only in AckReq, PSN
- * and what follows them; else NULL.
+ * and later bytes; else NULL.
  */
 const struct bth *header_in_match(const struct header_in *h, const struct rx_frame *f);
 /* Decodes a matching frame, except src, dst, ip_id and udp_sport. */
