@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce doctor: says in one line each what is wrong and what to do about it. It changes nothing. */
+/* xroce doctor: prints each problem and its remedy on one line. Changes nothing. */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "doctor.h"
 #include "../terminal.h"
 
-/* The interface is a member of its own, and what was found of it has not its name. */
+/* The interface is a separate member, so its name is stripped from what. */
 static void finding_json(struct doctor *d, const char *level, const char *what, const char *remedy,
 			 const char *fmt, va_list ap)
 {
@@ -30,11 +30,11 @@ static void finding_json(struct doctor *d, const char *level, const char *what, 
 	else
 		json_null(j, "remedy");
 	json_close(j);
-	/* the probes fork, and would write it once more */
+	/* the probes fork, and a child would write the buffer again */
 	fflush(j->out);
 }
 
-/* Names in it are what others chose. */
+/* Prints a finding; output_clean() cleans it, as names in it are foreign input. */
 static void finding_print(const char *level, const char *what, const char *remedy, const char *fmt,
 			  va_list ap)
 {
@@ -68,7 +68,7 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 	va_end(ap);
 }
 
-/* What the interfaces are that it looks at: *n of them in *list, to be freed. An exit code. */
+/* Sets *list to the *n interfaces to check, for free(). Returns an exit code. */
 static int doctor_interfaces(const char *name, struct netdev **list, int *n)
 {
 	if (name) {
@@ -83,7 +83,7 @@ static int doctor_interfaces(const char *name, struct netdev **list, int *n)
 	return EXIT_FAILED;
 }
 
-/* Without a name: what a program could use, which is up and has an address; lo only by name. */
+/* Without a name, checks interfaces that a program could use: up, with an address, not lo. */
 static bool doctor_looks_at(const char *name, const struct netdev *dev)
 {
 	return name || (!dev->is_loopback && dev->is_up && dev->num_gids);
@@ -141,7 +141,10 @@ static int doctor_main(int argc, char **argv)
 		return ret;
 	ret = doctor_interfaces(name, &list, &n);
 	if (!ret) {
-		/* The probes fork: what is buffered would be written twice, and lines come late. */
+		/*
+		 * The probes fork: a child would write buffered output again, and lines would be
+		 * late.
+		 */
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		if (is_json)
 			doctor_json(&d, name, list, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The doctor's findings about this process and this kernel. */
+/* Checks of this process and this kernel. */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -17,7 +17,7 @@
 #include "doctor.h"
 #include "../serve/sysfs_global.h"
 
-/* Packet memory of a port, which the kernel counts as locked. */
+/* Returns the bytes of packet memory of a port, which the kernel counts as locked. */
 static u64 packet_memory(u32 queues)
 {
 	return (u64)xsk_rx_frames(queues) * queues * UMEM_CHUNK +
@@ -31,7 +31,7 @@ static void check_privileges(struct doctor *d, u64 caps)
 
 	if (!privilege_has(caps, CAP_NET_ADMIN))
 		strcat(missing, " CAP_NET_ADMIN");
-	/* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
+	/* capabilities(7): CAP_SYS_ADMIN includes CAP_BPF */
 	if (!privilege_has(caps, CAP_BPF) && !admin)
 		strcat(missing, " CAP_BPF");
 	if (!privilege_has(caps, CAP_NET_RAW))
@@ -56,7 +56,7 @@ static void check_memlock(struct doctor *d, u64 caps)
 {
 	struct rlimit lim;
 
-	/* With CAP_SYS_RESOURCE the port lifts the limit itself. */
+	/* With CAP_SYS_RESOURCE the port raises the limit itself. */
 	if (privilege_has(caps, CAP_IPC_LOCK) || privilege_has(caps, CAP_SYS_RESOURCE)) {
 		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (%s)",
 			privilege_has(caps, CAP_IPC_LOCK) ? "CAP_IPC_LOCK" : "CAP_SYS_RESOURCE");
@@ -93,7 +93,7 @@ static void check_kernel(struct doctor *d)
 		finding(d, LEVEL_OK, "kernel", NULL, "%s, with type information (BTF)", u.release);
 }
 
-/* Just-in-time compilation: without it XDP still works, interpreted. */
+/* Checks the JIT compiler; without it XDP works, but interpreted. */
 static void check_jit(struct doctor *d)
 {
 	FILE *f = fopen("/proc/sys/net/core/bpf_jit_enable", "re");
@@ -150,7 +150,7 @@ static void check_bpf_types(struct doctor *d)
 			"memory");
 }
 
-/* Of a probe's -errno: what to do where descriptors were short, or else. */
+/* Returns the remedy for a probe's -errno: for a lack of descriptors, or other. */
 static const char *remedy_of(int err, const char *other)
 {
 	if (err == -EMFILE)
@@ -161,8 +161,8 @@ static const char *remedy_of(int err, const char *other)
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/*
-	 * The verifier's defences against speculation (bpf_bypass_spec_v1) refuse pointer
-	 * arithmetic to those who lack it.
+	 * Without CAP_PERFMON the verifier's defences against speculation (bpf_bypass_spec_v1)
+	 * refuse pointer arithmetic.
 	 */
 	if ((p->program == -EACCES || p->program == -EPERM) && !privilege_has(caps, CAP_PERFMON) &&
 	    !privilege_has(caps, CAP_SYS_ADMIN))
@@ -229,7 +229,7 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"be redirected: %s: %s",
 			p->gso_step, strerror(-p->gso));
 
-	/* Not tried: by its release. */
+	/* Not probed: judge by the kernel's release. */
 	d->multibuffer =
 		p->multibuffer == -ENODATA ? netdev_kernel_multibuffer() : p->multibuffer == 0;
 	if (d->multibuffer)
@@ -288,7 +288,7 @@ void doctor_host(struct doctor *d)
 	int ret;
 
 	check_privileges(d, caps);
-	/* a broker's clients lock nothing */
+	/* clients of a broker lock no memory */
 	if (d->may_bpf || !d->brokered)
 		check_memlock(d, caps);
 	check_kernel(d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The doctor's findings about one interface. */
+/* Checks of one interface. */
 #define _GNU_SOURCE /* pipe2() */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -19,13 +19,13 @@
 #include "doctor.h"
 #include "../observe/observe.h"
 
-/* The kernel's RDMA devices, by what each GID's network interface is called. */
+/* The kernel's RDMA devices, with the network interface of each GID. */
 #define RDMA_CLASS "/sys/class/infiniband"
 
 /* A round number above what path MTU 4096 needs, for tags and other encapsulations. */
 #define LINK_MTU_ADVICE 4500
 
-/* "IFACE thing", in a buffer that the next call reuses. */
+/* Returns "IFACE thing" in a static buffer. */
 static const char *iface_subject(const struct netdev *dev, const char *thing)
 {
 	static char what[IF_NAMESIZE + 32];
@@ -141,9 +141,9 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 }
 
 /*
- * Returns 0 and the process that lets others in, or as ask_connect(). *answer: 0, or -errno of a
- * first question: -EPIPE of one that has the interface alone, which hangs up on it, and would start
- * a broker for a port; -ETIMEDOUT of one that is silent.
+ * Sets *pid to the process that shares the interface; returns 0, or as ask_connect(). *answer is 0
+ * or -errno of a first question. -EPIPE: an exclusive process that hangs up on a question, and
+ * would start a broker for a port request. -ETIMEDOUT: no answer.
  */
 static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
 {
@@ -160,7 +160,7 @@ static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
 	return err;
 }
 
-/* Makes a port as attach_make() does where there is a broker; the exit of the process ends it. */
+/* Makes a port as attach_make() does with a broker; the broker frees it at the process's exit. */
 static int make_port(const struct netdev *dev)
 {
 	struct attachment m = { .ifindex = dev->ifindex };
@@ -172,8 +172,8 @@ static int make_port(const struct netdev *dev)
 }
 
 /*
- * Makes a port as a program does, in a child: the broker takes it back at the child's exit. text is
- * what the library printed on standard error, without its newline. Returns true if it was made.
+ * Makes a port as a program does, in a child; the broker frees it when the child exits. text
+ * receives the first line that the library printed on standard error. Returns true on success.
  */
 static bool try_port(const struct netdev *dev, char *text, size_t n)
 {
@@ -225,7 +225,7 @@ bool doctor_has_broker(const struct netdev *dev)
 	return !err;
 }
 
-/* Returns true if there is one: the hook is its own. */
+/* Returns true if there is a broker, whose program is on the hook. */
 static bool check_broker(struct doctor *d, const struct netdev *dev)
 {
 	char remedy[128], comm[32];
@@ -268,7 +268,7 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 	return !err || err == -EACCES;
 }
 
-/* Somebody else's program is on the hook. */
+/* Reports another program on the hook. */
 static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 				  const struct xdp_hook *hook)
 {
@@ -307,13 +307,11 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		return;
 	}
 	/*
-	 * A holder of another user's proves nothing: the hook shows whether it has the interface.
+	 * A holder socket of another user proves nothing: the hook shows whether the interface is
+	 * in use.
 	 */
 	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
-		/*
-		 * In use is as it should be: no failure of the machine's, but of whoever comes
-		 * second.
-		 */
+		/* An interface in use is normal: only a second process fails. */
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
 			"end it, or use another interface: a second process gets EBUSY; "
 			"`xroce serve` is for several",
@@ -330,8 +328,8 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 }
 
 /*
- * True if RDMA device rdma has a GID on the interface; port 1 and its first entry are enough: all
- * drivers fill that when they are bound.
+ * Returns true if RDMA device rdma has a GID on the interface. Entry 0 of port 1 is enough: all
+ * drivers fill it when bound.
  */
 static bool rdma_uses(const char *rdma, const char *ifname)
 {
@@ -351,7 +349,7 @@ static bool rdma_uses(const char *rdma, const char *ifname)
 	return uses;
 }
 
-/* Under `xroce run` there are such, which are no kernel's (sysfs_private.h). */
+/* `xroce run` shows xroce devices there, which are not the kernel's (sysfs_private.h). */
 static bool is_our_device(const char *rdma)
 {
 	return !strncmp(rdma, NETDEV_DEVICE_PREFIX, strlen(NETDEV_DEVICE_PREFIX));

@@ -10,7 +10,7 @@
 enum { EXIT_FOUND = 3 };
 
 #define INTERVAL_MS 1000u
-#define LINE	    100u /* where the output is no terminal */
+#define LINE	    100u /* width if the output is not a terminal */
 
 struct explain {
 	struct observe_options *look;
@@ -20,7 +20,7 @@ struct explain {
 	enum explain_severity worst;
 };
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 static bool explain_number(const char *text, u32 *number)
 {
@@ -51,7 +51,7 @@ static bool explain_has_pid(const struct gathered *g, u32 pid)
 	return false;
 }
 
-/* What the word on the command line is: a QP's number, or a process's. EXIT_OK or EXIT_USAGE. */
+/* Sets the filter from the argument, a QPN or a PID. Returns EXIT_OK or EXIT_USAGE. */
 static int explain_target(struct explain *x, const char *text, u32 number)
 {
 	const bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -71,7 +71,7 @@ static int explain_target(struct explain *x, const char *text, u32 number)
 
 static bool explain_wants_port(const struct observe_options *l, const struct explain_port *p)
 {
-	/* those of other network namespaces are looked at as the other ends alone */
+	/* ports of other network namespaces serve only as peers */
 	return p->has_iface && (!l->has_pid || p->pid == l->pid);
 }
 
@@ -101,7 +101,7 @@ static bool explain_is_own_address(const struct observe_options *l, const u8 gid
 	return false;
 }
 
-/* Both looks at a port; at the first one it may not have been there. */
+/* Sets both readings of a port; a port that is missing in the first has its second twice. */
 static void explain_end_port(const struct explain *x, struct explain_end *e,
 			     const struct gathered_port *now)
 {
@@ -237,7 +237,7 @@ static int explain_run(struct explain *x, const char *target, u32 number)
 	const bool has_pid = l->has_pid;
 	int ret = EXIT_OK;
 
-	/* the other end may be of any process */
+	/* the peer may belong to any process */
 	l->has_pid = false;
 	gather(l, &x->before);
 	if (target)

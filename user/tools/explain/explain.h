@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Why a queue pair is in error, slow or silent: what two looks at it and at its process, some time
- * apart, say together. The rules are pure: they read what is here and nothing else, so that tests
- * make it up (tests/unit/test_explain.c). explain_gather.c fills it in from the maps.
+ * Explains why a queue pair is in error, slow or silent, from two readings of the QP and its
+ * process some time apart. The rules are pure functions of the structs below, so that tests can
+ * construct them (tests/unit/test_explain.c). explain_gather.c fills the structs from the maps.
  *
- * All numbers may come from maps that another process writes: rules compare them and print them,
- * and index nothing by them.
+ * All numbers may come from maps that another process writes. Rules compare and print them, and use
+ * none as an index.
  */
 #ifndef EXPLAIN_H
 #define EXPLAIN_H
@@ -15,23 +15,23 @@
 
 #include "../observe/sums.h"
 
-/* ---- what is looked at ---- */
+/* ---- input ---- */
 
 struct explain_qp {
 	bool has_stat, has_steer, has_send_cq, has_recv_cq, has_srq;
 	u32 qpn;
 	u32 link_mtu; /* that frames of its path MTU need; 0: not connected */
 	struct xroce_qp_stat stat;
-	struct xroce_qp steer; /* what XDP has */
+	struct xroce_qp steer; /* XDP's entry */
 	struct xroce_cq_stat send_cq, recv_cq;
 	struct xroce_srq_stat srq;
 };
 
 struct explain_process {
-	bool is_known;	     /* its /proc could be read */
-	u32 threads, stopped; /* stopped: by a signal or a debugger */
-	u32 ready;	      /* running, or ready to run */
-	/* of all threads: on a CPU; ready to run, before they were given one */
+	bool is_known;	     /* /proc/PID was readable */
+	u32 threads, stopped; /* stopped: threads stopped by a signal or a debugger */
+	u32 ready;	      /* threads running or runnable */
+	/* sums over all threads: time on a CPU; time runnable without a CPU */
 	u64 ran_ns, waited_ns;
 };
 
@@ -40,52 +40,53 @@ struct explain_port {
 	u32 prog_id, pid;
 	char command[32];
 	char dev[IF_NAMESIZE];
-	bool has_iface; /* false: in another network namespace, so nothing is known of it */
-	bool is_enabled, is_up; /* administratively; that, and carrier */
+	bool has_iface; /* false: in another network namespace, whose interface is not visible */
+	bool is_enabled, is_up; /* is_enabled: administratively up; is_up: also carrier */
 	u32 mtu;
-	u32 queues;	/* receive queues with a socket that has received */
-	u64 refused;	/* frames that its broker's program did not let out */
-	u64 unreachable; /* ICMP "unreachable" that this network namespace has received */
-	u64 wakeups, unannounced; /* of all vectors: by XDP; packets for threads that watch */
+	u32 queues;	/* receive queues whose socket has received frames */
+	u64 refused;	/* frames refused by the broker's egress program */
+	u64 unreachable; /* ICMP "unreachable" received by this network namespace */
+	u64 wakeups, unannounced; /* sums over all vectors: wake-ups by XDP; packets for polling
+				   * threads */
 	struct sums sums;
 	struct explain_process process;
 };
 
-/* The first and the second look. */
+/* The first and the second reading. */
 struct explain_end {
 	const struct explain_port *port[2];
-	const struct explain_qp *qp[2]; /* NULL: the rules are about the port */
+	const struct explain_qp *qp[2]; /* NULL: a case of the port */
 };
 
 struct explain_case {
 	struct explain_end own;
-	bool has_peer;		/* the other end is on this host, and may be looked at: */
+	bool has_peer;		/* the other end is on this host and readable */
 	struct explain_end peer;
-	/* its address is of this host, all processes may be looked at, and none has that QP */
+	/* the peer's address is local, all processes are readable, and none has the QP */
 	bool is_peer_gone;
-	double seconds;		/* between both looks */
+	double seconds;		/* between the two readings */
 };
 
-/* How much a counter has grown. One that a process writes may do anything, also fall. */
+/* Returns the growth of a counter; 0 if it fell, as a process may write any value. */
 static inline u64 grown(u64 before, u64 now)
 {
 	return now > before ? now - before : 0;
 }
 
-/* ---- what is found ---- */
+/* ---- findings ---- */
 
 enum explain_severity {
-	EXPLAIN_NOTE,	/* good to know; nothing is wrong */
-	EXPLAIN_SLOW,	/* it works at a loss */
-	EXPLAIN_BROKEN, /* it does not work */
+	EXPLAIN_NOTE,	/* information; nothing is wrong */
+	EXPLAIN_SLOW,	/* works with reduced performance */
+	EXPLAIN_BROKEN, /* does not work */
 };
 
 struct explain_number {
-	const char *name; /* of the counter, as `xroce qp --json` or `xroce stat` has it */
+	const char *name; /* of the counter, as in `xroce qp --json` or `xroce stat` */
 	bool is_peers;
 	bool has_rate;
 	u64 value;
-	double rate; /* per second, between both looks */
+	double rate; /* per second, between the two readings */
 };
 
 #define EXPLAIN_NUMBERS 6
@@ -93,13 +94,13 @@ struct explain_number {
 struct finding {
 	const char *id; /* of the rule: stable, for scripts */
 	enum explain_severity severity;
-	/* a symptom that another finding of the same QP, before it, accounts for */
+	/* a symptom explained by an earlier finding of the same QP or its port */
 	bool is_consequence;
 	u32 rank;
 	u32 qpn;	/* 0: of the port */
 	u32 more;	/* further QPs of the process with the same finding */
 	char text[640];
-	char guess[512]; /* of a symptom: what may be behind it. "" : nothing to guess */
+	char guess[512]; /* possible cause of a symptom; "": none */
 	char advice[512];
 	u32 num_numbers;
 	struct explain_number number[EXPLAIN_NUMBERS];
@@ -110,18 +111,18 @@ struct findings {
 	struct finding *list;
 };
 
-/* Memory that there is not ends the program. */
+/* The program exits if memory runs out. */
 void findings_begin(struct findings *f);
 void findings_end(struct findings *f);
 
-/* Adds what the rules find in a case: those of a QP, or if it has none those of a port. */
+/* Adds the findings of a case: of its QP, or of the port if it has no QP. */
 void explain_look(const struct explain_case *c, struct findings *f);
 /*
- * When all QPs have been looked at: the gravest first, then the likeliest cause first; symptoms
- * that a cause accounts for are marked; what several QPs have in common is said once.
+ * Sorts the findings after all cases: most severe first, then the likeliest cause first. Marks
+ * symptoms that a cause explains, and merges equal findings of several QPs.
  */
 void explain_sort(struct findings *f);
-/* The gravest. EXPLAIN_NOTE if there are none. */
+/* Returns the highest severity, EXPLAIN_NOTE without findings. */
 enum explain_severity explain_worst(const struct findings *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules of queue pairs that an error has stopped: what the reason means, and what to do. */
+/* Rules for queue pairs stopped by an error: what the reason means, and what to do. */
 #include "explain_rule.h"
 #include "../observe/reasons.h"
 
@@ -80,7 +80,7 @@ static const struct meaning {
 	  "Start 'xroce serve' again, and the program: its device does not come back." },
 };
 
-/* The reasons that have rules of their own. */
+/* These reasons have separate rules. */
 static bool error_is_told_elsewhere(enum xroce_reason reason)
 {
 	return reason == XROCE_REASON_TIMEOUT || reason == XROCE_REASON_RNR ||
@@ -149,7 +149,7 @@ bool explain_cq_overrun(const struct explain_case *c, struct finding *f)
 bool explain_rnr(const struct explain_case *c, struct finding *f)
 {
 	const u64 naks = QP_GROWN(c->own, rx_rnr_naks);
-	/* packets that were answered so are not under way any more */
+	/* packets answered with an RNR NAK are no longer outstanding */
 	const bool is_stuck = c->own.qp[0]->stat.unacked_psn == QP(c->own, unacked_psn);
 	const bool has_ended = qp_is_in_error(c->own.qp[1]) && QP(c->own, error_ns) &&
 			       QP(c->own, error_reason) == XROCE_REASON_RNR;

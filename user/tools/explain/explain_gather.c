@@ -32,7 +32,7 @@ static char task_state(const char *path)
 
 	if (f)
 		fclose(f);
-	/* behind the name, which may hold anything */
+	/* the state follows the process name, which may contain any character */
 	at = is_read ? strrchr(line, ')') : NULL;
 	return at && at[1] == ' ' ? at[2] : 0;
 }
@@ -79,7 +79,7 @@ static void process_look(u32 pid, struct explain_process *p)
 
 /* ---- the network namespace ---- */
 
-/* "Icmp: names", "Icmp: numbers": the number under that name. */
+/* Returns the number under name, from a line of names and a line of numbers ("Icmp: ..."). */
 static u64 icmp_number(char *names, char *numbers, const char *name)
 {
 	char *of_names, *of_numbers;
@@ -157,7 +157,7 @@ static void port_look(const struct observed *p, struct explain_port *port)
 	port->time_ns = clock_now_ns();
 }
 
-/* ---- its queue pairs ---- */
+/* ---- the port's queue pairs ---- */
 
 static void qp_cq(void *arg, const struct observed *p, const void *key, const void *value)
 {
@@ -237,9 +237,9 @@ static void gather_port(void *arg, const struct observed *p)
 	g->num++;
 }
 
-/* ---- processes of other network namespaces, whose programs root alone finds ---- */
+/* ---- processes of other network namespaces, visible only to root ---- */
 
-/* Has the process a descriptor of that map? A map may name any process as its owner. */
+/* Returns whether the process has a descriptor of the map: a map may claim any PID as owner. */
 static bool process_has_map(u32 pid, u32 map_id)
 {
 	char path[300], line[128];
@@ -285,7 +285,7 @@ static void gather_foreign(struct gathering *to, u32 prog_id)
 		.iface = &nowhere, .kind = OBSERVED_ALONE, .prog_id = prog_id, .command = "?"
 	};
 
-	/* there is no conversation: nothing of it asks */
+	/* without a broker connection, observed_open() opens the maps by ID or fails */
 	if (observed_open(&p))
 		return;
 	foreign_owner(&p);
@@ -308,7 +308,7 @@ static bool prog_is_ours(u32 id)
 	return ours;
 }
 
-/* False: this user may not. */
+/* Returns false if this user lacks the privilege. */
 static bool gather_foreigners(struct gathering *to)
 {
 	u32 id = 0;
@@ -320,7 +320,7 @@ static bool gather_foreigners(struct gathering *to)
 	return err == -ENOENT;
 }
 
-/* ---- all of it ---- */
+/* ---- all processes ---- */
 
 void gather(struct observe_options *l, struct gathered *g)
 {
@@ -328,7 +328,7 @@ void gather(struct observe_options *l, struct gathered *g)
 
 	*g = (struct gathered){ 0 };
 	observe_options_each(l, gather_port, &to);
-	/* a broker does not say that there are processes of other users */
+	/* brokers hide other users' processes, so only the program list is complete */
 	g->is_whole = gather_foreigners(&to) && !l->is_hidden;
 }
 

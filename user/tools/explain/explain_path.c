@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules about what the path does to packets that do come through: loss, delay, congestion. */
+/* Rules for packets that reach the other end: loss, delay, congestion. */
 #include "explain_rule.h"
 
 /* ---- congestion ---- */
@@ -49,10 +49,10 @@ bool explain_marked(const struct explain_case *c, struct finding *f)
 
 /* ---- loss ---- */
 
-/* Fewer in all are not worth a word. */
+/* Total below which loss is not reported. */
 #define LOSS_LEAST 5
 
-/* A packet behind the one that is missing has shown that. */
+/* Counts the gaps shown by a packet after the missing one. */
 static u64 qp_gaps(const struct explain_end *e)
 {
 	return QP_GROWN(*e, rx_sequence_naks) + QP_GROWN(*e, implied_naks);
@@ -73,7 +73,7 @@ bool qp_repairs(const struct explain_end *e)
 
 bool explain_loss(const struct explain_case *c, struct finding *f)
 {
-	/* an answer that was only late is no loss */
+	/* a response that was only late is no loss */
 	const u64 again = grown(QP_GROWN(c->own, rto_spurious),
 				QP_GROWN(c->own, tx_retransmitted)),
 		  sent = QP_GROWN(c->own, tx_packets), gaps = qp_gaps(&c->own);
@@ -97,7 +97,7 @@ bool explain_loss(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* Nothing has shown a gap: each time the only packet, or the last one, was not answered in time. */
+/* No gap was seen: each time the only or the last packet was not answered in time. */
 bool explain_late(const struct explain_case *c, struct finding *f)
 {
 	const u64 n = qp_timeouts(&c->own), spurious = QP_GROWN(c->own, rto_spurious);

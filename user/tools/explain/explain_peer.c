@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules about the other end and the path to it: why nothing, or not all, comes through. */
+/* Rules for the other end and the path to it: why packets do not arrive. */
 #include "explain_rule.h"
 
 bool explain_mtu_here(const struct explain_case *c, struct finding *f)
@@ -24,8 +24,8 @@ bool explain_mtu_here(const struct explain_case *c, struct finding *f)
 }
 
 /*
- * Of packets sent for the first time, without those that are still under way: has the path ever
- * carried any of about that length?
+ * Whether the path has carried packets of about this length: the average frame, without
+ * retransmissions and packets in flight, exceeds half of it.
  */
 static bool qp_carried(const struct xroce_qp_stat *s, u32 bytes)
 {
@@ -35,7 +35,7 @@ static bool qp_carried(const struct xroce_qp_stat *s, u32 bytes)
 	return packets && grown(rest, s->tx_bytes) / packets > bytes / 2;
 }
 
-/* Bytes of frames that any path carries, and that nearly all do. */
+/* Frame lengths that any path carries, and that nearly all paths carry. */
 #define MTU_LEAST  600u
 #define MTU_COMMON 1300u
 
@@ -53,7 +53,7 @@ static u32 qp_ping_bytes(const struct xroce_qp_stat *s)
 	return s->resent_bytes - 42;
 }
 
-/* Each time that it was sent again the kernel may have refused it. */
+/* The kernel may have refused each retransmission. */
 static bool qp_is_refused_here(const struct explain_case *c)
 {
 	return SUM(c->own, engine.tx_lost) >= QP(c->own, resent_times);
@@ -63,7 +63,7 @@ bool explain_mtu_path(const struct explain_case *c, struct finding *f)
 {
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
 
-	/* smaller ones came through: the peer is there */
+	/* smaller packets arrived, so the peer is reachable */
 	if (!qp_is_too_large(&c->own) || !s->rx_packets || qp_is_refused_here(c))
 		return false;
 	finding_say(f,
@@ -106,7 +106,7 @@ bool explain_pkey(const struct explain_case *c, struct finding *f)
 		finding_is_peers(f);
 	} else {
 		dropped = SUM(c->own, xdp.pkey);
-		/* none was taken, so that all that were dropped may be for that reason */
+		/* no packet was accepted, so all drops may have this reason */
 		if (!dropped || !q->has_steer || !q->steer.rx_dropped ||
 		    (q->steer.rx_packets && !SUM_GROWN(c->own, xdp.pkey)))
 			return false;
@@ -137,7 +137,7 @@ bool explain_peer_gone(const struct explain_case *c, struct finding *f)
 		    s->peer_qpn & 0xffffff);
 	finding_advise(f, "Start the peer again and connect anew; look for why it ended (its exit "
 			  "status, dmesg for the OOM killer).");
-	/* nothing is wrong with a QP that has nothing to say to it */
+	/* a QP without requests works normally */
 	if (!qp_gets_no_answer(&c->own))
 		f->severity = EXPLAIN_SLOW;
 	finding_number(f, "peer_qpn", s->peer_qpn & 0xffffff);
@@ -236,7 +236,7 @@ bool explain_peer_ring(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* What may be, in the order of what the numbers make likely. */
+/* Adds the possible causes, the likeliest first. */
 static void silent_causes(const struct explain_case *c, struct finding *f)
 {
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;

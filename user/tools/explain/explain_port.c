@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules of a process on an interface: what goes wrong for all of its queue pairs alike. */
+/* Rules for a process on an interface: faults that affect all of its queue pairs. */
 #include "explain_rule.h"
 #include "../observe/reasons.h"
 
 #define MS(ns) ((double)(ns) / 1e6)
 
-/* ---- of either end ---- */
+/* ---- for either end ---- */
 
 bool port_is_stopped(const struct explain_port *p)
 {
@@ -29,7 +29,7 @@ bool port_is_starved(const struct explain_end *e, double seconds)
 
 	if (!e->port[0]->process.is_known || !e->port[1]->process.is_known)
 		return false;
-	/* the kernel adds to the second when the wait ends: while one goes on it stays */
+	/* the kernel adds to waited_ns when a wait ends, so a wait in progress does not show */
 	return (waited > seconds / 2 && ran < waited / 10) ||
 	       (e->port[0]->process.ready && e->port[1]->process.ready && ran < seconds / 50);
 }
@@ -42,19 +42,19 @@ u64 port_backlog(const struct explain_port *p)
 		     p->sums.rx.redirected);
 }
 
-/* What a receive queue's ring holds of short frames (docs/congestion.md); of long ones fewer. */
+/* Short frames that the ring of a receive queue holds (docs/congestion.md); fewer long ones. */
 #define PORT_RING_FRAMES 1024u
 
 bool port_ring_overflows(const struct explain_end *e)
 {
 	const u64 room = PORT_RING_FRAMES * (u64)(e->port[1]->queues ? e->port[1]->queues : 1);
 
-	/* while a process is stopped nobody reads what its sockets have lost */
+	/* a stopped process does not read the loss counters of its sockets */
 	return SUM_GROWN(*e, sock.rx_ring_full) || SUM_GROWN(*e, xdp.ring_full) ||
 	       (port_backlog(e->port[0]) > room && port_backlog(e->port[1]) > room);
 }
 
-/* Of a QP, and no consequence of packets that were lost. */
+/* Drops that concern a QP and do not result from lost packets. */
 static const enum xroce_drop drops_of_qp[] = {
 	XROCE_DROP_peer,	 XROCE_DROP_pkey,	  XROCE_DROP_qkey,	XROCE_DROP_qp_state,
 	XROCE_DROP_qp_transport, XROCE_DROP_qp_unknown,	  XROCE_DROP_ext_short, XROCE_DROP_pad,
@@ -155,7 +155,7 @@ bool explain_starved(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* ---- the way in ---- */
+/* ---- receive ---- */
 
 bool explain_ring_full(const struct explain_case *c, struct finding *f)
 {
@@ -223,7 +223,7 @@ bool explain_no_buffer(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* ---- the way out ---- */
+/* ---- send ---- */
 
 bool explain_egress(const struct explain_case *c, struct finding *f)
 {
@@ -260,7 +260,7 @@ bool explain_tx_lost(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* Packets that are of no QP at all: those of a QP are told of the QP. */
+/* Reports packets that belong to no QP; a QP's packets are reported with the QP. */
 bool explain_port_dropped(const struct explain_case *c, struct finding *f)
 {
 	const u64 n = SUM_GROWN(c->own, xdp.qp_unknown), mad = SUM_GROWN(c->own, xdp.no_socket);

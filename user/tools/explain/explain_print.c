@@ -7,7 +7,7 @@
 #include "explain_rule.h"
 #include "../observe/observe_options.h"
 
-/* Queue pairs of a process whose lines are shown: what is found of the others is all the same. */
+/* Queue pairs printed of a process; findings cover all of them. */
 #define PRINT_QPS 8u
 
 const char *explain_severity_name(enum explain_severity severity)
@@ -35,7 +35,7 @@ static void paragraph_word(struct paragraph *p, const char *word, size_t len)
 		fputc(' ', p->out);
 		p->column++;
 	}
-	/* names are what others chose; a terminal would obey what is in them */
+	/* names are foreign input; a terminal would execute escape sequences in them */
 	for (size_t i = 0; i < len; i++)
 		fputc(word[i] < ' ' || word[i] > '~' ? '?' : word[i], p->out);
 	p->column += (u32)len;
@@ -52,7 +52,7 @@ static void paragraph_text(struct paragraph *p, const char *text)
 	}
 }
 
-/* A sentence that is put together from several pieces. */
+/* A sentence composed of several pieces. */
 struct sentence {
 	char text[1400];
 };
@@ -69,7 +69,7 @@ static void sentence_add(struct sentence *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Begins with a word that the others stand behind. */
+/* Begins a paragraph with a lead word; further lines are indented. */
 static struct paragraph paragraph_begin(FILE *out, u32 width, const char *colour, const char *lead,
 					u32 indent)
 {
@@ -85,7 +85,7 @@ static void print_paragraph(FILE *out, u32 width, u32 indent, const char *text)
 	fputc('\n', out);
 }
 
-/* ---- what they did ---- */
+/* ---- activity ---- */
 
 static double mega(u64 bytes)
 {
@@ -139,7 +139,7 @@ static void print_port(const struct explained *e, FILE *out, u32 width)
 	print_paragraph(out, width, 4, line.text);
 }
 
-/* ---- what is found ---- */
+/* ---- findings ---- */
 
 static void print_numbers(const struct finding *f, FILE *out, u32 width)
 {
@@ -173,7 +173,7 @@ static void print_finding(const struct finding *f, FILE *out, u32 width, bool is
 	else if (f->qpn)
 		sentence_add(&line, "QP 0x%06x: ", f->qpn);
 	sentence_add(&line, "%s", f->text);
-	/* when what is behind it is known there is nothing to guess */
+	/* a symptom with a known cause needs no guess */
 	if (*f->guess && !f->is_consequence)
 		sentence_add(&line, " %s", f->guess);
 	paragraph_text(&p, line.text);
@@ -206,7 +206,7 @@ void explain_print(const struct explained *e, FILE *out, u32 width, bool is_colo
 		print_finding(&e->findings->list[i], out, width, is_coloured);
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static void json_qp(struct json *j, const struct explain_case *c, double seconds)
 {

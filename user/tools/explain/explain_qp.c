@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules of a queue pair that works, or could: what makes it slow, and what it waits for. */
+/* Rules for a working queue pair: why it is slow, and what it waits for. */
 #include "explain_rule.h"
 #include "../observe/reasons.h"
 
-/* ---- for the rules ---- */
+/* ---- helpers of the rules ---- */
 
 static bool qp_is_reliable(const struct explain_qp *q)
 {
@@ -37,7 +37,7 @@ bool qp_gets_no_answer(const struct explain_end *e)
 	       QP(*e, resent_psn) == QP(*e, unacked_psn);
 }
 
-/* ---- packets that are not the peer's ---- */
+/* ---- packets from other senders ---- */
 
 bool explain_foreign(const struct explain_case *c, struct finding *f)
 {
@@ -49,7 +49,7 @@ bool explain_foreign(const struct explain_case *c, struct finding *f)
 	if (!q->has_steer || !n)
 		return false;
 	why = port_drop_grown(&c->own, &num);
-	/* told elsewhere: another P_Key; a QP that takes nothing any more */
+	/* separate rules: a P_Key mismatch; a QP that no longer receives */
 	if (why == XROCE_DROP_pkey || (!q->steer.receiving && why == XROCE_DROP_qp_state))
 		return false;
 	finding_say(f,
@@ -111,7 +111,7 @@ bool explain_corrupted(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* What losses bring with them, or what has a rule of its own. */
+/* Drops that result from losses or have a separate rule. */
 static bool drop_is_ordinary(u32 drop)
 {
 	return drop == XROCE_DROP_psn_ahead || drop == XROCE_DROP_psn_duplicate ||
@@ -224,7 +224,7 @@ bool explain_idle(const struct explain_case *c, struct finding *f)
 {
 	const struct explain_qp *q = c->own.qp[1];
 
-	/* QP 1 is librdmacm's, and idle between connections */
+	/* QP 1 belongs to librdmacm and is idle between connections */
 	if (q->qpn == 1 || !qp_sends(q) || q->stat.outstanding || QP_GROWN(c->own, tx_packets) ||
 	    QP_GROWN(c->own, rx_packets) || port_is_stopped(c->own.port[1]))
 		return false;
@@ -245,7 +245,7 @@ bool explain_idle(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-/* What it has been through, though now all is well. */
+/* Reports past trouble of a QP that works now. */
 bool explain_before(const struct explain_case *c, struct finding *f)
 {
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules of explain.h: one list, in the order in which causes are told. A rule looks at a case
- * and says whether it is so; then it has written a text, what to do, and the numbers behind it.
+ * The rules of explain.h, in the order of likelihood. A rule returns whether it applies to a case;
+ * if so, it has written a text, advice and the numbers as evidence.
  */
 #ifndef EXPLAIN_RULE_H
 #define EXPLAIN_RULE_H
@@ -10,8 +10,8 @@
 
 /*
  * X(name, id, severity, kind): explain_NAME() is the rule. Kinds: PORT, of a process on an
- * interface; CAUSE and SYMPTOM, of a QP: a symptom is told by itself only if no cause is found.
- * A rule may lower its severity.
+ * interface; CAUSE and SYMPTOM, of a QP. A symptom is a finding of its own only without a cause. A
+ * rule may lower its severity.
  */
 #define EXPLAIN_RULES(X)                                          \
 	X(link_down, "link-down", BROKEN, PORT)                   \
@@ -57,24 +57,27 @@ typedef bool explain_fn(const struct explain_case *c, struct finding *f);
 EXPLAIN_RULES(X)
 #undef X
 
-/* ---- for the rules ---- */
+/* ---- helpers of the rules ---- */
 
 void finding_say(struct finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void finding_guess(struct finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void finding_advise(struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A number as it is now; more than EXPLAIN_NUMBERS are left out. */
+/* Adds a number at the second reading; numbers beyond EXPLAIN_NUMBERS are left out. */
 void finding_number(struct finding *f, const char *name, u64 value);
 
 void finding_count(const struct explain_case *c, struct finding *f, const char *name, u64 before,
 		   u64 now);
-/* The last number is the other end's. */
+/* Marks the last number as the peer's. */
 static inline void finding_is_peers(struct finding *f)
 {
 	f->number[f->num_numbers - 1].is_peers = true;
 }
 
-/* A counter of an end's QP, of XDP's entry, of the port's sums: both looks, growth, finding. */
+/*
+ * Counters of an end's QP (QP) and of its port's sums (SUM): value, growth, and number of a
+ * finding.
+ */
 #define QP(end, field)	      ((end).qp[1]->stat.field)
 #define QP_GROWN(end, field)  grown((end).qp[0]->stat.field, (end).qp[1]->stat.field)
 #define QP_COUNT(c, f, end, field)                                                           \
@@ -84,33 +87,33 @@ static inline void finding_is_peers(struct finding *f)
 #define SUM_COUNT(c, f, end, name, field)                                                    \
 	finding_count(c, f, name, (end).port[0]->sums.field, (end).port[1]->sums.field)
 
-/* explain_port.c: of either end. */
+/* explain_port.c: for either end. */
 bool port_is_stopped(const struct explain_port *p);
-/* Ready to run for most of the time, and hardly running. */
+/* Runnable for most of the time, and hardly running. */
 bool port_is_starved(const struct explain_end *e, double seconds);
-/* Frames that XDP has handed over and that the process has not taken. */
+/* Returns the frames that XDP redirected and the process has not received. */
 u64 port_backlog(const struct explain_port *p);
 bool port_ring_overflows(const struct explain_end *e);
-/* The reason of XDP's that has grown most, of those that are of a QP; 0: none has. */
+/* Returns XDP's drop reason that grew most, of those that concern a QP; 0 if none grew. */
 enum xroce_drop port_drop_grown(const struct explain_end *e, u64 *num);
 
 /* explain_qp.c */
-bool qp_sends(const struct explain_qp *q); /* it may */
+bool qp_sends(const struct explain_qp *q); /* may send */
 bool qp_is_connected(const struct explain_qp *q);
-/* Requests are under way, and none of them has been acknowledged between both looks. */
+/* Requests are outstanding, and none was acknowledged between the readings. */
 bool qp_is_stuck(const struct explain_end *e);
-/* The peer did not answer: retries are used up, or being used. */
+/* The peer did not answer: the retries are exhausted or in progress. */
 bool qp_gets_no_answer(const struct explain_end *e);
 
 /* explain_path.c */
-/* A smaller share of the packets is not worth a word. */
+/* share of packets below which loss is not reported */
 #define LOSS_SHARE 0.002
 static inline double share(u64 part, u64 all)
 {
 	return all ? (double)part / (double)all : 0;
 }
 u64 qp_timeouts(const struct explain_end *e);
-/* So many packets were sent again between both looks that it is. */
+/* The packets resent between the readings are at least LOSS_LEAST and LOSS_SHARE. */
 bool qp_repairs(const struct explain_end *e);
 
 #endif

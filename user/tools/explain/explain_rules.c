@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The list of rules gone through, and what it finds put in order. Pure, as the rules are. */
+/* Applies the rules and sorts their findings. Pure, like the rules. */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ void finding_count(const struct explain_case *c, struct finding *f, const char *
 	n->rate = n->has_rate ? (double)grown(before, now) / c->seconds : 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all findings ---- */
 
 void findings_begin(struct findings *f)
 {
@@ -101,8 +101,8 @@ static void findings_add(struct findings *f, const struct finding *one)
 }
 
 /*
- * Symptoms follow from a cause at their own QP, or at its process. A cause that is less grave than
- * the symptom does not account for it.
+ * A cause explains symptoms of its QP, or of all QPs if it is the port's, unless it is less severe
+ * than the symptom.
  */
 static bool finding_accounts(const struct finding *cause, const struct finding *symptom)
 {
@@ -126,7 +126,7 @@ void explain_look(const struct explain_case *c, struct findings *f)
 	}
 }
 
-/* What follows from a cause stands behind all causes. */
+/* Sorts consequences after all causes. */
 static int finding_compare(const void *a, const void *b)
 {
 	const struct finding *x = a, *y = b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce clients: the processes that use the interfaces, and what each has received and sent. */
+/* xroce clients: the processes that use the interfaces, and their receive and send counters. */
 #include <pwd.h>
 
 #include "../observe/observe_options.h"

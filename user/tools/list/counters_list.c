@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce stat: the counters of each process, once or as they grow. */
+/* xroce stat: the counters of each process, once or repeatedly. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +16,7 @@ static const struct column columns[] = {
 	COLUMN_TEXT("text", "MEANING"),
 };
 
-/* What a port had when it was looked at last. A program's number is never used again. */
+/* Counters of a port at the previous reading. Program IDs are never reused. */
 struct stat_before {
 	u32 prog_id;
 	u64 time_ns;
@@ -29,7 +29,7 @@ struct stat {
 	struct stat_before *before, *now;
 	u32 num_before, num_now, room;
 	bool has_before;
-	u64 time_ns, before_ns; /* of this look, and of the one before */
+	u64 time_ns, before_ns; /* CLOCK_MONOTONIC of this reading and the previous one */
 	u32 found;
 };
 
@@ -55,7 +55,7 @@ static struct stat_before *stat_remember(struct stat *s)
 	return &s->now[s->num_now++];
 }
 
-/* What could not be looked at, as its broker is silent, goes on from when it was. */
+/* Keeps the previous values of ports that were not read because their broker is silent. */
 static void stat_keep(struct stat *s)
 {
 	const u32 num = s->num_now;
@@ -65,7 +65,7 @@ static void stat_keep(struct stat *s)
 			*stat_remember(s) = s->before[i];
 }
 
-/* Counters that a process writes may do anything, also fall. */
+/* Returns the growth of a counter; 0 if it fell, as a process may write any value. */
 static u64 stat_since(const struct sums *now, const struct sums *before,
 		      const struct sums_field *f)
 {
@@ -106,7 +106,7 @@ static void stat_identify(struct json *j, const struct observed *p)
 	json_number(j, "program_id", p->prog_id);
 }
 
-/* Under the names that tools for adapters know. */
+/* Adds the counters under the names that adapter tools use. */
 static void stat_names(struct json *j, const struct sums *now)
 {
 	for (u32 f = 0; f < NAME_FAMILIES; f++) {
@@ -208,7 +208,7 @@ static void stat_swap(struct stat *s)
 	s->has_before = true;
 }
 
-/* Until the count is full, or nobody reads what is printed. Returns 0 or -errno. */
+/* Repeats until l->count readings are printed or standard output fails. Returns 0 or -errno. */
 static int stat_watch(struct stat *s, struct observe_options *l)
 {
 	u64 at_ns = clock_now_ns(), now_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce list: the devices as a verbs program would find them. Reads only; opens no device. */
+/* xroce list: the devices in the order that a verbs program sees. Reads only; opens no device. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void print_path_mtu(const struct netdev *dev)
 		       netdev_link_mtu_for(256));
 }
 
-/* What our program has redirected to the sockets, and how much of it they have lost. */
+/* Prints the frames that our program redirected to the sockets, and the frames that they lost. */
 static void print_received(u32 prog_id)
 {
 	struct xroce_rx_stats rx;
@@ -53,7 +53,7 @@ static void print_received(u32 prog_id)
 	putchar('\n');
 }
 
-/* How frames have left: by our program in use. */
+/* Prints how frames were sent since the program was attached. */
 static void print_sent(u32 prog_id)
 {
 	struct xroce_engine_stats stats;
@@ -75,7 +75,7 @@ static void print_sent(u32 prog_id)
 	putchar('\n');
 }
 
-/* How frames will leave when a program opens it. */
+/* Prints how frames will be sent once a program opens the interface. */
 static void print_way_out(const struct netdev *dev, const struct xdp_driver *driver)
 {
 	char text[OUTPUT_NAME];
@@ -119,7 +119,7 @@ static void print_way_out(const struct netdev *dev, const struct xdp_driver *dri
 	}
 }
 
-/* What is on the hook, and whether others can come to it. */
+/* Prints the program on the hook, and whether other programs can be added. */
 static void print_hook(const struct xdp_hook *hook)
 {
 	printf("  XDP       %s, ", hook->native ? "native" : "generic");
@@ -137,7 +137,7 @@ static void print_hook(const struct xdp_hook *hook)
 	printf("%s%s\n", *hook->others ? ", with " : "", hook->others);
 }
 
-/* Returns the id of our program on it, 0 if there is none. */
+/* Returns the ID of our program on the interface, 0 if there is none. */
 static u32 print_xdp(const struct netdev *dev)
 {
 	struct xdp_driver driver;
@@ -164,7 +164,7 @@ static u32 print_xdp(const struct netdev *dev)
 	return 0;
 }
 
-/* Returns its number, 0 if it has none here. */
+/* Returns the holder's PID, 0 if there is none in this namespace. */
 static pid_t print_holder(const struct netdev *dev)
 {
 	char comm[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What xroce list says of an interface with a broker: its process, and its clients. */
+/* Lines of xroce list for a shared interface: the broker process and its clients. */
 #include <pwd.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ static void list_user(u32 uid, char *text, size_t n)
 		snprintf(text, n, "%u", uid);
 }
 
-/* What its program has put into its ring, and had no room for; needs CAP_SYS_ADMIN. */
+/* Prints the client program's redirected and lost frames; needs CAP_SYS_ADMIN. */
 static void list_received(const struct ask_client *c)
 {
 	struct xroce_rx_stats rx;
@@ -57,7 +57,7 @@ static void list_client(const struct ask_client *c)
 	list_listeners(c->prog_id, c->pid);
 }
 
-/* Beside the default, which all have. */
+/* Prints the P_Keys if the table has more than the default key. */
 static void list_pkeys(struct asker *asker)
 {
 	struct pkey_table pkeys;
@@ -70,7 +70,7 @@ static void list_pkeys(struct asker *asker)
 	putchar('\n');
 }
 
-/* Returns false if there is no broker yet: who listens has the interface alone. */
+/* Returns false if the listening process uses the interface exclusively and has no broker yet. */
 static bool list_clients(struct asker *asker)
 {
 	const pid_t pid = ask_server(asker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce list --json: what the lines of xroce list say, of each device an object. */
+/* xroce list --json: one object per device, with the facts that xroce list prints. */
 #include <arpa/inet.h>
 
 #include "../../attach/ask.h"
@@ -9,7 +9,7 @@
 #include "list.h"
 #include "../observe/observe.h"
 
-/* 0: it is not known. */
+/* Adds a number, or null for 0 (unknown). */
 static void list_json_known(struct json *j, const char *name, u64 value)
 {
 	if (value)
@@ -38,7 +38,7 @@ static void list_json_hook(struct json *j, const struct xdp_hook *hook)
 	json_text(j, "others", hook->others);
 }
 
-/* As long as nothing is attached: what a program will have. */
+/* Adds the expected mode and send method while nothing is attached. */
 static void list_json_ahead(struct json *j, const struct netdev *dev)
 {
 	static const char *const ways[] = {
@@ -58,7 +58,7 @@ static void list_json_ahead(struct json *j, const struct netdev *dev)
 
 #define COUNTERS(s) (sizeof(s) / sizeof(u64))
 
-/* Root sees them. */
+/* Adds the counters, if this user may read them (root). */
 static void list_json_counters(struct json *j, u32 prog_id)
 {
 	struct xroce_engine_stats sent;
@@ -88,7 +88,7 @@ static void list_json_counters(struct json *j, u32 prog_id)
 	json_close(j);
 }
 
-/* Returns the id of our program on it, 0 if there is none. */
+/* Returns the ID of our program on the interface, 0 if there is none. */
 static u32 list_json_xdp(struct json *j, const struct netdev *dev)
 {
 	struct xdp_hook hook = { 0 };
@@ -128,7 +128,7 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	json_close(j);
 }
 
-/* An answer of the broker, or of the process that would start one. */
+/* Adds the answer of the broker, or of the process that would start one. */
 static void list_json_clients(struct json *j, struct asker *asker)
 {
 	struct pkey_table pkeys;

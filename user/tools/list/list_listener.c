@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The rdma_cm listeners of a process, as its XDP program's map has them: lines of xroce list. */
+/* The rdma_cm listeners of a process, from its XDP program's map, for xroce list. */
 #include <arpa/inet.h>
 
 #include "../../os/ask.h"
 #include "../../os/process.h"
 #include "list.h"
 
-/* RDMA_PS_*, the upper bits of the service id of a port. */
+/* RDMA_PS_*: bits 16 and up of the service ID of a port. */
 static const struct port_space {
 	u16 number;
 	const char *name;
@@ -45,7 +45,7 @@ union listener_map {
 	u64 words[sizeof(struct xroce_engine) / sizeof(u64)];
 };
 
-/* One element: the sum over all is the element itself. */
+/* The map has one element, so its sum is that element. */
 static bool listener_read(u32 prog_id, union listener_map *map)
 {
 	return !xdp_counters(prog_id, XROCE_MAP_ENGINE, map->words,

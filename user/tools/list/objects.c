@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce cq, srq and mr: completion queues, shared receive queues, memory regions and windows. Of
- * each kind there is a map with an element for an object (xroce/stat.h), shown as a row.
+ * xroce cq, srq and mr: completion queues, shared receive queues, memory regions and windows. Each
+ * kind has a map with one element per object (xroce/stat.h), shown as a row.
  */
 #include "../../engine/mr.h"
 #include "../observe/observe_options.h"
@@ -9,10 +9,10 @@
 struct objects {
 	const struct command *command;
 	const char *map;
-	size_t size; /* of an element, which begins with a pid: 0, it is free */
+	size_t size; /* of an element, which begins with a PID; PID 0: free */
 	const struct column *columns;
 	u32 num_columns;
-	const char *name, *what; /* of all in JSON; of one in messages */
+	const char *name, *what; /* name: plural, for JSON; what: singular, for messages */
 	void (*add)(struct table *t, const void *element);
 };
 
@@ -35,7 +35,7 @@ static void objects_add(void *arg, const struct observed *p, const void *key, co
 	if (!pid)
 		return;
 	table_text(t, "%s", p->iface->name);
-	/* as this user knows it, if that can be told */
+	/* the PID in this user's namespace, if known */
 	table_number(t, p->pid ? p->pid : pid);
 	table_text(t, "%s", p->command);
 	rows->objects->add(t, element);
@@ -52,7 +52,7 @@ static void objects_of_port(void *arg, const struct observed *p)
 				  o->name);
 }
 
-/* 0: it has none. */
+/* Adds a number, or none for 0. */
 static void objects_add_number(struct table *t, u32 number)
 {
 	if (number)
@@ -199,7 +199,7 @@ static const struct column mr_columns[] = {
 
 static const char *const mr_kinds[] = { "region", "null", "window-1", "window-2" };
 
-/* In the order of the bits; NULL: no right. */
+/* Indexed by access bit; NULL: no right. */
 static const char *const mr_rights[] = { "write", "rwrite", "rread", "ratomic", "bind",
 					 "zero",  "odp",    NULL,    "flush",	"pflush" };
 _Static_assert(MR_FLUSH_PERSISTENT == 1 << 9, "the last one");

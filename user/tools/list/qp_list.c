@@ -73,7 +73,7 @@ static const struct column columns[] = {
 	COLUMN_TEXT("error_text", "ERROR"),
 };
 
-/* Seconds since then; of a time that has not come, or was not, none. */
+/* Adds the seconds since then_ns; none if then_ns is 0 or in the future. */
 static void qp_add_age(struct table *t, u64 then_ns)
 {
 	const u64 now_ns = clock_now_ns();

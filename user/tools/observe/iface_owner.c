@@ -4,8 +4,8 @@
 #include "../cli.h"
 
 /*
- * At the socket where it lets others in, whose connections it takes: those to the other one stay in
- * its queue, which is full some day (os/netdev_holder.c).
+ * Asks at the sharing socket, whose server accepts connections. Connections to the holder's socket
+ * stay in its listen queue, which would fill up (os/netdev_holder.c).
  */
 int iface_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Finding the ports: by the XDP hooks of the interfaces, and by what their brokers tell. */
+/* Finds the ports by the XDP hooks of the interfaces and the answers of their brokers. */
 #include <bpf/bpf.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -32,7 +32,10 @@ static void observed_iface_unset(struct observed_iface *iface)
 	free(iface->asker);
 }
 
-/* Those that dev names: how many, in *list, which is *one or to be freed; or -errno. */
+/*
+ * Sets *list to the interfaces that dev names: one, or an array for free(). Returns their number or
+ * -errno.
+ */
 static int observer_find(const char *dev, struct netdev *one, struct netdev **list)
 {
 	static const char prefix[] = "xroce_";
@@ -156,9 +159,9 @@ static u32 process_uid(u32 pid)
 }
 
 /*
- * The process that has the interface without a broker. It is asked for once as long as its program
- * is there: of one that lets nobody in each question waits in the queue of a socket that it never
- * reads, and when that is full nobody is told its pid any more.
+ * Adds the process that uses the interface without a broker. Its PID is asked for once per program:
+ * a process that does not share never reads its socket, so each question stays in the socket's
+ * queue, and once the queue is full no one can learn the PID.
  */
 static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
 {
@@ -211,7 +214,7 @@ static void observer_note_silence(const struct observer *o, struct observed_ifac
 		iface->silent_until_ns = clock_now_ns() + o->silent_ns;
 }
 
-/* Adds the clients of its broker, if there is one that tells. */
+/* Adds the clients of the interface's broker, if it answers. */
 static void observer_ask(struct observer *o, struct observed_iface *iface)
 {
 	struct ask_client client;
@@ -230,7 +233,10 @@ static void observer_ask(struct observer *o, struct observed_iface *iface)
 		err = ask_connect(iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
 		observer_note_silence(o, iface, err);
-		/* -ENOENT of a question is the end of a list, and here that there is no broker */
+		/*
+		 * -ENOENT from a question means the end of a list; from ask_connect() it means no
+		 * broker
+		 */
 		if (err)
 			return;
 	}
@@ -263,13 +269,13 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 		observer_add_alone(o, iface, hook.ours_id);
 		return;
 	}
-	/* without the privilege to ask for a name it may be anything */
+	/* without the privilege to read the name, the program may be any */
 	if (*hook.prog_name && !hook.is_broker)
 		return;
 	observer_ask(o, iface);
 	if (hook.is_broker) {
 		iface->broker_prog_id = hook.prog_id;
-		/* it is silent, and the one that it was */
+		/* a silent broker with the same program is the same process */
 		if (!iface->broker_pid && hook.prog_id == broker_prog_id)
 			iface->broker_pid = broker_pid;
 		observer_add_broker(o, iface);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whatever can be looked into: the ports of this network namespace, that is, each process's program
- * and maps on an interface, as far as this user may see them. Root (CAP_SYS_ADMIN) opens maps by
- * their numbers; others are given those of their own processes by the broker (ASK_MAPS), to be
- * read.
+ * Observable ports of this network namespace: each process's program and maps on an interface, as
+ * far as this user may see them. Root (CAP_SYS_ADMIN) opens maps by ID. Other users receive
+ * read-only descriptors of their own processes' maps from the broker (ASK_MAPS).
  *
- * A process can write its own maps, so what is read from them is checked where it is used.
+ * A process can write its own maps, so values read from them are checked where they are used.
  */
 #ifndef OBSERVE_H
 #define OBSERVE_H
@@ -17,8 +16,8 @@
 #include "../../attach/ask.h"
 #include "../../os/netdev.h"
 
-#define OBSERVED_NAME_MAX 16 /* of a map, as the kernel keeps it */
-/* What commands give a broker for an answer: some processes that begin at once come first. */
+#define OBSERVED_NAME_MAX 16 /* bytes of a map name in the kernel */
+/* Longest wait of a command for a broker's answer: a broker first serves processes that start. */
 #define OBSERVE_ASK_NS (5 * NSEC_PER_SEC)
 
 struct observed_iface {
@@ -26,24 +25,25 @@ struct observed_iface {
 	u32 ifindex;
 	u32 mtu;
 	bool is_up;
-	u32 broker_prog_id; /* 0: it has no broker, or it cannot be seen */
+	u32 broker_prog_id; /* 0: no broker, or not visible */
 	pid_t broker_pid;   /* 0: none */
-	u32 alone_prog_id;  /* the program of the process that was found alone last, */
-	pid_t alone_pid;    /* and whose it is */
-	bool is_hidden;	    /* somebody has it whose maps this user may not see */
-	bool is_silent;	    /* and was asked, and did not answer in time */
-	bool asks;	    /* asker is a conversation with its broker */
-	bool is_left;	    /* its broker, or the process that had it alone, was killed */
-	bool is_partial;    /* its broker lists no clients of other users to this one */
-	u64 silent_until_ns; /* its broker is not asked before */
-	struct asker *asker; /* stays where it is until observer_end() */
+	u32 alone_prog_id;  /* program ID of the last process found using it exclusively */
+	pid_t alone_pid;    /* PID of that process; 0: unknown */
+	bool is_hidden;	    /* in use by a process whose maps this user may not see */
+	bool is_silent;	    /* the broker was asked and did not answer in time */
+	bool asks;	    /* asker is connected to the broker */
+	bool is_left;	    /* the broker or the exclusive process was killed */
+	bool is_partial;    /* the broker hides other users' clients from this user */
+	u64 silent_until_ns; /* CLOCK_MONOTONIC; the broker is not asked earlier */
+	struct asker *asker; /* address stable until observer_end() */
 };
 
 enum observed_kind {
-	OBSERVED_ALONE,	 /* it has the interface alone, */
-	OBSERVED_FIRST,	 /* or had, and receives by its sockets: a client of a broker as well */
+	OBSERVED_ALONE,	 /* uses the interface exclusively */
+	OBSERVED_FIRST,	 /* client that opened the interface before the broker and keeps its
+			  * sockets */
 	OBSERVED_CLIENT,
-	OBSERVED_BROKER, /* what is no client's: its own program and maps; root sees it */
+	OBSERVED_BROKER, /* the broker's own program and maps; visible to root */
 };
 
 struct observed_map {
@@ -55,15 +55,16 @@ struct observed_map {
 struct observed {
 	struct observed_iface *iface;
 	enum observed_kind kind;
-	u32 client; /* its number with the broker, if it has one */
+	u32 client; /* client number at the broker, if any */
 	u32 prog_id;
-	u32 pid, uid; /* 0 and ~0: cannot be told */
-	u32 qps;      /* numbers that the broker gave it */
+	u32 pid, uid; /* 0 and ~0: unknown */
+	u32 qps;      /* QPs allocated by the broker */
 	u32 services;
 	char command[32];
-	struct ask_client sent; /* a client's: frames to the wire and to QPs here, refused ones */
+	struct ask_client sent; /* of a client: frames sent to the wire, to local QPs, and
+				 * refused */
 	u32 num_maps, room;
-	struct observed_map *maps; /* while it is open */
+	struct observed_map *maps; /* while the port is open */
 };
 
 struct observer {
@@ -71,58 +72,57 @@ struct observer {
 	struct observed_iface *ifaces;
 	u32 num, room;
 	struct observed *ports;
-	u64 ask_ns; /* how long a broker may take for an answer; 0: as long as programs wait */
-	u64 silent_ns; /* and how long one that took longer is not asked again */
+	u64 ask_ns; /* time limit of a broker's answer; 0: the asker's default */
+	u64 silent_ns; /* after a broker exceeded ask_ns, pause before the next question */
 };
 
 /*
- * All interfaces, or the one that dev names (an interface, or its device xroce_NAME). Returns 0,
- * -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
+ * Begins with all interfaces, or with the one that dev names (an interface, or its device
+ * xroce_NAME). Returns 0, -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
  */
 int observer_begin(struct observer *o, const char *dev);
 /*
- * Interfaces that have come since, and new names: none that there were moves or goes, but no struct
- * observed_iface stays where it was. Returns as observer_begin().
+ * Adds new interfaces and updates names. Entries keep their index and none is removed, but a struct
+ * observed_iface may move in memory. Returns as observer_begin().
  */
 int observer_follow(struct observer *o, const char *dev);
 /*
- * The interfaces that there are now. Where some have come, gone or got another name, all begins
- * anew: the ports are forgotten, and conversations with brokers end. Returns 0, also if dev is
- * gone, which may come back; or -errno.
+ * Updates the list of interfaces. If an interface was added, removed or renamed, the observer
+ * restarts: it forgets the ports and closes the connections to brokers. Returns 0, also if dev does
+ * not exist now (it may return), or -errno.
  */
 int observer_renew(struct observer *o, const char *dev);
 void observer_end(struct observer *o);
-/* The ports that there are now; those of before are forgotten. Returns 0 or -errno. */
+/* Replaces the list of ports by the current one. Returns 0 or -errno. */
 int observer_list(struct observer *o);
 
 /*
- * The maps of a port. Returns 0; -EPERM (not for this user); -ENOENT (it has ended); -errno. Then
- * observed_close().
+ * Opens the maps of a port; observed_close() closes them. Returns 0; -EPERM (not for this user);
+ * -ENOENT (the process has exited); -errno.
  */
 int observed_open(struct observed *p);
 void observed_close(struct observed *p);
 
 /*
- * The port's map of that name, of which it may have several: the one behind before, or the first of
- * NULL. NULL: there are no more.
+ * Returns the port's next map of that name after before (NULL: the first), or NULL. A port may have
+ * several maps of a name.
  */
 const struct observed_map *observed_map(const struct observed *p, const char *name,
 					const struct observed_map *before);
 /*
- * Adds the elements of a map of the port, of all CPUs, to so many counters, which are what its
- * values begin with. Returns 0, -ENOENT or -errno.
+ * Sums the elements of an array map over all entries and CPUs into sum[counters]; each value begins
+ * with these counters. Returns 0, -ENOENT or -errno.
  */
 int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t counters);
 /*
- * Calls fn for each element of the port's maps of that name, whose values come cut or filled up
- * with zeros to size bytes: a program of another version may have shorter or longer ones. key is of
- * key_size bytes, of arrays a u32. At most so many of a map as it has entries. Returns how many, or
- * -errno.
+ * Calls fn for each element of the port's maps of that name, at most max_entries times a map.
+ * Values are cut or zero-padded to size bytes, as programs of other versions have other sizes. key
+ * has key_size bytes; for arrays it is a u32. Returns the number of elements or -errno.
  */
 typedef void observed_fn(void *arg, const struct observed *p, const void *key, const void *value);
 int observed_each(const struct observed *p, const char *name, size_t size, observed_fn *fn,
 		  void *arg);
-/* The element of an array. Returns 0, -ENOENT or -errno. */
+/* Reads the element key of an array. Returns 0, -ENOENT or -errno. */
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps of a port: opened, found by name, read. */
+/* Opens the maps of a port, finds them by name and reads them. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 #include "../../os/shown_maps.h"
 #include "observe.h"
 
-#define OBSERVED_IDS	     1024 /* maps of a program; more are not looked at */
+#define OBSERVED_IDS	     1024 /* maps of a program; further ones are ignored */
 #define OBSERVED_VALUE_MAX   65536u
 #define OBSERVED_BATCH	     256u
-#define OBSERVED_ENTRIES_MAX 65536u /* no map of ours has more */
+#define OBSERVED_ENTRIES_MAX 65536u /* limit of all xroce maps */
 
 /* ---- opening ---- */
 
-/* The descriptor is the port's from here on, or closed. */
+/* Takes ownership of fd: adds it to the port's maps or closes it. */
 static int observed_take(struct observed *p, int fd)
 {
 	struct bpf_map_info info = { 0 };
@@ -47,7 +47,7 @@ static int observed_take(struct observed *p, int fd)
 	return 0;
 }
 
-/* By their numbers, as CAP_SYS_ADMIN may. */
+/* Opens the maps by ID, which needs CAP_SYS_ADMIN. */
 static int observed_open_ids(struct observed *p)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
@@ -70,7 +70,7 @@ static int observed_open_ids(struct observed *p)
 	return err;
 }
 
-/* Between two questions clients may have come and gone. */
+/* Clients may come and go between two questions. */
 static bool observed_is_same(const struct observed *p, const struct ask_client *c)
 {
 	return c->client == p->client && c->prog_id == p->prog_id && c->pid == p->pid;
@@ -155,7 +155,7 @@ int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t co
 		return -ENOENT;
 	if (map_is_per_cpu(m))
 		cpus = libbpf_num_possible_cpus();
-	/* counters are only ever added behind the others: of another version it may be shorter */
+	/* new counters are only appended, so another version's value may be shorter */
 	stride = (m->value_size + sizeof(*sum) - 1) / sizeof(*sum);
 	value = cpus > 0 ? calloc((size_t)cpus, stride * sizeof(*sum)) : NULL;
 	if (!value)
@@ -170,7 +170,7 @@ int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t co
 	return err;
 }
 
-/* A value of the map as one of size bytes. */
+/* Copies a value of the map, cut or zero-padded to size bytes. */
 static void map_fit(const struct observed_map *m, const u8 *from, u8 *to, size_t size)
 {
 	memset(to, 0, size);

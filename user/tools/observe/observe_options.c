@@ -9,7 +9,7 @@
 #include "observe_options.h"
 #include "../terminal.h"
 
-/* Of one process: its maps, and those that the command has open. */
+/* Descriptors for one process: its maps and the command's own files. */
 #define OBSERVE_OPTIONS_FDS 64u
 
 /* ---- options ---- */
@@ -74,7 +74,7 @@ static bool observe_options_number(const char *text, u32 *number)
 	return !errno && !*end && n <= 0xffffffff;
 }
 
-/* From a millisecond to a day. */
+/* Parses 1 ms to one day, in seconds. */
 static bool observe_options_seconds(const char *text, u32 *ms)
 {
 	char *end;
@@ -96,7 +96,7 @@ static bool observe_options_address(const char *text, struct gid *gid)
 	return inet_pton(AF_INET, text, gid->raw + sizeof(mapped)) == 1;
 }
 
-/* With the values of enum ibv_qp_state. */
+/* Indexed by enum ibv_qp_state. */
 static const char *const states[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
 
 const char *observe_options_state(u32 state)
@@ -143,7 +143,7 @@ const char *observe_options_gid(const u8 raw[16], char text[46])
 	return inet_ntop(AF_INET6, gid.raw, text, 46);
 }
 
-/* Returns EXIT_OK, or EXIT_USAGE after a line that says why. */
+/* Returns EXIT_OK, or EXIT_USAGE after an error message. */
 static int observe_options_set(struct observe_options *l, int letter, const char *text)
 {
 	bool good = true;
@@ -187,7 +187,7 @@ static int observe_options_set(struct observe_options *l, int letter, const char
 	return good ? EXIT_OK : usage_error(l->command, "'%s' is not valid here", text);
 }
 
-/* The options as getopt_long() has them. */
+/* Converts the allowed options to the form of getopt_long(). */
 static void observe_options_spell(const char *allowed, struct option *options, char *letters)
 {
 	*letters++ = ':';
@@ -233,7 +233,7 @@ static int observe_options_observe(struct observe_options *l)
 		return EXIT_FAILED;
 	err = observer_begin(&l->observer, l->dev);
 	l->observer.ask_ns = OBSERVE_ASK_NS;
-	/* for the words that all subcommands have for it */
+	/* prints the message that all subcommands share */
 	if (err && l->dev)
 		return find_device(l->command, l->dev, &dev);
 	if (err) {

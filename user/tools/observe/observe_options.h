@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the subcommands that look into processes share: their options, which say what is shown and
- * how, and the ports that are looked at (observe.h).
+ * Options shared by the subcommands that inspect processes: which ports to show (observe.h) and how
+ * to print them.
  */
 #ifndef OBSERVE_OPTIONS_H
 #define OBSERVE_OPTIONS_H
@@ -14,55 +14,54 @@ struct observe_options {
 	const struct command *command;
 	const char *dev;   /* NULL: all */
 	bool has_pid, has_qpn, has_peer, has_state;
-	u32 pid, qpn, state; /* enum xroce_qp_state */
+	u32 pid, qpn, state; /* state: enum xroce_qp_state */
 	struct gid peer;
 	bool json;
-	u32 interval_ms;   /* of -w, 0: once; or of -i, 0: not said */
-	u32 count;	   /* so often; 0: for ever */
-	const char *sort;  /* a column; NULL: as they come */
+	u32 interval_ms;   /* of -w, 0: once; or of -i, 0: not given */
+	u32 count;	   /* repetitions; 0: no limit */
+	const char *sort;  /* a column; NULL: unsorted */
 	const char *view;  /* of `xroce top`; NULL: the first */
-	bool is_batch;	   /* as if it were no terminal */
-	bool is_hidden;	   /* there is something that this user may not see */
-	char silent[IF_NAMESIZE]; /* an interface whose broker did not answer in time; "": none */
-	u64 time_ns;		  /* CLOCK_MONOTONIC, when the ports had been listed */
+	bool is_batch;	   /* print tables even on a terminal */
+	bool is_hidden;	   /* this user may not see some processes */
+	char silent[IF_NAMESIZE]; /* interface whose broker did not answer in time; "": none */
+	u64 time_ns;		  /* CLOCK_MONOTONIC after listing the ports */
 	struct observer observer;
 };
 
 /*
- * Reads the options that the letters of allowed name (dpqPsjwnovbi), and begins to observe. argc
- * and argv are moved on to what is no option. Returns EXIT_OK, then observe_options_end(); or
- * EXIT_USAGE, EXIT_FAILED after a line on standard error.
+ * Parses the options whose letters are in allowed (dpqPsjwnovbi) and begins to observe. Advances
+ * argc and argv past the options. Returns EXIT_OK, then observe_options_end() is due; or EXIT_USAGE
+ * or EXIT_FAILED after a line on standard error.
  */
 int observe_options_begin(struct observe_options *l, const struct command *command,
 			  const char *allowed, int *argc, char ***argv);
 void observe_options_end(struct observe_options *l);
 
 /*
- * Raises the limit of descriptors, as each map of each process that is looked at takes one. Returns
- * EXIT_OK, or EXIT_FAILED after a line that says that the limit is too low for a single process.
+ * Raises the limit of descriptors: each map of each observed process takes one. Returns EXIT_OK, or
+ * EXIT_FAILED after a message if the limit is too low for a single process.
  */
 int observe_options_raise_limit(const struct command *command);
 
 /*
- * Lists the ports of the interfaces that there are now, also of those that have come since. A
- * broker that is silent takes its time here, so what is read then is of l->time_ns. Returns 0 or
- * -errno.
+ * Lists the ports of the current interfaces, including new ones. A silent broker delays this call,
+ * so later readings belong to l->time_ns. Returns 0 or -errno.
  */
 int observe_options_list(struct observe_options *l);
-/* Calls fn for each listed port that --dev and --pid let through, while its maps are open. */
+/* Calls fn for each listed port that matches --dev and --pid, while its maps are open. */
 void observe_options_ports(struct observe_options *l,
 			   void (*fn)(void *arg, const struct observed *p), void *arg);
-/* Both, once. */
+/* Lists the ports of the known interfaces, then calls fn as observe_options_ports() does. */
 void observe_options_each(struct observe_options *l,
 			  void (*fn)(void *arg, const struct observed *p), void *arg);
 /*
- * The exit code when so many were found: EXIT_FAILED, and on standard error why, if there are none
- * though some were asked for, or this user may not see what there is.
+ * Returns the exit code for found objects. EXIT_FAILED, with the reason on standard error: a broker
+ * did not answer, or none was found although the options select some or some are hidden.
  */
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what);
 /*
- * Says on standard error, if all elements of the port's map of that name are in use, that it may
- * have more objects than are seen. used: elements in use; what: such objects.
+ * Warns on standard error if all elements of the port's map of that name are in use, as the port
+ * may have more objects. used: elements in use; what: the objects' name in the plural.
  */
 void observe_options_note_full(const struct observe_options *l, const struct observed *p,
 			       const char *map, u32 used, const char *what);
@@ -70,16 +69,16 @@ void observe_options_note_full(const struct observe_options *l, const struct obs
 void observe_options_print(const struct observe_options *l, const struct table *t,
 			   const char *name);
 
-/* The column that --sort names; -1 after a line that says that there is none. */
+/* Returns the index of the column that --sort names, or -1 after an error message. */
 int observe_options_column(const struct observe_options *l, const struct column *columns, u32 num);
 
-/* A line for each option of allowed, for help. */
+/* Prints a line of help for each option in allowed. */
 void observe_options_print_options(const char *allowed);
 
-/* Names, for tables: "?" of numbers that are none. */
+/* Return names for tables; "?" for an unknown number. */
 const char *observe_options_state(u32 state);
 const char *observe_options_transport(u32 transport);
-/* An IPv4 address as such; "-" of zeros. */
+/* Formats a GID: IPv4-mapped as IPv4, zeros as "-". */
 const char *observe_options_gid(const u8 gid[16], char text[46]);
 
 #endif

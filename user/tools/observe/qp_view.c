@@ -6,7 +6,7 @@
 struct qp_views {
 	struct qp_view *v;
 	u32 num, room;
-	bool is_full; /* no memory */
+	bool is_full; /* out of memory: some QPs are missing */
 };
 
 static struct qp_view *views_add(struct qp_views *all)
@@ -62,7 +62,7 @@ static int view_compare(const void *a, const void *b)
 	return (int)y->has_stat - (int)x->has_stat;
 }
 
-/* What both maps have of a QP becomes one. */
+/* Merges the entries of both maps for the same QPN. */
 static void views_join(struct qp_views *all)
 {
 	u32 n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Numbers that maps have, in words. Of those that are none "?". */
+/* Texts for numbers in maps; "?" for an unknown number. */
 #ifndef OBSERVE_REASONS_H
 #define OBSERVE_REASONS_H
 
@@ -7,7 +7,7 @@
 
 #include "../../engine/types.h"
 
-/* Why a QP stopped working (enum xroce_reason); the names of drops (enum xroce_drop). */
+/* Return why a QP stopped working (enum xroce_reason), or the name of a drop (enum xroce_drop). */
 const char *reason_text(u32 reason);
 const char *drop_name(u32 drop);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The XDP hook of an interface as it is now, and what its driver will take. Only asks; attaches and
- * loads nothing.
+ * Queries the XDP hook of an interface and its driver's capabilities. Attaches and loads nothing.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,9 +13,9 @@
 #include "../../broker/broker.h"
 #include "../cli.h"
 
-#define MAPS_MAX 64 /* more than any program of ours has */
+#define MAPS_MAX 64 /* more than any xroce program has */
 
-/* Needs CAP_SYS_ADMIN; without it the name stays empty. */
+/* Reads the program's name. Without CAP_SYS_ADMIN the name stays empty. */
 static void program_name(u32 id, char *name, size_t n)
 {
 	struct bpf_prog_info info = { 0 };
@@ -30,7 +29,7 @@ static void program_name(u32 id, char *name, size_t n)
 	close(fd);
 }
 
-/* A program that the dispatcher on the hook calls. */
+/* Records a program that the dispatcher on the hook calls. */
 static void hook_add(struct xdp_hook *hook, u32 prog_id)
 {
 	const size_t used = strlen(hook->others);
@@ -44,7 +43,7 @@ static void hook_add(struct xdp_hook *hook, u32 prog_id)
 			 used ? ", " : "", name);
 }
 
-/* What links say of the hook: which one holds its program, and what a dispatcher calls. */
+/* Finds the link that holds the hook's program, and the programs that a dispatcher calls. */
 static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 {
 	u32 id = 0;
@@ -69,7 +68,7 @@ static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 	}
 }
 
-/* A descriptor of the program's map of that name, and what it is; -ENOENT or -errno. */
+/* Returns a descriptor of the program's map of that name and fills *map, or -ENOENT or -errno. */
 static int map_of(u32 prog_id, const char *name, struct bpf_map_info *map)
 {
 	u32 ids[MAPS_MAX], len = sizeof(struct bpf_prog_info);
@@ -107,10 +106,7 @@ int xdp_counters(u32 prog_id, const char *name, u64 *sum, size_t counters)
 	if (map.type == BPF_MAP_TYPE_PERCPU_ARRAY)
 		cpus = libbpf_num_possible_cpus();
 	stride = (map.value_size + sizeof(*sum) - 1) / sizeof(*sum);
-	/*
-	 * Of another version's library it may be shorter or longer: counters are only ever added
-	 * behind the others.
-	 */
+	/* New counters are only appended, so another version's value may be shorter or longer. */
 	value = cpus > 0 ? calloc(cpus, (stride + counters) * sizeof(*sum)) : NULL;
 	for (u32 i = 0; value && i < map.max_entries; i++) {
 		ret = bpf_map_lookup_elem(fd, &i, value);
@@ -135,8 +131,8 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 		return ret;
 	hook->native = query.attach_mode != XDP_ATTACHED_SKB;
 	/*
-	 * With several programs (one in the NIC itself, one in the driver) the driver's is the one
-	 * in our way.
+	 * With several programs (one in the NIC itself, one in the driver), the driver's blocks
+	 * ours.
 	 */
 	hook->prog_id = query.attach_mode == XDP_ATTACHED_MULTI ? query.drv_prog_id : query.prog_id;
 	if (!hook->prog_id)
@@ -150,7 +146,7 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 	return 0;
 }
 
-/* Drivers with ndo_bpf and redirect, for kernels that do not tell by themselves (before 6.3). */
+/* Drivers with ndo_bpf and redirect, for kernels that do not report features (before 6.3). */
 static const char *const native_drivers[] = {
 	"atlantic",  "bnxt_en", "dpaa2-eth", "ena",	   "fec",     "gve",
 	"hv_netvsc", "i40e",	"ice",	     "igb",	   "igc",     "ixgbe",
@@ -169,7 +165,7 @@ void xdp_driver_query(const struct netdev *dev, struct xdp_driver *driver)
 		driver->told = true;
 		driver->native = (features & NETDEV_XDP_BASIC) && (features & NETDEV_XDP_REDIRECT);
 		driver->zero_copy = features & NETDEV_XDP_XSK_ZEROCOPY;
-		/* Generic mode takes frames of several buffers itself. */
+		/* Generic mode receives multi-buffer frames without driver support. */
 		driver->multibuffer = !driver->native || (features & NETDEV_XDP_RX_SG);
 		return;
 	}
