@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The signals are blocked but in ppoll(), so no handler runs beside the rest, and none is lost
- * between a look and a wait. The terminal is opened anew, so that what is set to not block is this
- * process's alone: one that takes no more, as after ^S or a connection that hangs, holds up no
- * signal.
+ * Signals are blocked except in ppoll(), so no handler interrupts other code, and no signal is lost
+ * between a check and a wait. The terminal is opened again, so that O_NONBLOCK applies to this
+ * process only. A terminal that accepts no output (^S, a stalled connection) delays no signal.
  */
 #define _GNU_SOURCE /* ppoll() */
 #include <fcntl.h>
@@ -21,9 +20,9 @@
 #include "../../os/clock.h"
 #include "full_screen.h"
 
-#define LEAVE_MS 500 /* for a terminal that does not take the last bytes */
+#define LEAVE_MS 500 /* for a terminal that does not accept the last bytes */
 
-/* The other page, no cursor, lines that do not wrap; and back. */
+/* Alternate screen, no cursor, no line wrap; and the reverse. */
 static const char enter_bytes[] = "\033[?1049h\033[?25l\033[?7l\033[2J";
 static const char leave_bytes[] = "\033[m\033[?7h\033[?25h\033[?1049l";
 
@@ -33,12 +32,12 @@ static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 static struct {
 	int fd;
 	bool is_begun;
-	bool is_entered; /* what leaves it has not been done */
+	bool is_entered; /* leave_bytes are due */
 	struct termios before;
 	sigset_t mask_before;
-	char *left; /* of a frame, what the terminal did not take */
+	char *left; /* rest of a frame that the terminal did not accept */
 	size_t left_len, left_at;
-	bool has_missed; /* a newer frame came before that was taken */
+	bool has_missed; /* a newer frame was skipped because of that rest */
 } screen = { .fd = -1 };
 
 static _Atomic bool has_ended, has_stopped, has_continued, has_resized;
@@ -63,9 +62,9 @@ static void screen_signal(int sig)
 	}
 }
 
-/* ---- taking and giving back ---- */
+/* ---- entering and leaving ---- */
 
-/* All of it, within so long. No call in here but such as a handler may make. */
+/* Sends all bytes; a wait takes at most most_ms. Only async-signal-safe calls. */
 static void screen_send(const char *bytes, size_t len, int most_ms)
 {
 	struct pollfd poll_fd = { .fd = screen.fd, .events = POLLOUT };
@@ -84,7 +83,7 @@ static void screen_send(const char *bytes, size_t len, int most_ms)
 	}
 }
 
-/* Of a background job the terminal is somebody else's by now. */
+/* Returns false in a background job, whose terminal belongs to another. */
 static bool screen_is_ours(void)
 {
 	const pid_t foreground = tcgetpgrp(screen.fd);
@@ -101,7 +100,7 @@ static void screen_leave(void)
 	screen.is_entered = false;
 	if (!screen_is_ours())
 		return;
-	/* were it no foreground job any more, it would be stopped here */
+	/* a background job would be stopped here */
 	sigemptyset(&ttou);
 	sigaddset(&ttou, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &ttou, &mask);
@@ -111,8 +110,8 @@ static void screen_leave(void)
 }
 
 /*
- * A background job is stopped here (SIGTTOU), until it is one of the foreground, or a signal ends
- * it. Returns 0 or -errno, -EINTR of the latter.
+ * Stops a background job (SIGTTOU) until it is in the foreground or a signal ends it. Returns 0,
+ * -EINTR after such a signal, or -errno.
  */
 static int screen_enter(void)
 {
@@ -120,7 +119,7 @@ static int screen_enter(void)
 	sigset_t mask;
 	int err = 0;
 
-	/* after SIGSTOP, of which there was no notice, what was before is known */
+	/* after SIGSTOP, which gives no notice, the saved modes are still valid */
 	if (!screen.is_entered && tcgetattr(screen.fd, &screen.before))
 		return -errno;
 	raw = screen.before;
@@ -140,7 +139,7 @@ static int screen_enter(void)
 	return 0;
 }
 
-/* It crashes: the terminal is given back first. */
+/* Restores the terminal before the crash. */
 static void screen_crash(int sig)
 {
 	screen_leave();
@@ -171,7 +170,7 @@ int full_screen_begin(void)
 
 	if (!ttyname_r(STDOUT_FILENO, name, sizeof(name)))
 		screen.fd = open(name, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	/* a terminal without a name here, as of another mount namespace */
+	/* the terminal has no name here, as in another mount namespace */
 	if (screen.fd < 0)
 		screen.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (screen.fd < 0)
@@ -180,7 +179,7 @@ int full_screen_begin(void)
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigaddset(&mask, caught[i]);
 	sigprocmask(SIG_BLOCK, &mask, &screen.mask_before);
-	/* let in by ppoll(), also if they were blocked before */
+	/* ppoll() unblocks them, also if they were blocked before */
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigdelset(&screen.mask_before, caught[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
@@ -209,7 +208,7 @@ void full_screen_end(void)
 	screen.left_len = screen.left_at = 0;
 }
 
-/* ^Z: stopped by the signal itself, so that the shell sees it. Of an orphan nothing happens. */
+/* Stops by the signal itself on ^Z, so that the shell sees it. No effect in an orphaned group. */
 static void screen_stop(void)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL }, ours;
@@ -221,14 +220,14 @@ static void screen_stop(void)
 	sigaction(SIGTSTP, &action, &ours);
 	raise(SIGTSTP);
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
-	/* here, until SIGCONT */
+	/* the process stops here until SIGCONT */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	sigaction(SIGTSTP, &ours, NULL);
 }
 
 /* ---- frames and keys ---- */
 
-/* What the terminal takes now; the rest waits. */
+/* Writes as much as the terminal accepts; the rest waits. */
 static void screen_flush(void)
 {
 	ssize_t n;
@@ -279,7 +278,7 @@ static u32 screen_events(void)
 	}
 	if (signal_came(&has_continued)) {
 		signal_set(&has_continued, false);
-		/* the shell may have changed the modes meanwhile */
+		/* the shell may have changed the modes */
 		if (screen_enter())
 			signal_set(&has_ended, true);
 		events |= FULL_SCREEN_SHOW;
@@ -311,7 +310,7 @@ u32 full_screen_wait(u64 until_ns)
 		poll_fd.events = POLLIN | (screen.left_at < screen.left_len ? POLLOUT : 0);
 		poll_fd.revents = 0;
 		if (ppoll(&poll_fd, 1, &time, &screen.mask_before) < 0)
-			continue; /* a signal */
+			continue; /* interrupted by a signal */
 		if (poll_fd.revents & POLLOUT)
 			screen_flush();
 		if (screen.has_missed && screen.left_at == screen.left_len) {

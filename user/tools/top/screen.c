@@ -4,8 +4,8 @@
 
 #include "screen.h"
 
-#define GLYPH_BYTES 3  /* the longest as UTF-8 */
-#define STYLE_BYTES 16 /* the longest of styles[], and more than the end of a line takes */
+#define GLYPH_BYTES 3  /* longest in UTF-8 */
+#define STYLE_BYTES 16 /* longest of styles[]; longer than the sequence at the end of a line */
 
 static const char *const styles[SCREEN_STYLES] = {
 	[STYLE_PLAIN] = "\033[m",
@@ -86,7 +86,7 @@ static char *glyph_put(char *at, u16 glyph)
 	return at;
 }
 
-/* Columns up to the last one that shows something. */
+/* Returns the number of columns up to the last visible one. */
 static u32 line_length(const struct screen *s, u32 line)
 {
 	const struct screen_cell *cells = &s->cells[(size_t)line * s->width];
@@ -130,7 +130,7 @@ static char *bytes_line(const struct screen *s, u32 line, bool is_coloured, char
 	}
 	if (is_coloured && style != STYLE_PLAIN)
 		at = bytes_put(at, styles[STYLE_PLAIN]);
-	/* a full line has nothing behind it, and would lose its last character */
+	/* after a full line, erasing would delete its last character */
 	return n < s->width ? bytes_put(at, "\033[K") : at;
 }
 
@@ -157,9 +157,9 @@ const char *screen_bytes(struct screen *s, bool is_coloured, size_t *len)
 	return s->bytes;
 }
 
-/* ---- spark ---- */
+/* ---- spark lines ---- */
 
-#define SPARK_LEVELS 8 /* the first is of 0 alone */
+#define SPARK_LEVELS 8 /* the first is for 0 only */
 
 const char *spark_number(double value, char text[SPARK_TEXT])
 {
@@ -170,7 +170,7 @@ const char *spark_number(double value, char text[SPARK_TEXT])
 		snprintf(text, SPARK_TEXT, "-");
 		return text;
 	}
-	/* 999.5 is 1.00k by the rounding of printf() */
+	/* printf() rounds 999.5 to 1.00k */
 	while (value >= 999.5 && prefix < sizeof(prefixes) - 2) {
 		value /= 1000;
 		prefix++;
@@ -202,7 +202,7 @@ void spark_line(const float *values, u32 n, bool is_blocks, u16 *glyphs)
 			continue;
 		}
 		if (values[i] > 0) {
-			/* infinite by itself is NaN, which is no level */
+			/* infinity divided by itself is NaN, which is no level */
 			const float part = values[i] / most * (SPARK_LEVELS - 1);
 
 			level = part >= 0 && part < SPARK_LEVELS - 1 ? (u32)part + 1 :

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A frame of a terminal as a grid of characters, and the bytes that show it. Whatever text is put
- * here, the terminal is sent printable characters that are one column wide, and escape codes of
- * this file alone. Pure: no terminal, no clock.
+ * A terminal frame as a grid of characters, and the bytes that draw it. Whatever text is put here,
+ * the output has only printable one-column characters and this file's escape sequences. Pure: no
+ * terminal, no clock.
  */
 #ifndef TOP_SCREEN_H
 #define TOP_SCREEN_H
 
 #include "../../engine/types.h"
 
-/* A terminal may say anything of its size. */
+/* Limits, as a terminal may report any size. */
 #define SCREEN_WIDTH_MAX  1000u
 #define SCREEN_HEIGHT_MAX 500u
 
 enum screen_style {
 	STYLE_PLAIN,
-	STYLE_TITLE,	/* the heads of columns */
-	STYLE_SORTED,	/* the head of the one that is sorted by */
+	STYLE_TITLE,	/* column heads */
+	STYLE_SORTED,	/* head of the sort column */
 	STYLE_STRONG,
 	STYLE_GOOD,
 	STYLE_WARN,
@@ -25,7 +25,7 @@ enum screen_style {
 };
 
 struct screen_cell {
-	u16 glyph; /* a character: printable ASCII, or one of SCREEN_BLOCK */
+	u16 glyph; /* printable ASCII or a SCREEN_BLOCK */
 	u8 style;
 };
 
@@ -35,44 +35,46 @@ struct screen_cell {
 struct screen {
 	u32 width, height;
 	struct screen_cell *cells;
-	char *bytes; /* of screen_bytes() */
+	char *bytes; /* buffer of screen_bytes() */
 	size_t room;
 };
 
-/* Returns 0 or -ENOMEM, then it is empty. *s is zeroed, or of an earlier call. Blank. */
+/*
+ * Makes a blank frame. *s is zeroed or from an earlier call. Returns 0, or -ENOMEM with an empty
+ * frame.
+ */
 int screen_resize(struct screen *s, u32 width, u32 height);
 void screen_end(struct screen *s);
 void screen_clear(struct screen *s);
 
-/* What does not fit is left out. Both return the column behind it. */
+/* Text beyond the edge is left out. Both return the next column. */
 u32 screen_put(struct screen *s, u32 line, u32 column, enum screen_style style, const char *text);
 u32 screen_glyph(struct screen *s, u32 line, u32 column, enum screen_style style, u16 glyph);
-/* From there to the end of the line, which keeps its characters. */
+/* Sets the style from column to the end of the line and keeps the characters. */
 void screen_style_rest(struct screen *s, u32 line, u32 column, enum screen_style style);
 
-/* A line as UTF-8, without blanks at its end. text is of 3 * width + 1 bytes at least. */
+/* Writes a line as UTF-8 without trailing blanks. text has at least 3 * width + 1 bytes. */
 void screen_line(const struct screen *s, u32 line, char *text);
 
 /*
- * What shows the frame on a terminal, whatever was shown before: cursor home, each line, the rest
- * of the terminal blank. Returns the bytes, which stay until the next call, NULL without memory.
+ * Returns the bytes that draw the frame, whatever was shown before: cursor home, each line, blank
+ * rest. They are valid until the next call. Returns NULL if memory runs out.
  */
 const char *screen_bytes(struct screen *s, bool is_coloured, size_t *len);
 
-/* Numbers in few columns: with a prefix of three digits, and as spark lines. Pure. */
+/* Numbers in few columns: three digits with a prefix, and spark lines. Pure. */
 
-/* A value that is not known. */
+/* An unknown value. */
 #define SPARK_NONE (-1.0)
 
 #define SPARK_TEXT 12
 
-/* "0", "7", "0.5", "941", "9.41k", "12.3G"; "-" of SPARK_NONE. At most 5 columns. */
+/* "0", "7", "0.5", "941", "9.41k", "12.3G"; "-" for SPARK_NONE. At most 5 columns. */
 const char *spark_number(double value, char text[SPARK_TEXT]);
 
 /*
- * The characters of so many values, each of them relative to the largest: a block of 1 to 8
- * eighths, or without is_blocks a character of ASCII. A value above 0 is never drawn as 0, and
- * SPARK_NONE is a blank.
+ * Sets glyphs[n] to the values relative to the largest: blocks of 1 to 8 eighths, or ASCII without
+ * is_blocks. A value above 0 is never drawn as 0; SPARK_NONE is a blank.
  */
 void spark_line(const float *values, u32 n, bool is_blocks, u16 *glyphs);
 

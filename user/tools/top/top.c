@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce top: what queue pairs, processes, CQs and interfaces do per second, as it goes on. */
+/* xroce top: rates per second of queue pairs, processes, CQs and interfaces. */
 #define _GNU_SOURCE /* ppoll() */
 #include <poll.h>
 #include <signal.h>
@@ -20,8 +20,8 @@ struct top {
 	struct top_model model;
 	struct top_ui ui;
 	struct screen screen;
-	u32 rows; /* that it shows at once */
-	u64 found; /* entries of the view, of all rounds */
+	u32 rows; /* rows visible at once */
+	u64 found; /* entries of the view, summed over all rounds */
 };
 
 static u64 top_interval_ns(const struct top *t)
@@ -39,7 +39,7 @@ static int top_round(struct top *t)
 	return err;
 }
 
-/* ---- on a terminal ---- */
+/* ---- terminal ---- */
 
 static void top_show(struct top *t)
 {
@@ -88,7 +88,7 @@ static int top_live(struct top *t)
 				break;
 		}
 		top_show(t);
-		/* counted from the last round, so that another interval is heeded at once */
+		/* from the last round, so that a new interval takes effect at once */
 		due_ns = round_ns + top_interval_ns(t);
 		events = full_screen_wait(t->ui.is_paused ? NSEC_NEVER : due_ns);
 		if (events & FULL_SCREEN_ENDED)
@@ -97,11 +97,11 @@ static int top_live(struct top *t)
 			top_read_keys(t);
 	}
 	full_screen_end();
-	/* ended by a signal before it had the screen */
+	/* a signal ended it before it had the terminal */
 	return err == -EINTR ? 0 : err;
 }
 
-/* ---- as tables, or JSON ---- */
+/* ---- tables and JSON ---- */
 
 static _Atomic bool batch_ended;
 
@@ -115,7 +115,7 @@ static void batch_end(int sig)
 	atomic_store_explicit(&batch_ended, true, memory_order_relaxed);
 }
 
-/* The rows of a view, sorted. */
+/* Fills table with the sorted rows of a view. */
 static void batch_table(struct top *t, enum top_view view, struct table *table,
 			struct column columns[TOP_FIELDS_MAX])
 {
@@ -173,8 +173,8 @@ static void batch_json(struct top *t)
 }
 
 /*
- * Returns false if it has been ended. SIGINT and SIGTERM come here alone, also where rounds take
- * longer than the interval and nothing is left to wait for.
+ * Returns false after SIGINT or SIGTERM, which are unblocked only here. Calls ppoll() at least
+ * once, also when rounds take longer than the interval.
  */
 static bool batch_wait(u64 until_ns, const sigset_t *mask)
 {
@@ -189,7 +189,7 @@ static bool batch_wait(u64 until_ns, const sigset_t *mask)
 	return !batch_has_ended();
 }
 
-/* The first round begins the first interval, and has no rates: it is not printed. */
+/* The first round starts the first interval and has no rates, so it is not printed. */
 static int top_batch(struct top *t)
 {
 	struct sigaction action = { .sa_handler = batch_end };
@@ -216,7 +216,7 @@ static int top_batch(struct top *t)
 				batch_json(t);
 			else
 				batch_print(t);
-			/* nobody reads it any more */
+			/* the reader has closed the output */
 			if (fflush(stdout) || ferror(stdout))
 				break;
 		}
@@ -228,9 +228,9 @@ static int top_batch(struct top *t)
 	return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
-/* Returns EXIT_OK, or EXIT_USAGE after a line that says why. */
+/* Returns EXIT_OK, or EXIT_USAGE after an error message. */
 static int top_choose(struct top *t)
 {
 	const struct observe_options *l = &t->look;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The frame: a line of state, a line for each interface, the heads of the columns, the rows, and a
- * line of keys or of what is typed. On a small terminal the rows stay longest.
+ * Draws the frame: a status line, a line for each interface, column heads, rows, and a line of keys
+ * or the filter being typed. On a small terminal the rows are kept longest.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "top_ui.h"
 
-#define DRAW_INTERFACES 8u /* lines at most */
-#define DRAW_SPARK	24u /* columns of an interface's */
+#define DRAW_INTERFACES 8u /* maximum of lines */
+#define DRAW_SPARK	24u /* columns of an interface's spark line */
 
 /* ---- spark lines ---- */
 
@@ -31,7 +31,7 @@ static u32 draw_spark(struct screen *s, u32 line, u32 at, u32 width, const struc
 
 struct shown {
 	const struct top_fields *all;
-	u32 widths[TOP_FIELDS_MAX]; /* 0: it is not shown */
+	u32 widths[TOP_FIELDS_MAX]; /* 0: hidden */
 	u32 used;
 };
 
@@ -54,7 +54,7 @@ static u32 field_width(const struct top_field *f, const struct top_entry *const 
 	return width;
 }
 
-/* The column that goes first: of the highest rank. */
+/* Returns the column to hide first: the one with the highest rank. */
 static u32 shown_least(const struct shown *c)
 {
 	u32 least = c->all->num;
@@ -66,7 +66,7 @@ static u32 shown_least(const struct shown *c)
 	return least;
 }
 
-/* Which columns a width has room for; spark lines get what is left. */
+/* Chooses the columns that fit the width; spark lines share the rest. */
 static void shown_choose(struct shown *c, enum top_view view, const struct top_entry *const *rows,
 			 u32 num, u32 width)
 {
@@ -80,7 +80,7 @@ static void shown_choose(struct shown *c, enum top_view view, const struct top_e
 		const u32 least = shown_least(c);
 
 		if (c->used == c->widths[least] + 1)
-			break; /* the last one is cut */
+			break; /* the last column is cut instead */
 		c->used -= c->widths[least] + 1;
 		c->widths[least] = 0;
 	}
@@ -96,7 +96,7 @@ static void shown_choose(struct shown *c, enum top_view view, const struct top_e
 	}
 }
 
-/* Aligned in its width, and cut there. Returns where the next one begins. */
+/* Draws text aligned and cut to width. Returns the start of the next column. */
 static u32 draw_text(struct screen *s, u32 line, u32 at, u32 width, bool is_left,
 		     enum screen_style style, const char *text)
 {
@@ -144,7 +144,7 @@ static void draw_row(struct screen *s, u32 line, const struct shown *c, const st
 	}
 }
 
-/* ---- around them ---- */
+/* ---- lines around the rows ---- */
 
 static const char *ui_filter(const struct top_ui *ui)
 {
@@ -178,7 +178,7 @@ static void draw_state(struct screen *s, const struct top_model *m, const struct
 	}
 }
 
-/* What of it went wrong: per second, and in all. */
+/* Draws an error counter: per second, and in total. */
 static u32 draw_wrong(struct screen *s, u32 line, u32 at, const char *name,
 		      const struct top_entry *e, enum top_counter counter)
 {
@@ -212,7 +212,7 @@ static void draw_interface(struct screen *s, u32 line, const struct top_entry *e
 	draw_spark(s, line, at + 2, DRAW_SPARK, e, e->load, STYLE_GOOD, ui->is_blocks);
 }
 
-/* Those that somebody uses. Returns the line behind them. */
+/* Draws interfaces in use. Returns the next line. */
 static u32 draw_interfaces(struct screen *s, u32 line, u32 most, const struct top_model *m,
 			   const struct top_ui *ui)
 {
@@ -288,7 +288,7 @@ u32 top_draw(const struct top_model *m, struct top_ui *ui, struct screen *s, con
 {
 	const u32 height = s->height;
 	const u32 most = height < 6 ? 0 : height < 12 ? 1 : (height - 8) / 2;
-	const u32 end = height > 4 ? height - 1 : height; /* the line behind the rows */
+	const u32 end = height > 4 ? height - 1 : height; /* the line after the rows */
 	u32 sort = ui->sort[ui->view], line = height > 2, found, rows;
 	const struct top_entry **sorted;
 	struct shown shown;
@@ -301,7 +301,7 @@ u32 top_draw(const struct top_model *m, struct top_ui *ui, struct screen *s, con
 	if (ui->is_help) {
 		draw_help(s, line, end);
 	} else if (height > 1) {
-		/* of all rows, so that columns do not move as one scrolls */
+		/* widths over all rows, so that columns stay when scrolling */
 		shown_choose(&shown, ui->view, sorted, found, s->width);
 		draw_titles(s, line++, &shown, sort);
 	} else {

@@ -127,7 +127,7 @@ static const char *field_text(const struct top_field *f, const struct top_entry 
 	}
 }
 
-/* SPARK_NONE: it is not known. */
+/* SPARK_NONE: unknown. */
 static double field_value(const struct top_field *f, const struct top_entry *e)
 {
 	switch (f->kind) {
@@ -222,7 +222,7 @@ static int entry_compare(const void *a, const void *b, void *arg)
 	}
 	if (order)
 		return by->is_reversed ? -order : order;
-	/* of one list: as they lie there */
+	/* entries of one list: in the list's order */
 	return x < y ? -1 : x > y;
 }
 
@@ -262,7 +262,7 @@ u32 top_columns(enum top_view view, struct column columns[TOP_FIELDS_MAX])
 	return n;
 }
 
-/* Programs are given numbers as they are, people what fits a column. */
+/* JSON has exact numbers, tables have numbers that fit a column. */
 static void top_row_cell(struct table *t, const struct top_field *f, const struct top_entry *e)
 {
 	char text[TOP_CELL];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The columns of each view of `xroce top`, how entries are sorted by them, and found. Pure. */
+/* The columns of each view of `xroce top`; sorts and finds entries by them. Pure. */
 #ifndef TOP_FIELDS_H
 #define TOP_FIELDS_H
 
@@ -13,57 +13,56 @@ enum top_kind {
 	FIELD_PID,
 	FIELD_COMMAND,
 	FIELD_PEER,
-	FIELD_NUMBER, /* hexadecimal of QPNs */
-	FIELD_RATE,   /* of a counter, times a factor */
-	FIELD_TOTAL,  /* a counter itself */
+	FIELD_NUMBER, /* hexadecimal for QPNs */
+	FIELD_RATE,   /* of a counter, multiplied by factor */
+	FIELD_TOTAL,  /* a counter's value */
 	FIELD_GAUGE,
 	FIELD_LOAD,    /* spark lines */
 	FIELD_TROUBLE,
 };
 
 struct top_field {
-	const char *name, *title; /* in JSON and of --sort; title NULL: in JSON alone */
+	const char *name, *title; /* name: in JSON and for --sort; title NULL: only in JSON */
 	enum top_kind kind;
-	u8 index;     /* of a counter or gauge */
-	float factor; /* of a rate or gauge */
-	u8 width;     /* at least; texts get what they need up to most */
+	u8 index;     /* enum top_counter or top_gauge */
+	float factor; /* for rates and gauges */
+	u8 width;     /* minimum; texts grow up to most */
 	u8 most;
 	bool is_left;
-	u8 rank; /* the highest one goes first where a line has not room for all */
+	u8 rank; /* the highest is hidden first if a line is full */
 };
 
 #define TOP_FIELDS_MAX 32
 
 struct top_fields {
-	const char *name, *text; /* "qps", "queue pairs" */
+	const char *name, *text; /* such as "qps", "queue pairs" */
 	const struct top_field *fields;
 	u32 num;
-	u32 load; /* FIELD_LOAD's place */
+	u32 load; /* index of FIELD_LOAD */
 };
 
 extern const struct top_fields top_fields[TOP_VIEWS];
 
 #define TOP_CELL 64
-/* What a column says, in text or of e; not of spark lines. Nothing in it is to be believed. */
+/* Returns a cell's text, in text or in e; not for spark lines. The text is not trusted. */
 const char *top_cell(const struct top_field *f, const struct top_entry *e, char text[TOP_CELL]);
-/* It shows that something is wrong. */
+/* Returns whether the cell shows a fault. */
 bool top_cell_is_bad(const struct top_field *f, const struct top_entry *e);
 
-/* The field of that name, which --sort takes; -1: none. */
+/* Returns the index of the field that --sort names, or -1. */
 int top_field_find(enum top_view view, const char *name);
 
-/* Has it that text in one of its columns, in any case? "" is in each. */
+/* Returns whether a column of e contains text, ignoring case; "" matches always. */
 bool top_entry_matches(const struct top_entry *e, const char *text);
 
 /*
- * The entries of a view that have the text, sorted: by a field, the largest first (of texts the
- * first of the alphabet), or reversed; equal ones by their keys. Returns how many; *sorted is for
- * free(), or NULL.
+ * Sorts the entries that match text by a field: numbers descending, texts ascending, or reversed;
+ * equal ones by key. Returns their number; *sorted is for free() and may be NULL.
  */
 u32 top_sort(const struct top_model *m, enum top_view view, u32 field, bool is_reversed,
 	     const char *text, const struct top_entry ***sorted);
 
-/* A row of a table with all fields of the view but the spark lines. */
+/* Columns and a row of a table: all fields of the view except spark lines. */
 u32 top_columns(enum top_view view, struct column columns[TOP_FIELDS_MAX]);
 void top_row(struct table *t, enum top_view view, const struct top_entry *e);
 

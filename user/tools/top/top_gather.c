@@ -12,7 +12,7 @@ struct gather {
 	struct top_model *model;
 };
 
-/* Names are what processes and administrators choose: of them printable ASCII alone is kept. */
+/* Names are foreign input: only printable ASCII is kept. */
 static void gather_name(char *to, size_t size, const char *name)
 {
 	size_t i;
@@ -22,7 +22,7 @@ static void gather_name(char *to, size_t size, const char *name)
 	to[i] = 0;
 }
 
-/* The same process has the same owner, also when a broker gives it another program. */
+/* Returns a process's key, which stays when a broker gives the process another program. */
 static u64 gather_owner(const struct observed *p)
 {
 	return p->pid ? p->pid : 1ull << 32 | p->prog_id;
@@ -78,7 +78,7 @@ static void gather_qp(struct gather *g, const struct observed *p, const struct q
 		 observe_options_gid(v->has_stat ? stat->peer : steer->peer, text));
 	s->state = v->has_stat ? observe_options_state(stat->state) : "";
 	s->is_bad = v->has_stat && stat->state == XROCE_QPS_ERR;
-	/* of an older library XDP's counters are all that there is */
+	/* an older library has only XDP's counters */
 	s->counters[TOP_RX_BYTES] = v->has_stat ? stat->rx_bytes : steer->rx_bytes;
 	s->counters[TOP_RX_PACKETS] = v->has_stat ? stat->rx_packets : steer->rx_packets;
 	s->counters[TOP_TX_BYTES] = stat->tx_bytes;
@@ -109,7 +109,7 @@ static void gather_cq(void *arg, const struct observed *p, const void *key, cons
 	s->gauges[TOP_ENTRIES] = stat->entries;
 }
 
-/* With a filter of QPs, a process that has none of them is left out. */
+/* With a QP filter, skips processes without a matching QP. */
 static void gather_port(void *arg, const struct observed *p)
 {
 	struct gather *g = arg;
@@ -137,7 +137,7 @@ static void gather_interfaces(struct gather *g)
 			return;
 		s->ifindex = o->ifaces[i].ifindex;
 		gather_name(s->dev, sizeof(s->dev), o->ifaces[i].name);
-		/* its processes have not gone because nobody told of them */
+		/* a silent broker's processes still exist */
 		if (o->ifaces[i].is_silent)
 			top_model_keep(g->model, s->ifindex);
 	}

@@ -14,7 +14,7 @@ void top_ui_init(struct top_ui *ui)
 
 /* ---- bytes ---- */
 
-/* Behind "ESC [" (or "ESC O"): parameters, and a byte that ends it. */
+/* Decodes the rest of a sequence after "ESC [" or "ESC O": parameters and a final byte. */
 static u32 key_decode_sequence(const u8 *bytes, u32 n, u32 *key)
 {
 	u32 at = 2;
@@ -53,7 +53,7 @@ u32 top_key_decode(const u8 *bytes, u32 n, u32 *key)
 	return 1;
 }
 
-/* ---- what they do ---- */
+/* ---- actions ---- */
 
 static void ui_type(struct top_ui *ui, u32 key)
 {
@@ -75,7 +75,7 @@ static void ui_type(struct top_ui *ui, u32 key)
 	}
 }
 
-/* The next column with a title, or the one before. */
+/* Moves to the next or previous column with a title. */
 static void ui_sort(struct top_ui *ui, bool is_next)
 {
 	const struct top_fields *all = &top_fields[ui->view];
@@ -108,7 +108,7 @@ static void ui_view(struct top_ui *ui, enum top_view view)
 	ui->scroll = 0;
 }
 
-/* top_draw() keeps it in bounds. */
+/* top_draw() keeps scroll in bounds. */
 static void ui_scroll(struct top_ui *ui, s64 rows)
 {
 	const s64 to = (s64)ui->scroll + rows;

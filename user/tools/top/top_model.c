@@ -3,7 +3,7 @@
 
 #include "top_model.h"
 
-#define TOP_SAMPLES_MAX (1u << 18) /* more than a broker has numbers for; 256 MiB */
+#define TOP_SAMPLES_MAX (1u << 18) /* more than the QP numbers of a broker; 256 MiB */
 
 void top_model_end(struct top_model *m)
 {
@@ -68,7 +68,7 @@ static int sample_compare(const void *a, const void *b)
 	return 0;
 }
 
-/* Samples of one key become one; one that was kept gives way. */
+/* Merges samples of the same key; a kept sample yields to a new one. */
 static void samples_join(struct top_model *m)
 {
 	u32 n = 0;
@@ -110,8 +110,8 @@ static void entry_remember(struct top_entry *e)
 }
 
 /*
- * old NULL: it is new. What one did that was made since the round before is what it did since;
- * what one did that was only found now is not known.
+ * Updates an entry; old NULL: new. An object made since the previous round has rates from 0; the
+ * rates of an older one found only now are unknown.
  */
 static void entry_update(struct top_entry *e, const struct top_entry *old,
 			 const struct top_sample *s, const struct top_model *m)
@@ -135,8 +135,8 @@ static void entry_update(struct top_entry *e, const struct top_entry *old,
 }
 
 /*
- * An interface has done what its processes did, which is not known if it is not known of one of
- * them; what those did that have ended stays counted.
+ * Updates an interface from its processes. Its rates are unknown if one process's are. Its totals
+ * keep the counts of processes that exited.
  */
 static void interface_update(struct top_entry *e, const struct top_entry *old,
 			     struct top_sample *s, const struct top_model *m,
@@ -175,7 +175,7 @@ static void interface_update(struct top_entry *e, const struct top_entry *old,
 		e->rates[c] = SPARK_NONE;
 }
 
-/* The new list of a view, of samples in the order of keys. */
+/* Builds the new list of a view from samples sorted by key. */
 static void list_update(struct top_list *to, const struct top_list *old, struct top_sample *samples,
 			u32 num, const struct top_model *m, const struct top_list *processes,
 			const struct top_list *processes_before)
@@ -207,7 +207,7 @@ static u32 samples_of(const struct top_model *m, u32 from, u32 view)
 	return n;
 }
 
-/* QPs of a process: those that were added. Both are in the order of interface and owner. */
+/* Counts the QPs of each process. Both lists are sorted by interface and owner. */
 static void processes_count_qps(struct top_model *m)
 {
 	const u32 qps = samples_of(m, 0, TOP_QPS);
@@ -270,7 +270,7 @@ int top_model_round(struct top_model *m, u64 now_ns)
 	return 0;
 }
 
-/* ---- what is made of it ---- */
+/* ---- derived values ---- */
 
 double top_entry_load(const struct top_entry *e)
 {
@@ -289,7 +289,7 @@ double top_entry_trouble(const struct top_entry *e)
 void top_entry_history(const struct top_entry *e, const float *ring, u32 n, float *values)
 {
 	for (u32 i = 0; i < n; i++) {
-		const u32 back = n - i; /* 1: the newest */
+		const u32 back = n - i; /* 1: newest */
 
 		values[i] = back > e->num_history ?
 				    (float)SPARK_NONE :

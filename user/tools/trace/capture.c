@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce capture: RoCEv2 packets into a pcapng file, those that XDP took before the kernel's taps,
- * with what XDP said of them as comments.
+ * xroce capture: writes RoCEv2 packets, which XDP takes before the kernel's taps, to a pcapng file.
+ * XDP's verdict is each packet's comment.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -22,8 +22,8 @@
 #define SNAPLEN_ALL   65616u
 #define RING_BYTES    (32u << 20)
 #define RING_BYTES_MAX (1u << 30)
-#define BUSY_MS	      1	 /* from one look to the next, where there was something; */
-#define IDLE_MS	      20 /* where there was not for long */
+#define BUSY_MS	      1	 /* longest pause between two rounds with records */
+#define IDLE_MS	      20 /* longest pause between two rounds without records */
 
 struct capture {
 	struct capture_file file;
@@ -31,10 +31,10 @@ struct capture {
 	const char *dev;
 	u32 pid;
 	u32 snaplen;
-	u64 max_packets; /* 0: for ever */
+	u64 max_packets; /* 0: no limit */
 	u64 until_ns;
 	u64 received, dropped, sent;
-	s64 real_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	s64 real_ns;	/* CLOCK_REALTIME minus CLOCK_MONOTONIC */
 	struct tracers tracers;
 	struct packets packets;
 	int err;
@@ -49,7 +49,7 @@ static void capture_end(int sig)
 
 /* ---- a record ---- */
 
-/* What the CQE says, in front of which the packet lay. */
+/* Formats the CQE that XDP wrote in front of the packet. */
 static void capture_say_cqe(const struct xroce_record *r, char *text, size_t n)
 {
 	const struct xroce_rx_cqe *c = &r->cqe;
@@ -144,7 +144,7 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
 static int capture_failed(const char *what, int err)
 {
@@ -152,7 +152,7 @@ static int capture_failed(const char *what, int err)
 	return EXIT_FAILED;
 }
 
-/* Not beside packets that somebody prints on the same terminal. */
+/* No progress line if packets go to standard output, which may be the same terminal. */
 static void capture_progress(const struct capture *c)
 {
 	if (strcmp(c->file.path, "-") != 0)
@@ -161,7 +161,7 @@ static void capture_progress(const struct capture *c)
 			     (unsigned long long)c->sent);
 }
 
-/* What of each process came before it was looked at is said once. */
+/* Reports once, for each process, the packets before the capture joined. */
 static void capture_say_before(struct capture *c)
 {
 	char name[OUTPUT_NAME];
@@ -251,7 +251,7 @@ static int capture_main_run(struct capture *c)
 		capture_file_close(&c->file, lost);
 	else
 		c->err = capture_file_close(&c->file, lost);
-	/* whoever reads standard output may have enough of it */
+	/* the reader of standard output may have closed it */
 	if (c->err && c->err != -EPIPE)
 		ret = capture_failed("write the file", c->err);
 	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check, %llu sent; "
@@ -333,7 +333,7 @@ static int capture_option(struct capture *c, int opt, char **argv)
 	case ':': return usage_error(&command_capture, "%s needs a value", argv[optind - 1]);
 	default: return usage_error(&command_capture, "unknown option '%s'", argv[optind - 1]);
 	}
-	/* of `-s 10` the option is the argument before the value, of `-s10` it is the same one */
+	/* for `-s 10` the option is the argument before the value, for `-s10` the same argument */
 	return ok ? EXIT_OK : usage_error(&command_capture, "'%s' is not what %s takes", optarg,
 					  argv[optind - 1] == optarg ? argv[optind - 2] :
 								       argv[optind - 1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What `xroce capture` writes, and where to. */
+/* The files that `xroce capture` writes. */
 #ifndef TRACE_CAPTURE_H
 #define TRACE_CAPTURE_H
 
@@ -8,36 +8,38 @@
 
 struct capture_file {
 	const char *path;	/* "-": standard output */
-	u64 max_bytes;		/* then the next file begins; 0: never */
-	u32 max_files;		/* then the first is written over; 0: never */
-	u32 nth;		/* file, from 0 */
+	u64 max_bytes;		/* limit of a file; 0: none */
+	u32 max_files;		/* number of files before the first is overwritten; 0: no limit */
+	u32 nth;		/* index of the current file, from 0 */
 	struct pcapng out;
-	/* of this file */
+	/* interfaces of the current file */
 	struct captured_iface {
 		char name[IF_NAMESIZE];
 		u64 packets;
 	} * iface;
 	u32 ifaces, room;
 	u32 snaplen;
-	u64 flushed_bytes;	/* of this file: whole blocks */
-	u64 lost_told;		/* by packets, */
-	u64 lost_before;	/* and by the statistics of the files before this one */
-	char opened[4096];	/* the path of this one */
+	u64 flushed_bytes;	/* bytes of whole blocks flushed to the current file */
+	u64 lost_told;		/* lost records already reported with packets */
+	u64 lost_before;	/* lost records before the current file, reported in earlier
+				 * statistics */
+	char opened[4096];	/* path of the current file */
 };
 
-/* Opens the first. Returns 0 or -errno. */
+/* Opens the first file. Returns 0 or -errno. */
 int capture_file_open(struct capture_file *f);
 /*
- * A packet that came by, or left by, that interface; lost: records that found no room so far. The
- * next file begins first if this one is full. Returns 0 or -errno.
+ * Writes a packet of interface iface. lost: total of lost records so far. Begins the next file
+ * first if this one is full. Returns 0 or -errno.
  */
 int capture_file_put(struct capture_file *f, const char *iface, struct pcapng_packet *packet,
 		     u64 lost);
-/* What was written is where others can read it. */
+/* Flushes whole blocks, so that readers of the file see them. */
 int capture_file_flush(struct capture_file *f);
 /*
- * Ends it with what was lost since it was begun, of lost in all. A file that could not be written
- * ends with the last block of the last capture_file_flush() that could. Returns 0 or -errno.
+ * Writes the statistics and closes the file. lost: total of lost records, of which the file reports
+ * those since it began. After a write error the file is cut to the last successful
+ * capture_file_flush(). Returns 0 or -errno.
  */
 int capture_file_close(struct capture_file *f, u64 lost);
 

@@ -39,7 +39,7 @@ static void more(struct text *t, const char *fmt, ...)
 	t->left -= (size_t)n;
 }
 
-/* What an AETH's syndrome says. */
+/* Returns the name of an AETH syndrome. */
 static const char *decode_syndrome(u8 syndrome)
 {
 	static const char *const naks[] = { "NAK: PSN sequence", "NAK: invalid request",
@@ -189,7 +189,7 @@ static const char *decode_state(u32 state)
 	return state < ARRAY_SIZE(names) ? names[state] : "unknown";
 }
 
-/* As the enum has it. */
+/* Returns the name of an enum xroce_status. */
 static const char *decode_status(u32 status)
 {
 	switch (status) {

@@ -33,10 +33,10 @@ enum {
 };
 
 #define RESOLUTION_NS 9	/* 10^-9 s */
-/* More than all options of a block take. */
+/* more than all options of a block take */
 #define OPTIONS_MAX   (PCAPNG_COMMENT_MAX + 256)
 
-/* A block's options, before its length can be written. */
+/* Options of a block, collected first because the block begins with its length. */
 struct options {
 	u8 bytes[OPTIONS_MAX];
 	u32 len;
@@ -67,7 +67,7 @@ static void option_text(struct options *o, u16 code, const char *text)
 		option_put(o, code, text, len < PCAPNG_COMMENT_MAX ? (u32)len : PCAPNG_COMMENT_MAX);
 }
 
-/* Of counters. */
+/* For counters. */
 static void option_number(struct options *o, u16 code, u64 value)
 {
 	option_put(o, code, &value, sizeof(value));
@@ -89,7 +89,7 @@ static void pcapng_write(struct pcapng *p, const void *data, size_t n)
 	p->bytes += n;
 }
 
-/* type, length, the fixed part, the data and its padding, the options, the length again. */
+/* Writes type, length, fixed part, data with padding, options, and the length again. */
 static int pcapng_block(struct pcapng *p, u32 type, const void *fixed, u32 fixed_len,
 			const u8 *data, u32 len, struct options *o)
 {
@@ -164,9 +164,9 @@ int pcapng_statistics(struct pcapng *p, u32 interface, u64 time_ns, u64 received
 	return pcapng_block(p, BLOCK_STATISTICS, head, sizeof(head), NULL, 0, &o);
 }
 
-/* The files of a capture: one, or one after the other, as tcpdump(8) names them. */
+/* The files of a capture: one, or a sequence named as tcpdump(8) does. */
 
-/* FILE, FILE1, FILE2 and so on; with a number of files FILE0 to FILE9, of as many digits each. */
+/* FILE, FILE1, FILE2 and so on; with a number of files, FILE0 on with equal digits. */
 static int capture_file_name(struct capture_file *f)
 {
 	const u32 nth = f->max_files ? f->nth % f->max_files : f->nth;
@@ -185,7 +185,7 @@ static int capture_file_name(struct capture_file *f)
 		       0;
 }
 
-/* It has what the applications said to each other: for its owner's eyes. */
+/* Creates a file that only its owner can read, as it has the applications' data. */
 static FILE *capture_file_create(const char *path)
 {
 	const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -264,15 +264,15 @@ int capture_file_flush(struct capture_file *f)
 }
 
 /*
- * What has been written of a block that had no room is taken away, and the rest of it not written.
- * Standard output may have what others wrote, and stays.
+ * Discards the incomplete block after a failed write: purges the buffer and truncates the file.
+ * Standard output is left as it is, since other processes may have written to it.
  */
 static void capture_file_cut(struct capture_file *f)
 {
 	if (f->out.out == stdout)
 		return;
 	__fpurge(f->out.out);
-	/* a pipe has no length */
+	/* fails on a pipe, which is harmless */
 	(void)!ftruncate(fileno(f->out.out), (off_t)f->flushed_bytes);
 }
 
@@ -290,7 +290,7 @@ int capture_file_close(struct capture_file *f, u64 lost)
 
 	if (!f->out.out)
 		return 0;
-	/* which interface's they were is not known: of one, it is */
+	/* lost records are not counted by interface: the first one reports all */
 	for (u32 i = 0; i < f->ifaces; i++)
 		err = pcapng_statistics(&f->out, i, capture_now_ns(), f->iface[i].packets,
 					i ? 0 : lost - f->lost_before);

@@ -48,7 +48,7 @@ u32 records_give(struct records *s, u64 until_ns, traced_fn *fn, void *arg)
 {
 	u32 n = 0;
 
-	/* NULL before there has been any */
+	/* of is NULL before the first record */
 	if (s->num)
 		qsort(s->of, s->num, sizeof(*s->of), records_compare);
 	for (; n < s->num && (s->of[n].time_ns < until_ns || until_ns == NSEC_NEVER); n++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Records of several rings, given in the order of their times. One ring is read after the other, so
- * a record of the first may be older than one of the last that was read before it: records are held
- * for RECORDS_WINDOW_NS. Pure.
+ * Records of several rings, merged by time. The rings are read one after the other, so a record of
+ * the first may be older than one of the last read earlier. Records are therefore held for
+ * RECORDS_WINDOW_NS. Pure.
  */
 #ifndef TRACE_RECORDS_H
 #define TRACE_RECORDS_H
@@ -11,14 +11,14 @@
 
 #include "../../engine/types.h"
 
-/* From the time that a record says to when it can be read; what takes longer comes late. */
+/* Longest time from a record's timestamp until it is readable; slower records come out of order. */
 #define RECORDS_WINDOW_NS (50 * NSEC_PER_MSEC)
 
 struct traced;
 
 struct held_record {
 	u64 time_ns;
-	u64 nth; /* of all: those of one time stay in their order */
+	u64 nth; /* sequence number over all rings: keeps the order of equal times */
 	u32 size;
 	struct traced *from;
 	struct xroce_record *record;
@@ -27,18 +27,18 @@ struct held_record {
 struct records {
 	struct held_record *of;
 	u32 num, room;
-	u64 count;   /* that there have been */
-	u64 last_ns; /* of the last that was given */
-	u64 late;    /* given after one of a later time */
+	u64 count;   /* of all records so far */
+	u64 last_ns; /* of the last record delivered */
+	u64 late;    /* records delivered after one with a later time */
 };
 
-/* r has size bytes of which no other copy changes; it is the caller's until this returns. */
+/* r has size bytes in a private copy, valid until the function returns. */
 typedef void traced_fn(void *arg, struct traced *from, struct xroce_record *r, u32 size);
 
-/* Holds a copy of a record that is a header and bytes of data. Returns 0 or -ENOMEM. */
+/* Holds a copy of a record: its header and bytes of data. Returns 0 or -ENOMEM. */
 int records_put(struct records *s, struct traced *from, const struct xroce_record *head,
 		const void *data, u32 bytes);
-/* Calls fn for each that is older than until_ns (NSEC_NEVER: all). Returns how many there were. */
+/* Calls fn for each record older than until_ns (NSEC_NEVER: all). Returns their number. */
 u32 records_give(struct records *s, u64 until_ns, traced_fn *fn, void *arg);
 void records_free(struct records *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce trace: packets and what engines note of their QPs, a line each, as they happen. */
+/* xroce trace: prints packets and QP events of the engines, one per line, as they happen. */
 #define _GNU_SOURCE /* strcasestr() */
 #include <getopt.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include "tracers.h"
 
 #define RING_BYTES (32u << 20)
-#define LOOK_MS	   5 /* from one look to the next */
+#define LOOK_MS	   5 /* between two rounds */
 
 struct trace {
 	struct tracers tracers;
@@ -24,9 +24,9 @@ struct trace {
 	const char *dev, *opcode; /* NULL: all */
 	u32 pid;
 	bool errors, json, coloured;
-	u64 max_lines, lines;	  /* max_lines 0: for ever */
+	u64 max_lines, lines;	  /* max_lines 0: no limit */
 	u64 until_ns, lost_told, interrupted_told;
-	s64 real_ns;		  /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	s64 real_ns;		  /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
 	struct packets packets;
 };
 
@@ -105,7 +105,7 @@ static void trace_event(struct trace *t, const struct traced *from, const struct
 	printf(t->coloured && trouble ? "\033[31m%s\033[m\n" : "%s\n", text);
 }
 
-/* p NULL: it cannot be read. */
+/* p NULL: not a valid packet. */
 static void trace_packet(struct trace *t, const struct traced *from, const struct xroce_record *r,
 			 const struct packet *p, u32 len)
 {
@@ -167,9 +167,9 @@ static void trace_record(void *arg, struct traced *from, struct xroce_record *r,
 		trace_packet(t, from, r, decode_parse(one.data, one.have, &p) ? &p : NULL, one.len);
 }
 
-/* ---- the whole ---- */
+/* ---- the command ---- */
 
-/* What is missing here. */
+/* Reports lost records and interruptions. */
 static void trace_say_lost(struct trace *t)
 {
 	const u64 lost = tracers_lost(&t->tracers);

@@ -42,7 +42,7 @@ void packets_begin(struct packets *p, struct xroce_record *r, u32 size)
 	if (!is_super || p->is_cut_off)
 		return;
 	memset(s->id, 0, sizeof(s->id));
-	/* no room in front: each is copied, and stays what it was */
+	/* no headroom: segments are copied and r->data stays unchanged */
 	s->part[0] = (struct segment_part){ .data = r->data, .len = p->have };
 	s->parts = 1;
 	if (segments_begin(s, r->cqe.l3_offset))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a process told in one piece (struct xroce_tale), read record by record. It may have filled
- * it with anything: each record that is whole and of a kind that can be is given, and the first
- * that is not ends it. Pure.
+ * Reads a batch of records from a process (struct xroce_tale). Its content is not trusted: records
+ * that are whole and of a valid kind are returned, and the first other record ends the batch. Pure.
  */
 #ifndef TRACE_RECORD_H
 #define TRACE_RECORD_H
@@ -18,33 +17,33 @@ struct trace_record {
 };
 
 void trace_record_begin(struct trace_record *t, const u8 *bytes, u32 size);
-/* *data has told->size bytes of a packet; of an event there is none. False: that was all. */
+/* Sets *data to told->size bytes of a packet; an event has none. Returns false at the end. */
 bool trace_record_next(struct trace_record *t, struct xroce_told *told, const u8 **data);
 
 /*
- * The packets of a record, each as it would be on the wire: a super-packet, which nothing has cut
- * yet, is cut.
+ * Splits a record into packets as on the wire: a super-packet, not yet segmented, is segmented
+ * here.
  */
 
 struct packets {
 	struct xroce_record *record;
-	u32 have;	/* bytes of it */
-	u32 num;	/* packets in it; 1 if it is no super-packet, or not all of it is there */
+	u32 have;	/* bytes of the record's packet data */
+	u32 num;	/* packets in it; 1 for a single packet or an incomplete super-packet */
 	u32 next;
-	bool is_cut_off; /* a super-packet that cannot be cut, as its end is not there */
+	bool is_cut_off; /* a super-packet that is truncated and cannot be segmented */
 	struct segments segments;
 };
 
 struct one_packet {
 	const u8 *data;
-	u32 have;	/* bytes of data, */
-	u32 len;	/* and of the packet */
-	u32 nth;	/* of num */
+	u32 have;	/* bytes of data */
+	u32 len;	/* bytes of the packet */
+	u32 nth;	/* index from 1 to num */
 };
 
-/* r has size bytes, is the caller's, and stays until the last packet has been taken. */
+/* r has size bytes; the caller keeps it unchanged until the last packet. */
 void packets_begin(struct packets *p, struct xroce_record *r, u32 size);
-/* False: there are no more. The packet is gone with the next call. */
+/* Returns false after the last packet. *out is valid until the next call. */
 bool packets_next(struct packets *p, struct one_packet *out);
 
 #endif

@@ -37,7 +37,7 @@ static int tracer_map_ring(struct tracer *t)
 	return t->ring ? 0 : -errno;
 }
 
-/* ---- root's own ---- */
+/* ---- root: without a broker ---- */
 
 static int tracer_take(struct tracer *t)
 {
@@ -77,7 +77,7 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
 	return err;
 }
 
-/* ---- by the broker's leave ---- */
+/* ---- through the broker ---- */
 
 static u64 tracer_look_up_lost(const struct tracer *t)
 {
@@ -109,7 +109,7 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	t->lost = t->lost_before = traced.lost;
 	t->ring_fd = fds[ASK_TRACE_RING];
 	t->page_fd = fds[ASK_TRACE_PAGE];
-	/* clients may have come and gone since they were listed */
+	/* clients may have come and gone since the list was read */
 	err = t->prog_id == prog_id ? tracer_map_ring(t) : -ENOENT;
 	if (err)
 		tracer_close(t);
@@ -125,7 +125,7 @@ bool tracer_renew(struct tracer *t)
 	if (t->page_fd >= 0 || !t->place.trace ||
 	    likely(trace_slot_renew(&t->place, XROCE_TRACE_LEASE)))
 		return false;
-	/* we have not run for as long as that: another may have the place by now */
+	/* the lease expired, so another tracer may have taken the slot */
 	if (!trace_slot_is_ours(&t->place)) {
 		t->lost_before = 0;
 		t->lost_elsewhere += t->lost;

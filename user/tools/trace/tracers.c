@@ -11,13 +11,13 @@
 #include "../terminal.h"
 #include "tracers.h"
 
-#define LOOK_NS	    (25 * NSEC_PER_MSEC) /* from one look for ports to the next */
-/* For a broker's answer, while there are leases of this process to renew. */
+#define LOOK_NS	    (25 * NSEC_PER_MSEC) /* between two searches for ports */
+/* Limit of a broker's answer while this process has leases to renew. */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
-#define SILENT_NS   (2 * NSEC_PER_SEC)	  /* and one that has none is left alone for so long */
-#define ROUND_BYTES (64u << 20)		  /* of all ports, read before they are passed on */
+#define SILENT_NS   (2 * NSEC_PER_SEC)	  /* pause after a broker exceeded ASK_NS */
+#define ROUND_BYTES (64u << 20)		  /* limit over all ports of a round */
 
-/* ---- what is read ---- */
+/* ---- records ---- */
 
 static int tracers_put(struct traced *from, const struct xroce_record *head, const void *data,
 		       u32 bytes)
@@ -29,7 +29,7 @@ static int tracers_put(struct traced *from, const struct xroce_record *head, con
 	return err;
 }
 
-/* Is it one of the QP and the peer that are wanted? XDP has not looked. */
+/* Returns whether told matches the wanted QP and peer, which XDP did not check. */
 static bool tracers_wants(const struct tracers *t, const struct xroce_told *told, const u8 *data)
 {
 	const struct rx_frame frame = { .data = data, .len = told->size };
@@ -44,7 +44,7 @@ static bool tracers_wants(const struct tracers *t, const struct xroce_told *told
 	return packet_parse(&p, &frame) == XROCE_DROP_none && gid_equal(&p.dst, &t->want.peer);
 }
 
-/* What a process told at that time, as the records that it would have been. */
+/* Takes the records of a batch that a process wrote at time_ns. */
 static int tracers_take_tale(struct traced *from, u64 time_ns, const u8 *bytes, u32 size)
 {
 	struct xroce_told told;
@@ -78,7 +78,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 
 	from->last_ns = r->cqe.rx_time_ns;
 	from->read_bytes += size;
-	/* XDP writes three kinds; the others are made of the third */
+	/* XDP writes received and dropped packets; the process's batches contain the other kinds */
 	switch (r->kind) {
 	case XROCE_RECORD_RECEIVED:
 	case XROCE_RECORD_DROPPED:
@@ -110,7 +110,7 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 			  tracers_take, p);
 }
 
-/* The counters of when it had begun to be looked at. */
+/* Reads the counters at the start of the trace. */
 static void tracers_count_before(struct traced *p, struct observed *o)
 {
 	struct sums s;
@@ -145,7 +145,7 @@ static void tracers_add(struct tracers *t, struct observed *o)
 	snprintf(p->command, sizeof(p->command), "%s", o->command);
 	err = tracers_open(t, p, o);
 	if (err) {
-		/* it may have ended just now, or its broker */
+		/* the process or its broker may have just exited */
 		t->err = err == -ENOENT || ask_is_over(err) ? t->err : err;
 		free(p);
 		return;
@@ -166,7 +166,7 @@ static void tracers_remove(struct tracers *t, struct traced *p)
 	free(p);
 }
 
-/* It is looked at no more; what it has written is read to the end. */
+/* Stops the tracer of p; records already written are still read. */
 static void tracers_leave(struct tracers *t, struct traced *p)
 {
 	tracer_stop(&p->tracer);
@@ -175,8 +175,8 @@ static void tracers_leave(struct tracers *t, struct traced *p)
 }
 
 /*
- * A broker that does not answer may have the clients that it had, but with it goes what it let us
- * look at. An interface that this user may not look at is complained of if there is no other.
+ * Adds new ports. A silent broker's ports count as seen, except those traced through it. Reports
+ * -EPERM if this user may see no port of any interface.
  */
 static void tracers_look_at(struct tracers *t)
 {
@@ -218,7 +218,7 @@ static int tracers_look(struct tracers *t)
 	return 0;
 }
 
-/* Those that have ended, once their last records have been read and given. */
+/* Stops tracers of processes that exited, and frees those with all records delivered. */
 static void tracers_sweep(struct tracers *t, u64 given_ns)
 {
 	for (struct traced *p = t->first, *next; p; p = next) {
@@ -237,8 +237,7 @@ void tracers_begin(struct tracers *t, const struct tracer_want *want, const char
 }
 
 /*
- * Reads of all ports, and returns up to which time everything has been read: what has fallen behind
- * holds up the others.
+ * Reads all ports. Returns the time up to which all records were read; the slowest port limits it.
  */
 static u64 tracers_read(struct tracers *t, u64 now_ns)
 {
@@ -329,7 +328,7 @@ void tracers_end(struct tracers *t)
 	observer_end(&t->observer);
 }
 
-/* ---- what the commands have in common ---- */
+/* ---- shared by the commands ---- */
 
 void tracers_complain(struct tracers *t, const char *command)
 {
