@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Numbers, sizes, times and peers of a command line. */
+/* Parses numbers, sizes, times and peers of a command line. */
 #define _GNU_SOURCE
 #include "args.h"
 
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Any port: the kernel's answer is about the path. */
+/* any port will do: the path MTU does not depend on it */
 #define SOME_PORT 4791
 
-/* At text: a number, of which *end is what follows. */
+/* Parses a number at the start of text; *end is the rest. */
 static bool args_digits(const char *text, char **end, u64 *out)
 {
 	errno = 0;

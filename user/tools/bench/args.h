@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What `xroce bench` and `xroce ping` read from a command line: numbers, sizes, times, peers. */
+/* Command-line arguments of `xroce bench` and `xroce ping`: numbers, sizes, times, peers. */
 #ifndef BENCH_ARGS_H
 #define BENCH_ARGS_H
 
@@ -7,19 +7,19 @@
 
 #include "../cli.h"
 
-/* Each is false, and *out undefined, if text is anything else or out of the bounds. */
+/* Each returns false, with *out undefined, if text is malformed or out of bounds. */
 bool args_number(const char *text, u64 least, u64 most, u64 *out);
-/* Bytes: a number that may end in k or M (of 1024). */
+/* Parses bytes: a number that may end in k or M (powers of 1024). */
 bool args_size(const char *text, u64 least, u64 most, u64 *out);
-/* Seconds with a fraction, as 0.2; in nanoseconds. */
+/* Parses seconds with a fraction, for example 0.2, into nanoseconds. */
 bool args_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns);
 
-/* Longest text of an address, with its zero; an IPv6 one has its interface behind a %. */
+/* Longest text of an address with its NUL; an IPv6 address may have %INTERFACE appended. */
 #define ADDRESS_TEXT 80
 
-/* A peer, the interface by which the kernel sends to it, and the address that it sends from. */
+/* A peer, the interface on the kernel's route to it, and the source address. */
 struct peer {
-	struct sockaddr_storage address; /* its port is 0 */
+	struct sockaddr_storage address; /* port 0 */
 	socklen_t address_len;
 	struct gid gid, local;
 	char text[ADDRESS_TEXT], local_text[ADDRESS_TEXT];
@@ -27,19 +27,19 @@ struct peer {
 };
 
 /*
- * name: an address or a host name; family: AF_INET, AF_INET6 or AF_UNSPEC; iface: the interface
- * that it has to be, or NULL. Returns EXIT_OK; EXIT_USAGE or EXIT_FAILED after a line on standard
- * error.
+ * Resolves a peer. name: an address or a host name; family: AF_INET, AF_INET6 or AF_UNSPEC; iface:
+ * required interface, or NULL. Returns EXIT_OK, or EXIT_USAGE or EXIT_FAILED after a line on
+ * standard error.
  */
 int peer_find(const struct command *command, const char *name, int family, const char *iface,
 	      struct peer *out);
 
-/* An address as people write it: an IPv4 one with dots. Returns text. */
+/* Formats a GID as an address, IPv4 in dotted form. Returns text. */
 const char *gid_text(const struct gid *gid, char text[ADDRESS_TEXT]);
-/* The address of a socket, IPv4 as ::ffff:a.b.c.d. */
+/* Converts a socket address to a GID, IPv4 as ::ffff:a.b.c.d. */
 struct gid gid_of_address(const struct sockaddr_storage *address);
 
-/* What the kernel has learned of the path to the peer: its route's MTU in bytes, 0: unknown. */
+/* Returns the MTU in bytes of the kernel's route to the peer; 0: unknown. */
 u32 peer_route_mtu(const struct peer *peer);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce bench: latency and bandwidth between two hosts, by our verbs and beside them by UDP and TCP
- * on the same path. A client asks a server for one test after the other over a TCP connection; each
- * test has queue pairs or sockets of its own. Rounds are interleaved: every way of every size once,
- * then all of it again, so that what a machine does beside it falls on all alike.
+ * xroce bench: latency and bandwidth between two hosts, by our verbs and, on the same path, by UDP
+ * and TCP. A client asks a server for one test after another over a TCP connection; each test has
+ * its own queue pairs or sockets. Rounds are interleaved: each round runs every way and size once,
+ * so that other load on a machine affects all of them alike.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -16,11 +16,11 @@
 #define BENCH_PORT	 18620
 #define BENCH_MOST_SIZES 32u
 #define BENCH_MOST_ROUNDS 100u
-#define BENCH_LEAST_SIZE 16u /* a datagram's header */
+#define BENCH_LEAST_SIZE 16u /* size of a datagram's header */
 #define BENCH_MOST_SIZE	 (8u << 20)
 #define BENCH_MOST_DEPTH 128u
 #define BENCH_MOST_NS	 (60 * NSEC_PER_SEC)
-/* The first wait for what was sent when it may have been lost; and how long an end waits in all. */
+/* time after which an unanswered datagram counts as lost */
 #define BENCH_LOST_NS	 (100 * NSEC_PER_MSEC)
 
 /* X(NAME, word, text) */
@@ -47,36 +47,36 @@ static inline bool bench_way_is_rdma(enum bench_way way)
 	return way < BENCH_UDP;
 }
 
-/* One test, as the client asks for it. */
+/* A test, as the client requests it. */
 struct bench_test {
 	enum bench_way way;
 	enum bench_measure measure;
-	bool events;	/* both ends sleep while there is nothing to do; else they poll */
+	bool events;	/* both ends sleep until events; otherwise they poll */
 	u32 size, depth;
 	u32 path_mtu;	/* bytes */
 	u64 duration_ns;
 };
 
-/* What one end saw of it. */
+/* Results of a test at one end. */
 struct bench_outcome {
 	u64 messages, bytes, elapsed_ns;
 	u64 lost;	/* datagrams */
-	struct histogram rtt; /* of latency, at the client */
+	struct histogram rtt; /* of a latency test, at the client */
 };
 
-/* Largest message that this way takes, in bytes. */
+/* Returns the largest message in bytes that this way supports. */
 u32 bench_way_most(enum bench_way way, u32 path_mtu);
-/* Requests under way at once: what fits into a few MiB. */
+/* Returns the number of outstanding requests, limited to a few MiB. */
 u32 bench_depth(u32 size);
 
 /* ---- the control connection: bench_wire.c (pure), bench_control.c ---- */
 
 enum bench_type {
-	BENCH_HELLO,  /* client: its GID; server: its own, and its device's path MTU */
-	BENCH_SETUP,  /* client: a test, and where it is to be sent to */
-	BENCH_READY,  /* server: where to send to */
-	BENCH_STOP,   /* client: no more will come */
-	BENCH_DONE,   /* server: what it saw */
+	BENCH_HELLO,  /* client: its GID; server: its GID and its device's path MTU */
+	BENCH_SETUP,  /* client: a test, and its receive addresses */
+	BENCH_READY,  /* server: its receive addresses */
+	BENCH_STOP,   /* client: end of the test */
+	BENCH_DONE,   /* server: its results */
 	BENCH_FAILED, /* either: status is an errno */
 	BENCH_TYPE_END
 };
@@ -85,24 +85,30 @@ struct bench_message {
 	enum bench_type type;
 	struct bench_test test; /* SETUP */
 	struct gid gid;		/* HELLO */
-	u32 path_mtu;		/* HELLO, of the server */
+	u32 path_mtu;		/* HELLO, from the server */
 	u32 status;		/* FAILED */
 	u32 qpn, psn, rkey;
 	u64 va;
-	u16 port;  /* READY, of UDP and TCP */
-	u64 token; /* SETUP: at the start of what is sent to that port */
+	u16 port;  /* READY, for UDP and TCP */
+	u64 token; /* SETUP: sent to that port first, to identify the client */
 	u64 messages, bytes, elapsed_ns; /* DONE */
 };
 
 #define BENCH_WIRE_BYTES 160u
 
 void bench_encode(u8 wire[BENCH_WIRE_BYTES], const struct bench_message *m);
-/* NULL, or what is wrong with it; *m is undefined then. */
+/* Returns NULL, or a description of the fault, and then *m is undefined. */
 const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES]);
 
-/* All of it within that time. 0, -ETIMEDOUT, -ECONNRESET (it ended), -EPROTO or -errno. */
+/*
+ * Sends a message within BENCH_PATIENCE_NS. Returns 0, -ETIMEDOUT, -EINTR (stop requested) or
+ * -errno.
+ */
 int bench_tell(int fd, const struct bench_message *m);
-/* A message of that type; of a FAILED its status, negative. */
+/*
+ * Receives a message of that type. Returns 0, the negative status of a FAILED message, -ETIMEDOUT,
+ * -EINTR (stop requested), -ECONNRESET (closed by the peer), -EPROTO or -errno.
+ */
 int bench_hear(int fd, enum bench_type type, u64 timeout_ns, struct bench_message *m);
 #define BENCH_PATIENCE_NS (10 * NSEC_PER_SEC)
 
@@ -111,14 +117,17 @@ int bench_hear(int fd, enum bench_type type, u64 timeout_ns, struct bench_messag
 struct bench_end {
 	const struct device *dev;
 	struct gid peer;
-	int control; /* readable: the test is over, or the other end has gone */
+	int control; /* readable: the test is over, or the other end has exited */
 	bool is_client;
 	u64 token;
 };
 
 /* bench_rdma.c */
 struct bench_rdma;
-/* Own numbers into *own. 0 or -errno; bench_rdma_free() of what was made in any case. */
+/*
+ * Makes the queue pair and sets *own to its numbers. Returns 0 or -errno; bench_rdma_free() is due
+ * in both cases.
+ */
 int bench_rdma_make(const struct bench_end *end, const struct bench_test *test,
 		    struct bench_rdma **out, struct bench_message *own);
 int bench_rdma_connect(struct bench_rdma *r, const struct bench_message *own,
@@ -127,16 +136,19 @@ int bench_rdma_client(struct bench_rdma *r, struct bench_outcome *out); /* bench
 int bench_rdma_server(struct bench_rdma *r, struct bench_outcome *out);
 void bench_rdma_free(struct bench_rdma *r);
 
-/* bench_sockets.c: listens on its own address, of which the port goes into *own. A descriptor. */
+/*
+ * bench_sockets.c: listens on the device's address and sets own->port. Returns a descriptor or
+ * -errno.
+ */
 int bench_socket_listen(const struct bench_end *end, const struct bench_test *test,
 			struct bench_message *own);
-/* fd of bench_socket_listen(), which is closed. */
+/* fd: from bench_socket_listen(); is closed. */
 int bench_socket_server(const struct bench_end *end, const struct bench_test *test, int fd,
 			struct bench_outcome *out);
 int bench_socket_client(const struct bench_end *end, const struct bench_test *test, u16 port,
 			struct bench_outcome *out);
 
-/* ---- a run, and what came of it ---- */
+/* ---- a run and its results ---- */
 
 struct bench_options {
 	const char *peer, *iface, *svg;
@@ -149,11 +161,11 @@ struct bench_options {
 	bool events, json, once, quiet;
 };
 
-/* One way and size: a number a round, and all rounds together. */
+/* Results of one way and size: a number per round, and all rounds together. */
 struct bench_point {
 	bool is_there;
 	u32 rounds;
-	double round[BENCH_MOST_ROUNDS]; /* the median round trip in ns, or the rate in Mbit/s */
+	double round[BENCH_MOST_ROUNDS]; /* median round trip in ns, or rate in Mbit/s */
 	struct bench_outcome all;
 };
 
@@ -164,22 +176,22 @@ struct bench_result {
 	struct bench_point point[BENCH_MEASURE_END][BENCH_WAY_END][BENCH_MOST_SIZES];
 };
 
-/* Of the rounds of a point: the least, the one in the middle, the greatest. */
+/* Least, median and greatest round of a point. */
 struct bench_spread {
 	double min, median, max;
 };
 struct bench_spread bench_spread(const double *round, u32 rounds);
 
-/* Exit codes. */
+/* Return exit codes. */
 int bench_client(const struct bench_options *options);
 int bench_server(const struct bench_options *options);
 int bench_compare(const char *before, const char *after, bool json);
 
 void bench_print(const struct bench_result *r);	     /* tables */
-void bench_print_json(const struct bench_result *r); /* the same as JSON */
-/* Is gnuplot there? A line on standard error if not. */
+void bench_print_json(const struct bench_result *r); /* the same data as JSON */
+/* Returns whether gnuplot is installed; if not, prints a line on standard error. */
 bool bench_svg_possible(void);
-/* EXIT_OK or EXIT_FAILED after a line. */
+/* Returns EXIT_OK, or EXIT_FAILED after an error message. */
 int bench_svg(const struct bench_result *r, const char *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The client of xroce bench: connects, runs every test of every round, keeps what came of them. */
+/* The client of xroce bench: connects, runs every test of every round, and collects the results. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -19,7 +19,7 @@ struct bench_run {
 
 /* ---- a test ---- */
 
-/* The server's READY, or why not. */
+/* Sends a SETUP. Returns 0 with the server's READY, or -errno. */
 static int bench_ask(struct bench_run *run, const struct bench_message *setup,
 		     struct bench_message *ready)
 {
@@ -55,8 +55,8 @@ static int bench_run_sockets(struct bench_run *run, struct bench_message *setup,
 }
 
 /*
- * Where the client knows when what it sent has arrived, its own count holds, else the server's.
- * False: nothing was measured.
+ * Adds the results of a test. If the client cannot tell when its data arrived, the server's count
+ * is used. Returns false without a result.
  */
 static bool bench_keep(struct bench_result *result, const struct bench_test *t,
 		       const struct bench_message *done, struct bench_outcome *out, u32 size_index)

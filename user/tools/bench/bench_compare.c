@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce bench --compare: two results, point by point. A difference counts where the rounds of both
- * do not overlap; within that it may be the machine's.
+ * xroce bench --compare: compares two results point by point. A difference is reported only if the
+ * rounds do not overlap; smaller ones may be noise.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static const struct {
 
 /* ---- one point ---- */
 
-/* False: it has none, or what it has makes no sense. */
+/* Returns false if the spread is missing or inconsistent. */
 static bool compare_spread(const struct json_value *point, const char *name,
 			   struct bench_spread *out)
 {
@@ -56,7 +56,7 @@ const char *compare_word(enum compare_verdict verdict)
 	return word[verdict];
 }
 
-/* The point of that way and size in the other result, or NULL. */
+/* Returns the point of the same way and size in the other result, or NULL. */
 static const struct json_value *compare_find(const struct json_value *array,
 					     const struct json_value *like)
 {
@@ -71,7 +71,7 @@ static const struct json_value *compare_find(const struct json_value *array,
 	return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all points ---- */
 
 static void compare_print(struct json *j, enum bench_measure m, const struct json_value *point,
 			  const struct bench_spread *a, const struct bench_spread *b,
@@ -97,7 +97,7 @@ static void compare_print(struct json *j, enum bench_measure m, const struct jso
 	json_close(j);
 }
 
-/* The points that both results have, and those that are worse in the second. */
+/* Points that both results have, and points that are worse in the second. */
 struct compare_counts {
 	u32 points, worse;
 };
@@ -132,7 +132,7 @@ static void compare_measure(struct json *j, enum bench_measure m, const struct j
 	}
 }
 
-/* What is to be the same in both, said where it is not: the numbers then compare that. */
+/* Prints each condition that differs between the results, as the numbers then depend on it. */
 static void compare_conditions(const struct json_value *a, const struct json_value *b)
 {
 	static const char *const numbers[] = { "path_mtu", "interface_mtu", "cpus", "duration_ns" };
@@ -156,7 +156,7 @@ static void compare_conditions(const struct json_value *a, const struct json_val
 
 /* ---- files ---- */
 
-/* A result, or NULL after a line on standard error. */
+/* Returns a result, or NULL after a line on standard error. */
 static struct json_value *compare_load(const char *file)
 {
 	const int fd = open(file, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whole messages over the control connection, each within a time. */
+/* Sends and receives whole messages over the control connection, each with a time limit. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "../../os/clock.h"
 #include "bench.h"
 
-/* Until the socket is ready. 0, -ETIMEDOUT, -EINTR (the command is to end) or -errno. */
+/* Waits until the socket is ready. Returns 0, -ETIMEDOUT, -EINTR (stop requested) or -errno. */
 static int bench_ready(int fd, short events, u64 end_ns)
 {
 	struct pollfd p = { .fd = fd, .events = events };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What xroce bench has measured, as tables and as JSON. */
+/* Prints the results of xroce bench as tables and as JSON. */
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <xroce/version.h>
@@ -7,7 +7,7 @@
 #include "../json.h"
 #include "bench.h"
 
-#define BENCH_FORMAT 1 /* of the JSON */
+#define BENCH_FORMAT 1 /* version of the JSON */
 
 const char *const bench_way_word[BENCH_WAY_END] = {
 #define BENCH_WAY_WORD(name, word, text) word,
@@ -20,7 +20,7 @@ const char *const bench_way_text[BENCH_WAY_END] = {
 #undef BENCH_WAY_TEXT
 };
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void bench_print_latency(const struct bench_result *r, enum bench_way way, u32 size)
 {
@@ -135,7 +135,7 @@ static void bench_json_latency(struct json *j, const struct bench_point *p)
 	}
 	json_number(j, "max", h->max_ns);
 	json_close(j);
-	/* pairs: up to so many nanoseconds, so many */
+	/* pairs: upper bound in ns, count */
 	json_array(j, "histogram");
 	for (u32 i = 0; i < HISTOGRAM_BINS; i++)
 		if (h->bin[i]) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Making and connecting a test's queue pair; its requests, receives and completions. */
+/* Makes and connects a test's queue pair; posts requests and receives; waits for completions. */
 #define _GNU_SOURCE /* ppoll() */
 #include "bench_rdma.h"
 
@@ -12,9 +12,9 @@
 
 #define PORT	   1
 #define QKEY	   0x58524245u
-#define READS	   16   /* under way; the device's bound */
-#define TIMEOUT	   14   /* 67 ms: the engine measures, and is faster */
-#define POLLS	   1024 /* between two looks at the clock */
+#define READS	   16   /* outstanding READs; the device's limit */
+#define TIMEOUT	   14   /* 67 ms; the engine's adaptive time-out is shorter */
+#define POLLS	   1024 /* between two readings of the clock */
 #define RNR_TIMER  1	/* 10 us */
 #define PSN_MASK   0xffffffu
 #define ACCESS                                                                               \
@@ -197,7 +197,7 @@ int bench_rdma_post(struct bench_rdma *r, u32 imm)
 
 	switch (r->test.way) {
 	case BENCH_WRITE:
-		/* with a completion at the other end, for a round trip; else without */
+		/* latency needs a completion at the other end; bandwidth does not */
 		wr.opcode = r->test.measure == BENCH_LATENCY ? IBV_WR_RDMA_WRITE_WITH_IMM :
 							       IBV_WR_RDMA_WRITE;
 		wr.wr.rdma.remote_addr = r->va;
@@ -228,7 +228,7 @@ static bool bench_rdma_control_speaks(const struct bench_rdma *r)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Asleep until an event, word of the control connection, or the deadline. */
+/* Sleeps until an event, data on the control connection, or the time-out. */
 static void bench_rdma_sleep(struct bench_rdma *r, u64 timeout_ns)
 {
 	const struct timespec t = { .tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
@@ -263,7 +263,7 @@ int bench_rdma_next(struct bench_rdma *r, struct ibv_wc *wc, int most, u64 deadl
 
 	while (!(n = ibv_poll_cq(r->cq, most, wc))) {
 		if (r->channel && !r->armed) {
-			/* the next poll finds what came before this; what comes after wakes */
+			/* the next poll finds earlier completions; later ones raise an event */
 			ibv_req_notify_cq(r->cq, 0);
 			r->armed = true;
 			continue;

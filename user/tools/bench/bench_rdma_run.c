@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Both ends of a test by verbs. Latency is one message there and one back, or one READ; bandwidth
- * is as many requests under way as the depth says, from the client to the server (READ: back).
+ * Both ends of a verbs test. Latency: one message there and one back, or one READ. Bandwidth: depth
+ * outstanding requests from client to server, or READs by the client.
  */
 #include "../../os/clock.h"
 #include "bench_rdma.h"
@@ -13,7 +13,7 @@ static u64 bench_rdma_deadline(const struct bench_rdma *r)
 	return clock_now_ns() + r->test.duration_ns + BENCH_PATIENCE_NS;
 }
 
-/* Before the deadline of a test nothing else ends it: -EPIPE, the other end has gone. */
+/* Returns why a wait ended; before the deadline, -EPIPE means that the other end has exited. */
 static int bench_rdma_ended(u64 deadline_ns)
 {
 	return stop_requested() ? -EINTR : clock_now_ns() >= deadline_ns ? -ETIMEDOUT : -EPIPE;
@@ -28,11 +28,12 @@ static bool is_receive(const struct ibv_wc *wc)
 
 struct bench_trip {
 	u32 seq;
-	bool back, sent; /* the answer has come, the request has ended */
+	bool back, sent; /* back: the answer has arrived; sent: the request has completed */
 };
 
 /*
- * Of a datagram a late answer to an earlier one is nobody's: seq tells. Returns 0 or -errno.
+ * Processes a completion; seq identifies late answers to earlier datagrams, which are ignored.
+ * Returns 0 or -errno.
  */
 static int bench_rdma_trip_wc(struct bench_rdma *r, struct bench_trip *t, const struct ibv_wc *wc)
 {
@@ -45,7 +46,7 @@ static int bench_rdma_trip_wc(struct bench_rdma *r, struct bench_trip *t, const 
 	return bench_rdma_receive(r, (u32)wc->wr_id);
 }
 
-/* A round trip. 1; 0: a datagram was lost; or -errno. */
+/* Makes a round trip. Returns 1; 0: a datagram was lost; or -errno. */
 static int bench_rdma_trip(struct bench_rdma *r, u32 seq, u64 deadline_ns)
 {
 	const bool may_lose = r->test.way == BENCH_UD;
@@ -89,7 +90,7 @@ static int bench_rdma_latency(struct bench_rdma *r, struct bench_outcome *out)
 	return n < 0 ? n : 0;
 }
 
-/* Each message goes back, until the client says that it is over. */
+/* Returns each message to the client until the control connection has data. */
 static int bench_rdma_echo(struct bench_rdma *r, struct bench_outcome *out)
 {
 	const u64 deadline_ns = bench_rdma_deadline(r);
@@ -137,7 +138,7 @@ static int bench_rdma_stream(struct bench_rdma *r, struct bench_outcome *out)
 	return err;
 }
 
-/* What comes is counted; the bytes are those behind the first batch, as is the time. */
+/* Counts messages; bytes and time exclude the first batch. */
 static int bench_rdma_sink(struct bench_rdma *r, struct bench_outcome *out)
 {
 	const u64 deadline_ns = bench_rdma_deadline(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce bench --server: one client after the other, one test after the other. Whatever a client
- * says is checked (bench_wire.c); one that says nothing, or nonsense, costs its own connection.
+ * xroce bench --server: serves one client and one test at a time. All input of a client is checked
+ * (bench_wire.c). A silent or malformed client loses only its own connection.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <netinet/in.h>
@@ -52,7 +52,7 @@ static int bench_serve_sockets(struct bench_session *s, const struct bench_messa
 	return err;
 }
 
-/* 0, or -errno: the session is over. */
+/* Runs a test. Returns 0, or -errno at the end of the session. */
 static int bench_serve_test(struct bench_session *s, const struct bench_message *setup)
 {
 	struct bench_outcome *out = calloc(1, sizeof(*out));
@@ -79,7 +79,7 @@ static int bench_serve_test(struct bench_session *s, const struct bench_message 
 
 /* ---- a client ---- */
 
-/* The interface that has this address, or EXIT_FAILED after a line. */
+/* Returns EXIT_OK and the interface with this address, or EXIT_FAILED after an error message. */
 static int bench_find_interface(const struct gid *gid, char name[IF_NAMESIZE])
 {
 	struct netdev *all;
@@ -100,7 +100,7 @@ static int bench_find_interface(const struct gid *gid, char name[IF_NAMESIZE])
 	return ret;
 }
 
-/* The client is where its connection comes from: nothing is sent to another. */
+/* Requires the client's GID to match its connection: no data is sent to a third host. */
 static int bench_serve_hello(struct bench_session *s, const struct gid *own,
 			     const struct gid *from)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The same tests by UDP and TCP. A datagram, and a TCP connection at its beginning, has the token
- * that the client has drawn: what others send to the port is not counted.
+ * The same tests by UDP and TCP. Each datagram, and the start of a TCP connection, has the client's
+ * random token, so other traffic to the port is not counted.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <arpa/inet.h>
@@ -13,19 +13,19 @@
 #include "../../os/clock.h"
 #include "bench.h"
 
-#define BUFFER (1 << 20) /* of a UDP socket, as much as the kernel allows of it */
+#define BUFFER (1 << 20) /* bytes requested for a UDP socket; the kernel may grant fewer */
 
 struct bench_socket {
 	const struct bench_end *end;
 	const struct bench_test *test;
 	int fd;
-	u8 *data;	  /* of the test's size */
+	u8 *data;	  /* test->size bytes */
 	u64 deadline_ns;
 	u32 polls;
-	bool to_the_end;  /* what is on its way counts, whatever the control connection says */
+	bool to_the_end;  /* ignore the control connection, so that data in flight counts */
 };
 
-/* At the start of a datagram. */
+/* header of a datagram */
 struct bench_stamp {
 	__be64 token, seq;
 };
@@ -36,9 +36,9 @@ static bool is_tcp(const struct bench_test *test)
 	return test->way == BENCH_TCP;
 }
 
-/* ---- waiting: as the test has it, polling or asleep ---- */
+/* ---- waiting, by polling or asleep ---- */
 
-/* 1: try again; 0: over, as the other end says or the time is up; -EINTR. */
+/* Returns 1: try again; 0: timed out, or the control connection has data; or -EINTR. */
 static int bench_socket_wait(struct bench_socket *s, short events, u64 until_ns)
 {
 	struct pollfd p[] = { { .fd = s->fd, .events = events },
@@ -56,11 +56,11 @@ static int bench_socket_wait(struct bench_socket *s, short events, u64 until_ns)
 	poll(p, ARRAY_SIZE(p), timeout_ms);
 	if (stop_requested())
 		return -EINTR;
-	/* what is there already comes first */
+	/* data that has already arrived comes first */
 	return s->to_the_end || (p[0].revents & events) || !p[1].revents;
 }
 
-/* Bytes; 0: the end of a TCP connection, or over; or -errno. */
+/* Returns bytes; 0: end of a TCP connection, or the wait is over; or -errno. */
 static ssize_t bench_socket_get(struct bench_socket *s, void *data, size_t len, u64 until_ns)
 {
 	ssize_t n;
@@ -76,7 +76,7 @@ static ssize_t bench_socket_get(struct bench_socket *s, void *data, size_t len, 
 	return n;
 }
 
-/* All of it: 1; 0: over; or -errno. */
+/* Sends all bytes. Returns 1; 0: the wait is over; or -errno. */
 static int bench_socket_put(struct bench_socket *s, const void *data, size_t len, u64 until_ns)
 {
 	const u8 *at = data;
@@ -90,7 +90,7 @@ static int bench_socket_put(struct bench_socket *s, const void *data, size_t len
 			len -= (size_t)n;
 			continue;
 		}
-		if (errno == ENOBUFS || errno == ECONNREFUSED) /* a loss */
+		if (errno == ENOBUFS || errno == ECONNREFUSED) /* counts as a loss */
 			return 1;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
@@ -101,7 +101,7 @@ static int bench_socket_put(struct bench_socket *s, const void *data, size_t len
 	return 1;
 }
 
-/* All of a message of TCP: 1; 0: over; or -errno. */
+/* Receives a whole TCP message. Returns 1; 0: the wait is over; or -errno. */
 static int bench_socket_get_all(struct bench_socket *s, u8 *data, size_t len, u64 until_ns)
 {
 	while (len) {
@@ -122,7 +122,7 @@ static void bench_socket_stamp(struct bench_socket *s, u64 seq)
 	memcpy(s->data, &stamp, sizeof(stamp));
 }
 
-/* A datagram with our token: 1 and its number; 0: over; or -errno. */
+/* Receives a datagram with our token. Returns 1 with its *seq; 0: the wait is over; or -errno. */
 static int bench_socket_get_datagram(struct bench_socket *s, u64 *seq, u64 until_ns)
 {
 	struct bench_stamp stamp;
@@ -139,7 +139,7 @@ static int bench_socket_get_datagram(struct bench_socket *s, u64 *seq, u64 until
 
 /* ---- latency ---- */
 
-/* One there and back. 1; 0: lost; or -errno. */
+/* Makes a round trip. Returns 1; 0: lost; or -errno. */
 static int bench_socket_trip(struct bench_socket *s, u64 seq)
 {
 	const bool tcp = is_tcp(s->test);
@@ -217,7 +217,9 @@ static int bench_socket_stream(struct bench_socket *s, struct bench_outcome *out
 	return n < 0 ? n : n ? 0 : -EPIPE;
 }
 
-/* Bytes of a datagram, or of TCP as many as there are; 0: over; or -errno. */
+/*
+ * Returns the bytes of a datagram, or the available bytes of TCP; 0: the wait is over; or -errno.
+ */
 static ssize_t bench_socket_get_some(struct bench_socket *s)
 {
 	u64 seq;
@@ -229,10 +231,7 @@ static ssize_t bench_socket_get_some(struct bench_socket *s)
 	return n > 0 ? (ssize_t)s->test->size : n;
 }
 
-/*
- * What comes is counted; the bytes are those behind the first, as is the time. Of TCP a message is
- * what a call has brought.
- */
+/* Counts messages; bytes and time exclude the first. For TCP, each read counts as a message. */
 static int bench_socket_sink(struct bench_socket *s, struct bench_outcome *out)
 {
 	u64 first_ns = 0, last_ns = 0;
@@ -251,7 +250,7 @@ static int bench_socket_sink(struct bench_socket *s, struct bench_outcome *out)
 	return (int)n;
 }
 
-/* ---- making ---- */
+/* ---- setup ---- */
 
 static int bench_socket_open(struct bench_socket *s, const struct bench_end *end,
 			     const struct bench_test *test, int fd)
@@ -305,7 +304,7 @@ int bench_socket_listen(const struct bench_end *end, const struct bench_test *te
 	return fd;
 }
 
-/* The connection that begins with the token, of those that come. Its descriptor, or -errno. */
+/* Accepts connections until one begins with the token. Returns its descriptor or -errno. */
 static int bench_socket_accept(const struct bench_end *end, const struct bench_test *test, int fd)
 {
 	struct bench_socket s = { .end = end, .test = test, .fd = fd };
@@ -330,8 +329,8 @@ static int bench_socket_accept(const struct bench_end *end, const struct bench_t
 }
 
 /*
- * Of UDP: the first datagram with the token says where answers go. 1; 0: over, as it was lost; or
- * -errno.
+ * UDP: connects to the sender of the first datagram with the token. Returns 1; 0: the wait is over,
+ * as the datagram was lost; or -errno.
  */
 static int bench_socket_meet(struct bench_socket *s)
 {
@@ -347,7 +346,7 @@ static int bench_socket_meet(struct bench_socket *s)
 			       &len);
 		if (got == sizeof(stamp) && be64toh(stamp.token) == s->end->token)
 			return connect(s->fd, (const struct sockaddr *)&from, len) ? -errno : 1;
-		if (got >= 0) /* another's goes */
+		if (got >= 0) /* drop a foreign datagram */
 			recv(s->fd, &stamp, sizeof(stamp), 0);
 		else
 			n = bench_socket_wait(s, POLLIN, s->deadline_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A result as a picture, drawn by gnuplot(1) if it is installed: the distribution of round trips of
- * the smallest message, round trips and bandwidth against the size of messages.
+ * Draws a result with gnuplot(1), if installed: the distribution of round trips of the smallest
+ * message, and round trips and bandwidth over the message size.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-/* Of Okabe and Ito: told apart by those who see fewer colours, too. */
+/* By Okabe and Ito: distinguishable with colour blindness. */
 static const char *const colour[BENCH_WAY_END] = { "#0072B2", "#009E73", "#CC79A7",
 						   "#56B4E9", "#E69F00", "#D55E00" };
 
@@ -45,7 +45,7 @@ static bool svg_has(const struct bench_result *r, enum bench_measure m, enum ben
 	return false;
 }
 
-/* size, median, least and greatest of the rounds, 99 % */
+/* columns: size; median, least and greatest round; 99th percentile */
 static void svg_points(FILE *g, const struct bench_result *r, enum bench_measure m,
 		       enum bench_way way)
 {
@@ -53,7 +53,7 @@ static void svg_points(FILE *g, const struct bench_result *r, enum bench_measure
 	for (u32 i = 0; i < r->options->num_sizes; i++) {
 		const struct bench_point *p = &r->point[m][way][i];
 		const struct bench_spread s = bench_spread(p->round, p->rounds);
-		const double scale = 1e-3; /* us; Gbit/s */
+		const double scale = 1e-3; /* ns to us; Mbit/s to Gbit/s */
 
 		if (p->is_there)
 			fprintf(g, "%u %.6g %.6g %.6g %.6g\n", r->options->sizes[i],
@@ -63,7 +63,7 @@ static void svg_points(FILE *g, const struct bench_result *r, enum bench_measure
 	fprintf(g, "EOD\n");
 }
 
-/* The first size that has round trips. */
+/* Returns the first size with round trips. */
 static u32 svg_first_size(const struct bench_result *r)
 {
 	for (u32 i = 0; i < r->options->num_sizes; i++)
@@ -73,7 +73,7 @@ static u32 svg_first_size(const struct bench_result *r)
 	return 0;
 }
 
-/* us, per cent of all that took no longer */
+/* columns: us; per cent of round trips up to that time */
 static void svg_distribution(FILE *g, const struct bench_result *r, enum bench_way way)
 {
 	const struct histogram *h = &r->point[BENCH_LATENCY][way][svg_first_size(r)].all.rtt;
@@ -109,7 +109,7 @@ static void svg_size_axis(FILE *g, const struct bench_result *r)
 		r->options->sizes[r->options->num_sizes - 1] * 1.2);
 }
 
-/* Where the panel ends: 99.9 % of each way are in it; what took longest is in the JSON. */
+/* Returns the end of the x axis: 99.9 % of each way fit; the JSON has the longest. */
 static double svg_longest_us(const struct bench_result *r)
 {
 	const u32 first = svg_first_size(r);
@@ -197,7 +197,10 @@ static void svg_write(FILE *g, const struct bench_result *r)
 
 /* ---- gnuplot ---- */
 
-/* It writes to its standard output, which is the file: no name goes through its language. */
+/*
+ * Starts gnuplot, which writes the file as its standard output, so no name passes through its
+ * language.
+ */
 static pid_t svg_start(int in, int out)
 {
 	const pid_t pid = fork();
@@ -225,7 +228,7 @@ static int svg_draw(const struct bench_result *r, int out)
 		close(fds[1]);
 		return -ENOMEM;
 	}
-	/* a gnuplot that ends early is an error of its own, not of the pipe */
+	/* an early exit of gnuplot is reported by its status, not by SIGPIPE */
 	signal(SIGPIPE, SIG_IGN);
 	if (pid > 0)
 		svg_write(g, r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages of the control connection: one packed layout for all, and the one place where what a
- * peer says is checked. Pure.
+ * Messages of the control connection: one packed layout, and the only place that checks a peer's
+ * input. Pure.
  */
 #include "bench.h"
 
@@ -56,7 +56,7 @@ static bool is_path_mtu(u32 mtu)
 	return mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1));
 }
 
-/* A test that a peer asks for: memory and time that it takes are bounded by these. */
+/* Checks a requested test, which bounds its memory and time. */
 static const char *bench_check_test(const struct bench_test *t)
 {
 	if (t->size < BENCH_LEAST_SIZE || t->size > BENCH_MOST_SIZE)
@@ -110,7 +110,7 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 		return "a number of more than 24 bits";
 	if (m->type == BENCH_FAILED && (!m->status || m->status > 4095))
 		return "no errno";
-	/* 0 in the client's */
+	/* 0 in a client's HELLO */
 	if (m->type == BENCH_HELLO && m->path_mtu && !is_path_mtu(m->path_mtu))
 		return "no path MTU";
 	return m->type == BENCH_SETUP ? bench_check_test(&m->test) : NULL;
@@ -118,7 +118,7 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 
 u32 bench_way_most(enum bench_way way, u32 path_mtu)
 {
-	/* of a datagram over IPv4; of one over IPv6 some bytes more */
+	/* limit of a datagram over IPv4; over IPv6 it is a few bytes larger */
 	return way == BENCH_UD ? path_mtu : way == BENCH_UDP ? 65507 : BENCH_MOST_SIZE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A UD queue pair: receive slots that are posted again as soon as they are read, send slots. */
+/* A UD queue pair: receive slots, posted again as soon as they are read, and send slots. */
 #define _GNU_SOURCE /* ppoll() */
 #include "datagrams.h"
 
@@ -25,7 +25,7 @@ static int datagrams_post_receive(struct datagrams *d, u32 slot)
 	return -ibv_post_recv(d->qp, &wr, &bad);
 }
 
-/* ---- making and ending ---- */
+/* ---- setup and end ---- */
 
 static int datagrams_ready(struct datagrams *d)
 {
@@ -135,7 +135,7 @@ int datagrams_send(struct datagrams *d, struct ibv_ah *ah, u32 qpn, const void *
 	return err;
 }
 
-/* The sender's GID: of an IPv6 header, or of the IPv4 header in its last 20 bytes. */
+/* Reads the sender's GID from an IPv6 header, or from the IPv4 header in the last 20 bytes. */
 static bool datagrams_sender(const u8 *grh, struct gid *from)
 {
 	*from = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
@@ -148,7 +148,7 @@ static bool datagrams_sender(const u8 *grh, struct gid *from)
 	return true;
 }
 
-/* A receive that is of use, after which its slot is the reader's until the next call. */
+/* Reads a valid receive, whose slot the caller then owns until the next call. */
 static bool datagrams_read(struct datagrams *d, const struct ibv_wc *wc, struct datagram *out)
 {
 	const u8 *slot = datagrams_slot(d, (u32)wc->wr_id);

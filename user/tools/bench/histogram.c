@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Log-linear bins: the upper seven bits of a time say which. */
+/* Log-linear bins, indexed by the upper seven bits of a time. */
 #include "histogram.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A recursive descent parser; a cursor that never goes beyond the end. */
+/* A recursive descent parser with a bounded cursor. */
 #include "json_read.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ static void json_skip_space(struct json_cursor *c)
 		c->at++;
 }
 
-/* The character, if it is next. */
+/* Consumes the character if it is next. */
 static bool json_take(struct json_cursor *c, char wanted)
 {
 	if (c->at == c->end || *c->at != wanted)
@@ -61,7 +61,7 @@ void json_read_free(struct json_value *v)
 
 /* ---- text ---- */
 
-/* Behind a backslash. False: no such escape. */
+/* Reads an escape after its backslash. Returns false if invalid. */
 static bool json_read_escape(struct json_cursor *c, char *out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -90,7 +90,10 @@ static bool json_read_escape(struct json_cursor *c, char *out)
 	return true;
 }
 
-/* Returns a string of printable ASCII, '?' for other characters. NULL: no string, or no memory. */
+/*
+ * Returns a string in printable ASCII, with '?' for other characters; NULL if malformed or without
+ * memory.
+ */
 static char *json_read_string(struct json_cursor *c)
 {
 	const char *begin = c->at;
@@ -99,7 +102,7 @@ static char *json_read_string(struct json_cursor *c)
 
 	if (!json_take(c, '"'))
 		return NULL;
-	/* no longer than what is left */
+	/* at most the remaining length */
 	to = out = malloc((size_t)(c->end - begin));
 	while (out && good && c->at < c->end && (unsigned char)*c->at >= 0x20 && *c->at != '"') {
 		if (json_take(c, '\\'))
@@ -179,7 +182,7 @@ static struct json_value *json_read_member(struct json_cursor *c, bool named, u3
 	return v;
 }
 
-/* Behind the bracket that opens it. */
+/* Reads the members after the opening bracket. */
 static struct json_value *json_read_members(struct json_cursor *c, bool named, u32 depth)
 {
 	struct json_value *v = json_new(named ? JSON_OBJECT : JSON_ARRAY);

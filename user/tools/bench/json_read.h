@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reads JSON (RFC 8259) into a tree, strictly: what no writer may write is refused. Bounded in
- * depth and in bytes. Pure but for malloc().
+ * Reads JSON (RFC 8259) strictly into a tree: input that the RFC forbids is refused. Depth and
+ * bytes are bounded. Pure except for malloc().
  *
- * A file may come from another host, and its text is printed: no character of it controls a
- * terminal.
+ * A file may come from another host, and its text is printed, so control characters are replaced.
  */
 #ifndef BENCH_JSON_READ_H
 #define BENCH_JSON_READ_H
@@ -21,24 +20,24 @@ struct json_value {
 	bool is_true;		   /* BOOL */
 	double number;		   /* NUMBER */
 	char *text;		   /* TEXT: printable ASCII, '?' for other characters */
-	char *name;		   /* the same, in an object, else NULL */
+	char *name;		   /* like text, for a member of an object; else NULL */
 	struct json_value *first;  /* of ARRAY and OBJECT */
 	struct json_value *next;
 };
 
 /*
- * The document in len bytes of text, or NULL: it is no JSON, too deep, or there is no memory; *at
- * is then the offset at which it is wrong. The caller frees it by json_read_free(), which takes
- * NULL.
+ * Returns the document in len bytes of text. Returns NULL if it is malformed, too deep, or memory
+ * runs out; *at is then the offset of the fault. The caller frees it with json_read_free(), which
+ * accepts NULL.
  */
 struct json_value *json_read(const char *text, size_t len, size_t *at);
 void json_read_free(struct json_value *v);
 
-/* A member of an object, or NULL; also of what is no object. The first of several. */
+/* Returns a member of an object, the first of that name; NULL if none, or if v is not an object. */
 const struct json_value *json_member(const struct json_value *v, const char *name);
-/* Its number, or otherwise if there is none. */
+/* Returns the member's number, or otherwise. */
 double json_number_of(const struct json_value *v, const char *name, double otherwise);
-/* Its text, or "" if there is none. */
+/* Returns the member's text, or "". */
 const char *json_text_of(const struct json_value *v, const char *name);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce ping: round trips to a peer's device. Each is a SIDR_REQ of the connection manager for a
- * service that is ping's own; what answers it is whatever owns QP 1 there: the kernel's CM of
- * Soft-RoCE or an adapter, or one of ours, which says that nobody listens. An `xroce ping --server`
- * does listen, and its answer names a UD QP that echoes datagrams of any size: by these sizes are
- * chosen (-s) and the path MTU is found.
+ * xroce ping: round trips to a peer's device. Each is a SIDR_REQ of the connection manager for
+ * ping's service. The owner of QP 1 there answers: the kernel's CM of Soft-RoCE or an adapter, or
+ * an xroce CM, which rejects an unknown service. `xroce ping --server` accepts, and its answer has
+ * a UD QP that echoes datagrams of any size. They allow chosen sizes (-s) and finding the path MTU.
  */
 #ifndef BENCH_PING_H
 #define BENCH_PING_H
@@ -15,16 +14,16 @@
 #include "histogram.h"
 #include "stop.h"
 
-/* Locally administered (its first byte is 2), and not of an IP port space. */
+/* Locally administered (the first byte is 2), and outside the IP port spaces. */
 #define PING_SERVICE 0x0258524f43450001ull
 #define PING_QKEY    0x58524f43u
 
-/* At the start of a datagram; what follows is filled with the low byte of seq + offset. */
+/* Header of a datagram; each later byte is the low byte of seq + offset. */
 struct ping_header {
 	__be32 magic;
 	u8 kind;
 	u8 zero[3];
-	__be64 session; /* drawn by the client; an answer has the same */
+	__be64 session; /* random, chosen by the client; the answer repeats it */
 	__be64 seq;
 };
 _Static_assert(sizeof(struct ping_header) == 24, "as on the wire");
@@ -34,37 +33,37 @@ enum ping_kind { PING_REQUEST = 1, PING_REPLY = 2 };
 
 struct ping_options {
 	const char *peer;  /* client */
-	const char *iface; /* or NULL */
+	const char *iface; /* NULL: any */
 	int family;
 	u64 count; /* 0: until interrupted */
-	u64 interval_ns, timeout_ns, deadline_ns; /* deadline 0: none */
+	u64 interval_ns, timeout_ns, deadline_ns; /* deadline_ns 0: none */
 	u32 size;  /* bytes of a datagram; 0: MADs */
 	bool quiet, json;
 };
 
-/* ping(8)'s. */
+/* Exit codes as of ping(8). */
 enum { PING_ANSWERED = 0, PING_SILENT = 1, PING_ERROR = 2 };
 
-/* Exit codes. */
+/* Return exit codes. */
 int ping_client(const struct ping_options *options);
 int ping_server(const struct ping_options *options);
 
-/* ---- what client and server share: ping_wire.c, pure ---- */
+/* ---- shared by client and server: ping_wire.c, pure ---- */
 
-/* len is at least that of a header. */
+/* len is at least the header's size. */
 void ping_fill(u8 *data, u32 len, enum ping_kind kind, u64 session, u64 seq);
-/* Is this a datagram of that kind, with every byte as it was filled? */
+/* Returns whether this is an intact datagram of that kind. */
 bool ping_check(const u8 *data, u32 len, enum ping_kind kind, u64 *session, u64 *seq);
 
-/* ---- what came of it: ping_print.c ---- */
+/* ---- results: ping_print.c ---- */
 
 struct ping_result {
 	u64 sent, received, duplicates, damaged;
 	u64 elapsed_ns;
-	bool by_mads;	   /* else by datagrams */
+	bool by_mads;	   /* otherwise by datagrams */
 	u32 bytes;
-	u32 path_mtu;	   /* found by datagrams, 0: not tried or none came back */
-	u32 path_mtu_most; /* by the interface and the kernel's route */
+	u32 path_mtu;	   /* found by datagrams; 0: not tried or none returned */
+	u32 path_mtu_most; /* limit by the interface and the kernel's route */
 	u32 link_mtu, route_mtu;
 	bool has_server;
 	struct histogram rtt;

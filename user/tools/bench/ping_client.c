@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The client of xroce ping: sends at its interval, takes what comes back, and tries out the path
- * MTU in the end.
+ * The client of xroce ping: sends at an interval, receives answers, and finally finds the path MTU.
  */
 #include <stdlib.h>
 #include <sys/random.h>
@@ -10,9 +9,9 @@
 #include "../terminal.h"
 #include "ping.h"
 
-/* Round trips under way whose times are remembered; an answer to an older one counts as lost. */
+/* Outstanding round trips with a known send time; answers to older ones count as lost. */
 #define WINDOW 8192u
-/* Asking for the server, and trying a size: so often, so long apart. */
+/* Attempts, and time between them, to find the server and to try a size. */
 #define TRIES  5u
 #define TRY_NS (200 * NSEC_PER_MSEC)
 
@@ -22,18 +21,18 @@ struct ping {
 	struct device dev;
 	struct datagrams mads, data;
 	struct ibv_ah *ah;
-	u32 first_id, num_ids; /* communication ids of this process */
-	u64 session;	       /* the first transaction id, and what datagrams are known by */
-	u32 server_qpn;	       /* 0: none has answered */
-	bool is_refused;       /* a CM has said that nobody listens */
-	u64 sent_ns[WINDOW];   /* 0: answered */
+	u32 first_id, num_ids; /* communication IDs of this process */
+	u64 session;	       /* first transaction ID, and the session of datagrams */
+	u32 server_qpn;	       /* 0: no server has answered */
+	bool is_refused;       /* a CM has rejected the service */
+	u64 sent_ns[WINDOW];   /* send times; 0: answered */
 	u8 buffer[DATAGRAM_MOST];
 	struct ping_result result;
 };
 
 /* ---- sending ---- */
 
-/* Which one a MAD belongs to its transaction id says; ids go round. */
+/* The transaction ID identifies a MAD; communication IDs are reused in turn. */
 static int ping_send_mad(struct ping *p, u64 seq)
 {
 	const struct cm_mad m = {
@@ -56,7 +55,7 @@ static int ping_send_datagram(struct ping *p, u64 seq, u32 bytes)
 
 /* ---- answers ---- */
 
-/* QP 1 is ours while this runs: a peer that pings back is answered, and so is the own address. */
+/* Rejects requests, as this process owns QP 1: pings by the peer, or to the local address. */
 static void ping_refuse(struct ping *p, const struct cm_mad *m)
 {
 	u8 mad[CM_MAD_BYTES];
@@ -68,7 +67,7 @@ static void ping_refuse(struct ping *p, const struct cm_mad *m)
 	datagrams_send(&p->mads, p->ah, 1, mad, sizeof(mad));
 }
 
-/* Returns false if the datagram is no answer to anything of ours. */
+/* Returns false if the datagram does not answer a request of this process. */
 static bool ping_read_mad(struct ping *p, const struct datagram *d, u64 *seq)
 {
 	struct cm_mad m;
@@ -98,8 +97,8 @@ static bool ping_read_datagram(struct ping *p, const struct datagram *d, u64 *se
 }
 
 /*
- * The next answer from either queue pair: 1 and its number, 0: none, or -EIO. What comes from
- * another address is nobody's.
+ * Takes the next answer from the queue pair. Returns 1 with its *seq, 0: none, or -EIO. Datagrams
+ * from other addresses are ignored.
  */
 static int ping_next(struct ping *p, bool by_mads, u64 *seq, u32 *bytes)
 {
@@ -113,7 +112,7 @@ static int ping_next(struct ping *p, bool by_mads, u64 *seq, u32 *bytes)
 		mine = gid_equal(&d.from, &p->peer.gid) &&
 		       (by_mads ? ping_read_mad(p, &d, seq) : ping_read_datagram(p, &d, seq));
 	}
-	/* the one that was read goes back */
+	/* return the slot of the answer */
 	if (mine)
 		n = datagrams_give_back(q, &d);
 	return n < 0 ? n : mine;
@@ -153,14 +152,16 @@ static int ping_send_one(struct ping *p, bool by_mads)
 
 	p->sent_ns[seq % WINDOW] = clock_now_ns();
 	err = by_mads ? ping_send_mad(p, seq) : ping_send_datagram(p, seq, p->options->size);
-	/* a full queue is a loss, as it is of a full queue on the way */
+	/* a full send queue counts as a loss, like a full queue on the path */
 	if (err && err != -EAGAIN)
 		return err;
 	p->result.sent++;
 	return 0;
 }
 
-/* Until when there is anything to do: all answered, or the last has had its time. */
+/*
+ * Returns whether the run is over: stopped, past its deadline, all answered, or the last timed out.
+ */
 static bool ping_is_over(const struct ping *p, u64 begun_ns, u64 last_ns, u64 now_ns)
 {
 	const struct ping_options *o = p->options;
@@ -209,11 +210,11 @@ static int ping_round_trips(struct ping *p, bool by_mads)
 	return n < 0 ? n : 0;
 }
 
-/* ---- the server's queue pair, and sizes ---- */
+/* ---- the server's queue pair, and datagram sizes ---- */
 
 /*
- * An answer of the number wanted within a moment; also true of a MAD if a server or a refusal is
- * known of now. 1, 0 or -EIO.
+ * Waits TRY_NS at most for the answer with number want. Returns 1, 0 or -EIO. A MAD answer with
+ * another number also sets server_qpn or is_refused.
  */
 static int ping_await(struct ping *p, bool by_mads, u64 want)
 {
@@ -233,10 +234,10 @@ static int ping_await(struct ping *p, bool by_mads, u64 want)
 	return 0;
 }
 
-/* Numbers that no round trip has: an answer that comes late is none of theirs. */
+/* Sequence numbers outside the round trips', so that late answers are not confused with these. */
 #define ASIDE (1ull << 40)
 
-/* Is there a server? Sets server_qpn or is_refused, or neither: nobody answers. */
+/* Asks for a server. Sets server_qpn or is_refused, or neither without an answer. */
 static int ping_find_server(struct ping *p)
 {
 	int n = 0;
@@ -249,7 +250,7 @@ static int ping_find_server(struct ping *p)
 	return n < 0 ? n : 0;
 }
 
-/* Does a datagram of that size come back? 1, 0 or -EIO. */
+/* Returns whether a datagram of that size is echoed: 1, 0 or -EIO. */
 static int ping_try(struct ping *p, u32 bytes, u64 *seq)
 {
 	int n = 0;
@@ -262,7 +263,7 @@ static int ping_try(struct ping *p, u32 bytes, u64 *seq)
 	return n;
 }
 
-/* Upwards to the device's path MTU: what is too large for the way is lost, and costs a second. */
+/* Tries path MTUs upwards to the device's; a size too large for the path is lost and costs 1 s. */
 static int ping_find_mtu(struct ping *p)
 {
 	u64 seq = ASIDE;
@@ -278,7 +279,7 @@ static int ping_find_mtu(struct ping *p)
 	return n < 0 ? n : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole run ---- */
 
 static int ping_failed(const struct ping *p, const char *what, int err)
 {
@@ -325,7 +326,7 @@ static void ping_close(struct ping *p)
 	device_close(&p->dev);
 }
 
-/* Of datagrams: only a server echoes them, so it is asked for its queue pair first. */
+/* Finds the server, the only one that echoes datagrams. */
 static int ping_need_server(struct ping *p)
 {
 	int err = ping_find_server(p);

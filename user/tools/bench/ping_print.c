@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What xroce ping has found, for people and as JSON. */
+/* Prints the results of xroce ping as text and as JSON. */
 #include "../json.h"
 #include "ping.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce ping --server: owns QP 1 of an interface (or is a broker's client that has one), says where
- * its datagrams are echoed, refuses every other message of the connection manager as one where
- * nobody listens does, and echoes. It answers requests alone, so two servers never talk for ever.
+ * xroce ping --server: owns QP 1 of an interface, or shares it as a broker's client. It answers
+ * pings with its echo QP, rejects all other CM messages like a host without listeners, and echoes
+ * datagrams. It answers requests only, so that two servers cannot loop.
  */
 #include <stdlib.h>
 
 #include "../../os/clock.h"
 #include "ping.h"
 
-/* Address handles that are kept, and how long: a neighbour may get another MAC. */
+/* Number of cached address handles, and their lifetime: a neighbour's MAC may change. */
 #define HANDLES	  64u
 #define HANDLE_NS (2 * NSEC_PER_SEC)
 #define WAIT_NS	  (500 * NSEC_PER_MSEC)
@@ -24,7 +24,7 @@ struct ping_server {
 	struct netdev netdev;
 	struct device dev;
 	struct datagrams mads, data;
-	/* of each queue pair its own: their sends end by themselves */
+	/* shared by both queue pairs */
 	struct ping_handle handle[HANDLES];
 	u32 next_handle;
 	u64 answered, refused, echoed;
@@ -41,7 +41,7 @@ static void ping_drop_handle(struct ping_server *s, struct ping_handle *h)
 	h->ah = NULL;
 }
 
-/* How to answer a datagram, or NULL: the kernel knows no way. */
+/* Returns the address handle to answer a datagram, or NULL without a route. */
 static struct ibv_ah *ping_answer_handle(struct ping_server *s, struct datagram *d)
 {
 	const u64 now_ns = clock_now_ns();
@@ -62,7 +62,7 @@ static struct ibv_ah *ping_answer_handle(struct ping_server *s, struct datagram 
 	return h->ah;
 }
 
-/* ---- what comes ---- */
+/* ---- received messages ---- */
 
 static void ping_take_mad(struct ping_server *s, struct datagram *d)
 {
@@ -123,9 +123,9 @@ static int ping_serve(struct ping_server *s)
 	return 0;
 }
 
-/* ---- making and ending ---- */
+/* ---- setup and end ---- */
 
-/* The interface that was named, or the first that is up and has an address. */
+/* Chooses the named interface, or the first that is up and has an address. */
 static int ping_choose(const struct ping_options *options, struct netdev *out)
 {
 	struct netdev *all;

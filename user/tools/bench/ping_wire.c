@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Datagrams of xroce ping: filled and checked. Pure. */
+/* Fills and checks datagrams of xroce ping. Pure. */
 #include "ping.h"
 
 void ping_fill(u8 *data, u32 len, enum ping_kind kind, u64 session, u64 seq)

@@ -17,7 +17,7 @@ bool stop_requested(void)
 	return atomic_load_explicit(&requested, memory_order_relaxed);
 }
 
-/* No SA_RESTART: whatever waits is to wake. */
+/* Without SA_RESTART, so that a signal interrupts waits. */
 void stop_catch_signals(void)
 {
 	const struct sigaction action = { .sa_handler = stop_on_signal };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* SIGINT and SIGTERM end a command in order: what it has measured is printed. */
+/* SIGINT and SIGTERM stop a command in order: it still prints its results. */
 #ifndef BENCH_STOP_H
 #define BENCH_STOP_H
 

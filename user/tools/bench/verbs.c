@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Loading our libibverbs.so.1, and opening a device of it. */
+/* Loads our libibverbs.so.1 and opens one of its devices. */
 #define _GNU_SOURCE /* dlvsym() */
 #include "verbs.h"
 
@@ -11,7 +11,7 @@
 
 struct verbs verbs;
 
-/* A symbol is a pointer to data or code; POSIX has them of one size. */
+/* Finds a symbol. POSIX requires data and function pointers of the same size. */
 static bool verbs_find(void *library, const char *name, const char *version, void *to)
 {
 	void *at = version ? dlvsym(library, name, version) : dlsym(library, name);
@@ -67,7 +67,7 @@ int verbs_load(const struct command *command)
 
 /* ---- devices ---- */
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int device_open_named(const char *iface, struct ibv_context **ctx)
 {
 	struct ibv_device **list = verbs.get_device_list(NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The public verbs of our libibverbs.so.1, loaded when a command needs them: `xroce bench` and
- * `xroce ping` measure what a program gets that `xroce run` runs. Whatever is inline in
- * <infiniband/verbs.h> (posting, polling) goes through the context and needs no entry here.
+ * The public verbs of our libibverbs.so.1, loaded on demand: `xroce bench` and `xroce ping` measure
+ * the same library that `xroce run` gives a program. Inline functions of <infiniband/verbs.h>
+ * (posting, polling) go through the context and need no entry here.
  */
 #ifndef BENCH_VERBS_H
 #define BENCH_VERBS_H
@@ -41,7 +41,7 @@
 	X(destroy_ah, int, (struct ibv_ah *))                                                    \
 	X(wc_status_str, const char *, (enum ibv_wc_status))
 
-/* Of XROCE_PRIVATE_1: user/verbs/xroce_cm.h. */
+/* Symbols of version XROCE_PRIVATE_1: user/verbs/xroce_cm.h. */
 #define VERBS_PRIVATE_CALLS(X)                                                                   \
 	X(create_qp1, struct ibv_qp *, (struct ibv_pd *, struct ibv_qp_init_attr *))             \
 	X(cm_place, int, (struct ibv_context *, u32 *, u32 *))                                   \
@@ -58,30 +58,30 @@ struct verbs {
 extern struct verbs verbs;
 
 /*
- * Loads the library, once. EXIT_OK, or EXIT_FAILED after a line on standard error that begins with
- * the command's name.
+ * Loads the library, once. Returns EXIT_OK, or EXIT_FAILED after a line on standard error that
+ * begins with the command's name.
  */
 int verbs_load(const struct command *command);
 
-/* A device that is open: that of an interface, with one of its GIDs. */
+/* An open device of an interface, with one of its GIDs. */
 struct device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	char name[IF_NAMESIZE]; /* the interface's */
+	char name[IF_NAMESIZE]; /* of the interface */
 	struct gid gid;
 	u8 gid_index;
-	u32 mtu;		/* the largest path MTU, in bytes */
+	u32 mtu;		/* active MTU in bytes */
 };
 
 /*
- * Opens the device of the interface; gid is one of the interface's. EXIT_OK, or EXIT_FAILED after a
- * line. verbs_load() has been called. device_close() of one that is all zero does nothing.
+ * Opens the device of an interface; gid is one of its GIDs. Returns EXIT_OK, or EXIT_FAILED after
+ * an error message. verbs_load() must have succeeded. device_close() ignores an all-zero device.
  */
 int device_open(const struct command *command, const char *iface, const struct gid *gid,
 		struct device *dev);
 void device_close(struct device *dev);
 
-/* The address handle of a peer, or NULL with errno set: the kernel knows no way there. */
+/* Returns the address handle of a peer, or NULL with errno set, for example without a route. */
 struct ibv_ah *device_create_ah(const struct device *dev, const struct gid *peer);
 struct ibv_ah_attr device_ah_attr(const struct device *dev, const struct gid *peer);
 

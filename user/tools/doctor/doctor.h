@@ -30,7 +30,7 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 /* doctor_host.c: privileges, limits, kernel and library. */
 void doctor_host(struct doctor *d);
 /* doctor_iface.c: one interface. */
-bool doctor_has_broker(const struct netdev *dev); /* one that accepts this user */
+bool doctor_has_broker(const struct netdev *dev); /* accepts this user */
 void doctor_iface(struct doctor *d, const struct netdev *dev);
 
 #endif

@@ -10,7 +10,7 @@
 
 /*
  * X(name, id, severity, kind): explain_NAME() is the rule. Kinds: PORT, of a process on an
- * interface; CAUSE and SYMPTOM, of a QP. A symptom is a finding of its own only without a cause. A
+ * interface; CAUSE and SYMPTOM, of a QP. A symptom is a separate finding only without a cause. A
  * rule may lower its severity.
  */
 #define EXPLAIN_RULES(X)                                          \
@@ -94,7 +94,7 @@ bool port_is_starved(const struct explain_end *e, double seconds);
 /* Returns the frames that XDP redirected and the process has not received. */
 u64 port_backlog(const struct explain_port *p);
 bool port_ring_overflows(const struct explain_end *e);
-/* Returns XDP's drop reason that grew most, of those that concern a QP; 0 if none grew. */
+/* Returns the drop reason of XDP that grew most among reasons that concern a QP; 0 if none did. */
 enum xroce_drop port_drop_grown(const struct explain_end *e, u64 *num);
 
 /* explain_qp.c */

@@ -2,7 +2,7 @@
 /*
  * Observable ports of this network namespace: each process's program and maps on an interface, as
  * far as this user may see them. Root (CAP_SYS_ADMIN) opens maps by ID. Other users receive
- * read-only descriptors of their own processes' maps from the broker (ASK_MAPS).
+ * read-only descriptors from the broker, for the maps of their processes (ASK_MAPS).
  *
  * A process can write its own maps, so values read from them are checked where they are used.
  */
@@ -77,8 +77,8 @@ struct observer {
 };
 
 /*
- * Begins with all interfaces, or with the one that dev names (an interface, or its device
- * xroce_NAME). Returns 0, -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
+ * Begins with all interfaces, or with dev: an interface, or its device xroce_NAME. Returns 0,
+ * -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
  */
 int observer_begin(struct observer *o, const char *dev);
 /*

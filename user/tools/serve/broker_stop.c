@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * xroce stop: ends the broker of an interface, and takes away what those that were killed have
- * left.
- */
+/* xroce stop: stops the broker of an interface, and removes the remains of killed brokers. */
 #include <getopt.h>
 #include <sys/socket.h>
 
@@ -13,7 +10,7 @@
 #include "../cli.h"
 #include "sysfs_global.h"
 
-/* It hangs up when all of it has gone. */
+/* Waits until the broker closes the connection, after it has released everything. */
 static void stop_await(const struct asker *a)
 {
 	char byte;
@@ -36,14 +33,14 @@ static int stop_broker(const struct netdev *dev)
 		else if (err == -EPERM)
 			err = -EACCES;
 		else if (err == -EPIPE)
-			/* it has the interface alone: no broker yet */
+			/* the process uses the interface exclusively and has no broker */
 			err = -ENOENT;
 	}
 	ask_close(&asker);
 	return err;
 }
 
-/* What brokers that were killed have left: true if there was some. */
+/* Removes the remains of killed brokers. Returns true if there were any. */
 static bool stop_sweep(const char *dir)
 {
 	const int swept = pins_sweep(dir);

@@ -2,7 +2,7 @@
 #ifndef SERVE_NOTIFY_H
 #define SERVE_NOTIFY_H
 
-/* Tells systemd, as sd_notify(3) has it; nothing where it does not ask. */
+/* Sends state to systemd as sd_notify(3); does nothing without $NOTIFY_SOCKET. */
 void notify_systemd(const char *state);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce serve: the broker of interfaces, in the foreground. `xroce stop` ends it: broker_stop.c. */
+/*
+ * xroce serve: the broker of interfaces, in the foreground. `xroce stop` (broker_stop.c) stops it.
+ */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -36,9 +38,9 @@ struct serve {
 	struct broker_options options;
 	const char *netns;
 	bool background;
-	bool files; /* of the devices, for everyone */
+	bool files; /* show the devices' files to all processes */
 	struct sysfs_global everyone;
-	u32 inherits; /* so many descriptors, of enum inherit */
+	u32 inherits; /* number of inherited descriptors, of enum inherit */
 };
 
 static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
@@ -90,7 +92,7 @@ static int serve_pkey(struct pkey_table *pkeys, const char *text)
 	}
 }
 
-/* A list with commas, of which each is one more entry. */
+/* Adds the P_Keys of a comma-separated list. */
 static int serve_pkeys(struct pkey_table *pkeys, char *list)
 {
 	int ret = EXIT_OK;
@@ -165,7 +167,9 @@ static int serve_option(struct serve *s, int opt, char **argv)
 
 /* ---- the network namespace ---- */
 
-/* By the name that `ip netns` gave it, or by a process in it. Returns an exit code. */
+/*
+ * Enters the namespace by its `ip netns` name or the PID of a process in it. Returns an exit code.
+ */
 static int serve_enter(const char *netns)
 {
 	char path[PATH_MAX];
@@ -191,7 +195,7 @@ static int serve_enter(const char *netns)
 	return EXIT_FAILED;
 }
 
-/* ---- what a process that had the interface alone has left open for us ---- */
+/* ---- descriptors inherited from an exclusive process ---- */
 
 static int serve_inherit(struct serve *s, int interfaces)
 {
@@ -252,15 +256,15 @@ static int serve_all(struct brokers *all, struct serve *s, char **names)
 
 	while (names[n])
 		n++;
-	/* of those that were killed */
+	/* remains of killed brokers */
 	sysfs_global_sweep(false);
 	broker_socket_bury_dead();
 	return serve_devices(all, s, names, n);
 }
 
 /*
- * Standard error is let go of as well: whoever reads it to its end waits for the program that has
- * started us, and not for us.
+ * Reports readiness. Also closes standard error, as its reader waits for the program that started
+ * this process, not for the broker.
  */
 static void serve_tell(int ready_fd)
 {
@@ -271,14 +275,14 @@ static void serve_tell(int ready_fd)
 		close(ready_fd);
 }
 
-/* To a user who waits in front of it. */
+/* Prints a note for a user at the terminal. */
 static void serve_say(char **names)
 {
 	for (; *names; names++)
 		terminal_note("xroce serve: serves %s; ^C ends it", *names);
 }
 
-/* ready_fd: somebody waits for a byte from it, or -1. */
+/* ready_fd: receives a byte when the broker listens; -1: none. */
 static int serve_run(struct serve *s, char **names, int ready_fd)
 {
 	const int end_fd = serve_signals();
@@ -304,10 +308,7 @@ static int serve_run(struct serve *s, char **names, int ready_fd)
 	return ret;
 }
 
-/*
- * The child serves, in a session of its own; this process ends once it listens, or has said why it
- * does not.
- */
+/* Serves in a child with a new session. This process exits once the child listens or has failed. */
 static int serve_in_background(struct serve *s, char **names)
 {
 	int ready[2], null_fd;
@@ -341,7 +342,7 @@ static int serve_main(int argc, char **argv)
 		{ "background", no_argument, NULL, 'b' },
 		{ "while-used", no_argument, NULL, 'u' },
 		{ "files", no_argument, NULL, 'f' },
-		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
+		{ "inherit", required_argument, NULL, 'i' }, /* internal: attach/spawn.c */
 		{ "pkey", required_argument, NULL, 'p' },
 		{ "pin", optional_argument, NULL, 'P' },
 		{ "pin-group", required_argument, NULL, 'G' },

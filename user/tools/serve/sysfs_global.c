@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The keeper of sysfs_global.h, and the caller's two words with it. */
+/* The keeper of sysfs_global.h, and the caller's messages to it. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <poll.h>
@@ -20,19 +20,19 @@
 
 #define KEEPER_NAME "xroce-files"
 
-#define SETTLE_MS 50	/* news come in bursts: so long after the last one, */
-#define LATEST_MS 500	/* but no longer after the first */
-#define END_MS	  10000 /* the caller waits for the keeper's end */
+#define SETTLE_MS 50	/* quiet time after the last of a burst of events */
+#define LATEST_MS 500	/* limit of the delay after the first event */
+#define END_MS	  10000 /* limit of the caller's wait for an answer or the keeper's exit */
 
-/* What the keeper says when it has begun, or cannot. */
+/* The keeper's result of its start. */
 struct keeper_word {
-	int err;	  /* 0: the files are there */
-	int counters_err; /* 0, or -errno: without counters */
-	char device[IF_NAMESIZE]; /* of which it failed, or "" */
+	int err;	  /* 0: the files exist */
+	int counters_err; /* 0, or -errno: no counters */
+	char device[IF_NAMESIZE]; /* the failed device, or "" */
 };
 
 struct keeper {
-	int fd; /* to the caller: its hang-up is the end */
+	int fd; /* to the caller, whose hang-up ends the keeper */
 	struct sysfs_global_device *devices;
 	u32 n;
 	struct pkey_table pkeys;
@@ -41,7 +41,7 @@ struct keeper {
 	int events_fd;
 };
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static int keeper_show_counters(struct keeper *k, const struct sysfs_global_dir *d)
 {
@@ -60,7 +60,7 @@ static int keeper_show_counters(struct keeper *k, const struct sysfs_global_dir 
 	return err;
 }
 
-/* Directories that nothing is mounted on would be empty. */
+/* Removes the counters' directories, which would be empty without their mount. */
 static void keeper_hide_counters(struct keeper *k, const struct sysfs_global_dir *d)
 {
 	char path[PATH_MAX];
@@ -93,9 +93,9 @@ static void keeper_make(struct keeper *k, struct keeper_word *word)
 	sysfs_global_leave(&d);
 }
 
-/* ---- what changes ---- */
+/* ---- changes ---- */
 
-/* Of an interface that has gone, or has another name now, nothing stays. */
+/* Updates a device's files, or removes them if its interface is gone or renamed. */
 static void keeper_write_one(struct keeper *k, struct sysfs_global_dir *d,
 			     struct sysfs_global_device *e)
 {
@@ -112,10 +112,10 @@ static void keeper_write_one(struct keeper *k, struct sysfs_global_dir *d,
 	sysfs_global_write(d, e, &k->pkeys);
 }
 
-/* What has been heard: of interfaces; of the kernel's classes and devices. */
+/* Events: of interfaces; of the kernel's classes and devices. */
 enum { HEARD_NEWS = 1, HEARD_EVENTS = 2 };
 
-/* False: not now, as another has the directory. */
+/* Returns false if another process holds the lock. */
 static bool keeper_write(struct keeper *k, u32 heard)
 {
 	struct sysfs_global_dir d;
@@ -137,7 +137,9 @@ static bool keeper_has(const struct keeper *k, u32 i, u32 ifindex)
 	return k->devices[i].owner_fd >= 0 && (!ifindex || k->devices[i].dev.ifindex == ifindex);
 }
 
-/* ifindex 0: of all devices. A directory that somebody has removed is made again for that. */
+/*
+ * Removes the files of an interface, 0: of all. Makes NS again if it was deleted, as this needs it.
+ */
 static void keeper_remove(struct keeper *k, u32 ifindex)
 {
 	struct sysfs_global_dir d;
@@ -153,7 +155,7 @@ static void keeper_remove(struct keeper *k, u32 ifindex)
 	sysfs_global_leave(&d);
 }
 
-/* The caller's word is the number of an interface, and is answered. False: it has ended. */
+/* Removes the files of the ifindex that the caller sent, and answers. Returns false at hang-up. */
 static bool keeper_obey(struct keeper *k)
 {
 	u32 ifindex;
@@ -181,7 +183,7 @@ static void keeper_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 			h->what |= HEARD_NEWS;
 }
 
-/* False: the caller has ended. *heard: 0, or what files may have to be written for. */
+/* Waits for the caller or events. Returns false at hang-up. *heard: pending changes, or 0. */
 static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 {
 	struct heard h = { .keeper = k };
@@ -220,7 +222,7 @@ static void keeper_run(struct keeper *k)
 	}
 }
 
-/* Whoever ends a service ends all of its processes: this one ends when the broker has. */
+/* Stopping a service signals all its processes; the keeper exits after the broker instead. */
 static void keeper_ignore_signals(void)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE };
@@ -242,12 +244,12 @@ static void keeper_work(void *arg)
 	for (u32 i = 0; devs && i < k->n; i++)
 		devs[i] = k->devices[i].dev;
 	if (!word.err) {
-		/* before the signals: that process is to end as any */
+		/* before signals are ignored, as the counters' process must not inherit that */
 		k->counters.err = sysfs_private_counters_begin(&k->counters, devs, k->n, true);
 		keeper_ignore_signals();
 		keeper_make(k, &word);
 	}
-	/* what the caller knows of them is from before the news */
+	/* the caller's data is older than the event socket */
 	if (!word.err)
 		keeper_write(k, HEARD_NEWS);
 	if (send(k->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !word.err)
@@ -311,8 +313,8 @@ int sysfs_global_begin(struct sysfs_global *e, const struct netdev *devs, u32 n,
 }
 
 /*
- * Its word, or its end, with which its end of the socket goes. One that is stopped does neither: it
- * is killed. False: it has been.
+ * Waits for the keeper's answer, or for its exit, which closes the socket. Kills a keeper that does
+ * neither, and then returns false.
  */
 static bool sysfs_global_wait(const struct sysfs_global *e)
 {
@@ -349,7 +351,7 @@ void sysfs_global_end(struct sysfs_global *e)
 	close(e->fd);
 	if (e->keeper)
 		waitpid(e->keeper, NULL, WNOHANG);
-	/* of one that was killed */
+	/* in case the keeper was killed */
 	sysfs_global_sweep(false);
 	*e = SYSFS_GLOBAL_NONE;
 }

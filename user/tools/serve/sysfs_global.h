@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The files of sysfs_private.h for all processes of the caller's mount namespace, the machine as a
- * rule, as long as the caller lives: `xroce serve --files`. A process beside it, the keeper, makes
- * them, writes again what changes, and takes them away when the caller has ended, however it did.
+ * Makes the files of sysfs_private.h for all processes of the caller's mount namespace, usually the
+ * whole machine, while the caller lives: `xroce serve --files`. A helper process, the keeper, makes
+ * them, updates them, and removes them after the caller has exited for any reason.
  *
- * /sys/class/infiniband/NAME comes by an overlay file system: above what is there, read-only, with
- * SYSFS_GLOBAL_DIR/NS/class, a tmpfs, or its `infiniband` in front, NS the inode of the mount
- * namespace. It is mounted over /sys/class/infiniband where the kernel has that, and over
- * /sys/class otherwise: a class that a module adds later is in it. A device's directory in it is a
- * bind mount of the one in NS. /dev/infiniband/NAME is a node of its own.
+ * /sys/class/infiniband/NAME comes from a read-only overlay. Its layers are the existing directory
+ * and, in front, SYSFS_GLOBAL_DIR/NS/class, a tmpfs, or its `infiniband`; NS is the inode of the
+ * mount namespace. It is mounted over /sys/class/infiniband if the kernel has that, otherwise over
+ * /sys/class, and then also shows classes of modules loaded later. A device's directory in it is a
+ * bind mount of the one in NS. /dev/infiniband/NAME is a separate node.
  *
- * Of each device the keeper holds a lock (flock(2)) on SYSFS_GLOBAL_DIR/NS/owner/NAME. One whose
- * lock is free was left where both were killed, and goes with the next that begins or
- * sysfs_global_sweep(). What is in it says in which directory its node was made: other mount
- * namespaces have the same /dev or another, and a node of that name there may be somebody else's.
- * NS/nodes says it of the directory, if that was made. NS itself is locked while anything in it
- * changes.
+ * For each device the keeper holds flock(2) on SYSFS_GLOBAL_DIR/NS/owner/NAME. A file with a free
+ * lock is left from a killed keeper and caller, and the next beginning or sysfs_global_sweep()
+ * removes it. The file identifies the directory of the device's node, as another mount namespace
+ * may have the same /dev or another with a foreign node of that name. NS/nodes identifies the
+ * directory if the keeper made it. NS itself is locked while anything in it changes.
  */
 #ifndef SERVE_SYSFS_GLOBAL_H
 #define SERVE_SYSFS_GLOBAL_H
@@ -26,7 +25,7 @@
 
 #define SYSFS_GLOBAL_DIR ASK_DIR "/files"
 
-/* The caller's end; keeper 0: there is none. */
+/* The caller's end; keeper 0: none. */
 struct sysfs_global {
 	pid_t keeper;
 	int fd;
@@ -34,9 +33,9 @@ struct sysfs_global {
 #define SYSFS_GLOBAL_NONE ((struct sysfs_global){ .fd = -1 })
 
 /*
- * sysfs_global.c: makes the files of n devices, which have these P_Keys. Returns 0, or -errno after
- * a line on standard error: nothing is left then. Those of one device, or of all, have gone when
- * sysfs_global_drop() or sysfs_global_end() returns; nothing happens without a beginning.
+ * sysfs_global.c: makes the files of n devices with these P_Keys. Returns 0, or -errno after a line
+ * on standard error, and then leaves nothing. sysfs_global_drop() removes the files of one device,
+ * and sysfs_global_end() all of them, before they return. Both do nothing without a beginning.
  */
 int sysfs_global_begin(struct sysfs_global *e, const struct netdev *devs, u32 n,
 		       const struct pkey_table *pkeys);
@@ -45,27 +44,28 @@ void sysfs_global_end(struct sysfs_global *e);
 
 /* ---- sysfs_global_dir.c ---- */
 
-/* A device of a keeper's. */
+/* A device of a keeper. */
 struct sysfs_global_device {
-	struct netdev dev; /* as its files say */
-	int owner_fd;	   /* -1: it has no files */
+	struct netdev dev; /* the state in its files */
+	int owner_fd;	   /* -1: without files */
 };
 
-/* NS of the caller's mount namespace, entered and locked; all paths of it come from path. */
+/* NS of the caller's mount namespace, open and locked; path is its path. */
 struct sysfs_global_dir {
 	int fd;
 	char path[64];
 };
 
-/* Returns 0, -ENOENT (not make: there is none), -EPERM (not root's) or -errno. */
+/* Returns 0, -ENOENT (without make: it does not exist), -EPERM (not owned by root) or -errno. */
 int sysfs_global_enter(struct sysfs_global_dir *d, bool make);
 /*
- * Without any device in it NS goes, and what is mounted. Both stay while what others have mounted
- * covers it.
+ * Unlocks NS. Without devices also unmounts and removes it, unless other processes have mounted
+ * something over it.
  */
 void sysfs_global_leave(struct sysfs_global_dir *d);
 /*
- * With NS locked. Adding: -EEXIST: somebody else's device has that name. Writing: what has changed.
+ * The caller holds NS's lock. sysfs_global_add() returns -EEXIST if another device has the name.
+ * sysfs_global_write() updates changed files.
  */
 int sysfs_global_add(struct sysfs_global_dir *d, struct sysfs_global_device *device,
 		     const struct pkey_table *pkeys);
@@ -74,26 +74,29 @@ int sysfs_global_write(struct sysfs_global_dir *d, struct sysfs_global_device *d
 void sysfs_global_remove(struct sysfs_global_dir *d, struct sysfs_global_device *device);
 
 /*
- * Takes away what keepers that were killed have left, in this mount namespace or one that is gone.
- * Returns how many devices' files, 0 also where it may not. look: only counts.
+ * Removes the remains of killed keepers, in this mount namespace or in a deleted one. Returns the
+ * number of devices; 0 also without the privilege. look: only counts.
  */
 u32 sysfs_global_sweep(bool look);
 
 /* ---- sysfs_global_mount.c ---- */
 
-/* Where programs look. */
+/* The directories that programs read. */
 #define SYSFS_GLOBAL_SHOWN "/sys/class/infiniband"
 #define SYSFS_GLOBAL_NODES "/dev/infiniband"
 
-/* What d has is in front of what is there. Again: what has changed below is seen. 0 or -errno. */
+/*
+ * Mounts the overlay of d. sysfs_global_mount_again() remounts it after changes in the lower
+ * layers. Both return 0 or -errno.
+ */
 int sysfs_global_mount(const struct sysfs_global_dir *d);
 int sysfs_global_mount_again(const struct sysfs_global_dir *d);
-/* All of it. False: some is left, as others have mounted something over it. */
+/* Unmounts all overlays of d. Returns false if one is left because another mount covers it. */
 bool sysfs_global_unmount(const struct sysfs_global_dir *d);
 bool sysfs_global_is_mounted(const struct sysfs_global_dir *d);
-/* The kernel tells of devices that come and go: a descriptor, or -errno. */
+/* Opens a socket for the kernel's device events. Returns a descriptor or -errno. */
 int sysfs_global_listen(void);
-/* All that it has told is taken; has a class come, or a device of the kernel's with such files? */
+/* Reads all pending events. Returns true if a class or an RDMA device changed. */
 bool sysfs_global_hear(int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the keeper of sysfs_global.h has in SYSFS_GLOBAL_DIR, and the files of a device. */
+/* The keeper's directory in SYSFS_GLOBAL_DIR (sysfs_global.h), and the files of a device. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 #include "sysfs_global.h"
 #include "../run/sysfs_private.h"
 
-#define LOCK_MS 2000 /* it is held for as long as some mounts take */
-#define AGAIN	10   /* NS went as it was opened: so often */
+#define LOCK_MS 2000 /* longer than the mounts made under the lock */
+#define AGAIN	10   /* attempts if NS is removed while being opened */
 
-#define NODE makedev(1, 3) /* as in sysfs_private_mount.c: nothing is read of it */
+#define NODE makedev(1, 3) /* as in sysfs_private_mount.c: never opened */
 
-#define SOURCE "xroce-files" /* SYSFS_PRIVATE_SOURCE is that of a program's own view */
+#define SOURCE "xroce-files" /* differs from SYSFS_PRIVATE_SOURCE, of a program's private view */
 
 /* ---- directories ---- */
 
@@ -49,7 +49,7 @@ static int dir_remove_entry(const char *path, const struct stat *st, int flag, s
 	return 0;
 }
 
-/* Nothing that is mounted in it is gone into. */
+/* Removes a directory tree without entering mounts. */
 static void dir_remove(const char *path)
 {
 	nftw(path, dir_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
@@ -60,7 +60,7 @@ static void dir_name(const struct sysfs_global_dir *d, const char *name, char pa
 	snprintf(path, PATH_MAX, "%s/%s", d->path, name);
 }
 
-/* The number of NS of the caller. */
+/* Returns the number NS of the caller. */
 static unsigned long dir_namespace(void)
 {
 	struct stat st;
@@ -68,7 +68,7 @@ static unsigned long dir_namespace(void)
 	return stat("/proc/self/ns/mnt", &st) ? 0 : (unsigned long)st.st_ino;
 }
 
-/* -ESTALE: another has taken it away meanwhile. */
+/* Returns -ESTALE if another process has removed the directory. */
 static int dir_try_enter(struct sysfs_global_dir *d, bool make)
 {
 	int fd = dir_open(ASK_DIR, make), err;
@@ -99,7 +99,7 @@ static int dir_make(const struct sysfs_global_dir *d, const char *name)
 
 	dir_name(d, name, path);
 	if (!mkdir(path, 0755))
-		/* what is mounted is of one that somebody has removed */
+		/* an overlay whose directory was deleted */
 		sysfs_global_unmount(d);
 	else if (errno != EEXIST)
 		return -errno;
@@ -107,8 +107,8 @@ static int dir_make(const struct sysfs_global_dir *d, const char *name)
 }
 
 /*
- * A file system of its own: whoever has what is shown of it open keeps it as it was, also when it
- * is mounted no more. Of a directory that has been removed an overlay lists nothing.
+ * Mounts a separate tmpfs: a process with an open file of the overlay keeps it unchanged, even
+ * after unmounting. An overlay of a deleted directory lists nothing.
  */
 static int dir_mount_class(const struct sysfs_global_dir *d)
 {
@@ -175,14 +175,14 @@ static bool dir_has_devices(const struct sysfs_global_dir *d)
 	return has;
 }
 
-/* is_ours: it is that of the caller's mount namespace. */
+/* is_ours: d belongs to the caller's mount namespace. */
 static void dir_leave(struct sysfs_global_dir *d, bool is_ours)
 {
 	static const char *const mounted[] = { "counters", "sys" };
 	char path[PATH_MAX];
 
 	if (!dir_has_devices(d)) {
-		/* of a keeper that was killed as it mounted */
+		/* left by a keeper that was killed while mounting */
 		for (size_t i = 0; is_ours && i < ARRAY_SIZE(mounted); i++) {
 			dir_name(d, mounted[i], path);
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -205,7 +205,7 @@ void sysfs_global_leave(struct sysfs_global_dir *d)
 
 /* ---- a device ---- */
 
-/* Which directory SYSFS_GLOBAL_NODES is. */
+/* Formats the identity of the directory SYSFS_GLOBAL_NODES. */
 static int nodes_identify(char text[64])
 {
 	struct stat st;
@@ -227,7 +227,7 @@ static int nodes_write(int fd)
 	return pwrite(fd, text, strlen(text), 0) == (ssize_t)strlen(text) ? 0 : -EIO;
 }
 
-/* Is it the directory that is there? */
+/* Returns whether fd identifies the present directory. */
 static bool nodes_match(int fd)
 {
 	char text[64] = "", said[64] = "";
@@ -236,7 +236,7 @@ static bool nodes_match(int fd)
 	       !strcmp(text, said);
 }
 
-/* fd < 0: it was there before us. */
+/* Opens NS/nodes, which exists only if a keeper made SYSFS_GLOBAL_NODES. */
 static int nodes_open(const struct sysfs_global_dir *d, int flags)
 {
 	char path[PATH_MAX];
@@ -271,7 +271,10 @@ static void nodes_remove(const struct sysfs_global_dir *d)
 	close(fd);
 }
 
-/* What is said of it comes first, so that one who is killed leaves nothing of which it is not. */
+/*
+ * Makes a device node. Writes the directory's identity first, so that a killed keeper leaves no
+ * unrecorded node.
+ */
 static int node_make(const struct sysfs_global_dir *d, int owner_fd, const char *name)
 {
 	char path[PATH_MAX];
@@ -286,14 +289,14 @@ static int node_make(const struct sysfs_global_dir *d, int owner_fd, const char 
 	err = nodes_write(owner_fd);
 	if (!err && mknod(path, S_IFCHR | 0666, NODE)) {
 		err = -errno;
-		/* somebody else's */
+		/* the node belongs to another process */
 		if (ftruncate(owner_fd, 0))
 			return -EIO;
 	}
 	return err ? err : chmod(path, 0666) ? -errno : 0;
 }
 
-/* One that is another device's is not ours. */
+/* Removes the node, unless it has another device number. */
 static void node_remove(const struct sysfs_global_dir *d, int owner_fd, const char *name)
 {
 	char path[PATH_MAX];
@@ -306,14 +309,14 @@ static void node_remove(const struct sysfs_global_dir *d, int owner_fd, const ch
 	nodes_remove(d);
 }
 
-/* name: of the device, as xroce_eth0. */
+/* name: of the device, for example xroce_eth0. */
 static void device_remove(const struct sysfs_global_dir *d, int owner_fd, const char *name,
 			  bool is_ours)
 {
 	char path[PATH_MAX], under[NAME_MAX + 64];
 
 	snprintf(path, sizeof(path), SYSFS_GLOBAL_SHOWN "/%s", name);
-	/* with the counters in it */
+	/* with the counters mounted in it */
 	if (is_ours)
 		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 	node_remove(d, owner_fd, name);
@@ -332,7 +335,7 @@ static void device_name(const struct sysfs_global_device *device, char name[NAME
 	snprintf(name, NAME_MAX, NETDEV_DEVICE_PREFIX "%s", device->dev.name);
 }
 
-/* Whoever has the lock has the device. */
+/* Takes the device's lock, which stands for ownership. */
 static int device_own(const struct sysfs_global_dir *d, struct sysfs_global_device *device)
 {
 	char name[NAME_MAX], under[NAME_MAX + 8], path[PATH_MAX];
@@ -362,8 +365,8 @@ int sysfs_global_write(struct sysfs_global_dir *d, struct sysfs_global_device *d
 }
 
 /*
- * The overlay has its name, and that is all: of a file that somebody has open it would show to
- * others what was in it, as long as that one has it open.
+ * Bind-mounts the device's directory over its name in the overlay. Through the overlay a file that
+ * any process has open would show its old content to all.
  */
 static int device_bind(const struct sysfs_global_dir *d, const char *name)
 {
@@ -380,7 +383,7 @@ static int device_bind(const struct sysfs_global_dir *d, const char *name)
 		       0;
 }
 
-/* Its directories are there before the overlay looks: mounts are made in that. */
+/* Makes the directories before the overlay is mounted, as mounts are made on them. */
 static int device_show(struct sysfs_global_dir *d, struct sysfs_global_device *device,
 		       const struct pkey_table *pkeys)
 {
@@ -405,7 +408,7 @@ int sysfs_global_add(struct sysfs_global_dir *d, struct sysfs_global_device *dev
 	int err;
 
 	device_name(device, name);
-	/* one that was left has gone by now: sysfs_global_sweep() */
+	/* sysfs_global_sweep() has removed remains of killed keepers */
 	snprintf(path, sizeof(path), SYSFS_GLOBAL_SHOWN "/%s", name);
 	if (!access(path, F_OK))
 		return -EEXIST;
@@ -430,7 +433,7 @@ void sysfs_global_remove(struct sysfs_global_dir *d, struct sysfs_global_device 
 	device->owner_fd = -1;
 }
 
-/* ---- what was left ---- */
+/* ---- remains of killed keepers ---- */
 
 static u32 sweep_dir(struct sysfs_global_dir *d, bool is_ours, bool look)
 {
@@ -461,7 +464,7 @@ static u32 sweep_dir(struct sysfs_global_dir *d, bool is_ours, bool look)
 	return swept;
 }
 
-/* A mount whose directory somebody has removed. */
+/* Unmounts an overlay whose directory was deleted. */
 static void sweep_mount(unsigned long ours)
 {
 	struct sysfs_global_dir d;
@@ -472,7 +475,7 @@ static void sweep_mount(unsigned long ours)
 	dir_leave(&d, true);
 }
 
-/* Where a process has the directory's file systems, they are for one there to take away. */
+/* Returns whether a process in that namespace still sees the mounts, which must then stay. */
 static bool dir_is_mounted_in(unsigned long namespace)
 {
 	char word[sizeof(((struct sysfs_global_dir *)0)->path) + 1];

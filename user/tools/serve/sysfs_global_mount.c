@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The overlay of sysfs_global.h. It is not written to, so there is one thing that it keeps and that
- * can be wrong: that a name was not there, or was another file. A remount makes it forget that.
+ * The overlay of sysfs_global.h. The overlay is read-only, so only its cached lookups can be stale:
+ * a name that was absent or another file. A remount drops them.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,10 +21,10 @@
 
 #define SYS	  "/sys"
 #define SYS_CLASS SYS "/class"
-#define MOUNTED	  "overlay " SYSFS_PRIVATE_SOURCE " " /* in /proc/self/mountinfo, behind " - " */
+#define MOUNTED	  "overlay " SYSFS_PRIVATE_SOURCE " " /* in /proc/self/mountinfo, after " - " */
 #define FLAGS	  (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-/* Is what a path leads to that file system, with nothing of others on top? */
+/* Returns whether path at leads to that file system, with no other mount on top. */
 static bool mount_is_on_top(const char *at, unsigned int major, unsigned int minor)
 {
 	struct stat st;
@@ -33,9 +33,8 @@ static bool mount_is_on_top(const char *at, unsigned int major, unsigned int min
 }
 
 /*
- * Where that of d is: NULL if nowhere. One of another mount namespace, of which this one is a copy,
- * is none of ours. What is mounted or unmounted by a path is the mount on top there: on_top leaves
- * out one that others have mounted something over.
+ * Returns the mount point of d's overlay, or NULL. Mounts copied from another mount namespace do
+ * not count. umount(2) by path takes the topmost mount, so on_top skips a covered overlay.
  */
 static const char *sysfs_global_mounted(const struct sysfs_global_dir *d, bool on_top)
 {
@@ -64,11 +63,11 @@ static const char *sysfs_global_mounted(const struct sysfs_global_dir *d, bool o
 	return at;
 }
 
-/* ---- classes with files that can be written to ---- */
+/* ---- classes with writable files ---- */
 
 /*
- * A class is a directory of links, but for a few that have attributes (zram-control/hot_add). All
- * of them come with the class, but for net's, to which bonding adds one.
+ * A class is a directory of links; a few also have attributes (zram-control/hot_add), created with
+ * the class. For net, bonding adds one later.
  */
 static bool class_has_attributes(const char *name, int fd)
 {
@@ -88,7 +87,7 @@ static bool class_has_attributes(const char *name, int fd)
 	return has;
 }
 
-/* The class, as the kernel's file system has it, in the overlay: once. */
+/* Bind-mounts the kernel's directory of a class into the overlay, once. */
 static void class_show(const char *from, const char *name)
 {
 	char path[PATH_MAX], at[sizeof(SYS_CLASS) + NAME_MAX + 1];
@@ -107,8 +106,8 @@ static void class_show(const char *from, const char *name)
 }
 
 /*
- * Through an overlay that is read-only nobody could write to their attributes. The kernel's own
- * file system is found beneath all mounts, by a bind mount of /sys alone.
+ * Makes class attributes writable, which a read-only overlay prevents. A bind mount of /sys alone
+ * shows the kernel's file system beneath all mounts.
  */
 static void classes_show(const struct sysfs_global_dir *d)
 {
@@ -179,7 +178,7 @@ bool sysfs_global_is_mounted(const struct sysfs_global_dir *d)
 	return sysfs_global_mounted(d, false);
 }
 
-/* ---- what the kernel says of classes and devices (kobject uevents) ---- */
+/* ---- kernel events of classes and devices (kobject uevents) ---- */
 
 int sysfs_global_listen(void)
 {
@@ -215,7 +214,7 @@ bool sysfs_global_hear(int fd)
 		if (len < 0)
 			return heard;
 		text[len] = 0;
-		/* "add@/class/NAME", "add@/devices/.../infiniband/NAME": the first of its words */
+		/* the first word: "add@/class/NAME", "add@/devices/.../infiniband/NAME" */
 		if (!from.nl_pid && (strstr(text, "@/class/") || strstr(text, "/infiniband/")))
 			heard = true;
 	}

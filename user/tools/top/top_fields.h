@@ -35,7 +35,7 @@ struct top_field {
 #define TOP_FIELDS_MAX 32
 
 struct top_fields {
-	const char *name, *text; /* such as "qps", "queue pairs" */
+	const char *name, *text; /* name, text: for example "qps", "queue pairs" */
 	const struct top_field *fields;
 	u32 num;
 	u32 load; /* index of FIELD_LOAD */

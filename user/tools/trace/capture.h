@@ -37,9 +37,9 @@ int capture_file_put(struct capture_file *f, const char *iface, struct pcapng_pa
 /* Flushes whole blocks, so that readers of the file see them. */
 int capture_file_flush(struct capture_file *f);
 /*
- * Writes the statistics and closes the file. lost: total of lost records, of which the file reports
- * those since it began. After a write error the file is cut to the last successful
- * capture_file_flush(). Returns 0 or -errno.
+ * Writes the statistics and closes the file. lost: total of lost records; the file reports the part
+ * since it began. After a write error the file is cut to the last successful capture_file_flush().
+ * Returns 0 or -errno.
  */
 int capture_file_close(struct capture_file *f, u64 lost);
 

@@ -109,7 +109,7 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	t->lost = t->lost_before = traced.lost;
 	t->ring_fd = fds[ASK_TRACE_RING];
 	t->page_fd = fds[ASK_TRACE_PAGE];
-	/* clients may have come and gone since the list was read */
+	/* the list of clients may have changed since it was read */
 	err = t->prog_id == prog_id ? tracer_map_ring(t) : -ENOENT;
 	if (err)
 		tracer_close(t);

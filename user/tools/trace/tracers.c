@@ -175,8 +175,8 @@ static void tracers_leave(struct tracers *t, struct traced *p)
 }
 
 /*
- * Adds new ports. A silent broker's ports count as seen, except those traced through it. Reports
- * -EPERM if this user may see no port of any interface.
+ * Adds new ports. A silent broker's ports count as seen, unless the broker granted their tracers.
+ * Reports -EPERM if this user may see no port of any interface.
  */
 static void tracers_look_at(struct tracers *t)
 {
@@ -218,7 +218,7 @@ static int tracers_look(struct tracers *t)
 	return 0;
 }
 
-/* Stops tracers of processes that exited, and frees those with all records delivered. */
+/* Stops tracers of processes that exited, and frees them once their records are delivered. */
 static void tracers_sweep(struct tracers *t, u64 given_ns)
 {
 	for (struct traced *p = t->first, *next; p; p = next) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Traces all xroce programs on some interfaces, including those that start later, and merges their
- * records by time.
+ * Traces all xroce programs on some interfaces, including programs that start later, and merges
+ * their records by time.
  */
 #ifndef TRACE_TRACERS_H
 #define TRACE_TRACERS_H
