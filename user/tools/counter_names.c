@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "counter_names.h"
 
-/* Of an engine, of XDP, of what engines and XDP drop. */
+/* Fields of engines (E), of XDP (D), of drops by engines (R) and by XDP (X). */
 #define E(field) (offsetof(struct sums, engine.field) + 1)
 #define D(field) (offsetof(struct sums, rx.field) + 1)
 #define R(field) (offsetof(struct sums, refused.field) + 1)

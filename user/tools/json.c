@@ -40,7 +40,7 @@ static void json_string(const struct json *j, const char *text)
 	fputc('"', j->out);
 }
 
-/* What stands before a value. */
+/* Writes the comma, line break and name before a value. */
 static void json_lead(struct json *j, const char *name)
 {
 	if (j->depth) {

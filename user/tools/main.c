@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The xroce command: picks the subcommand. One file a subcommand; nothing here knows what they do.
- */
+/* The xroce command: selects the subcommand. Each subcommand has a file. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -174,7 +172,7 @@ int main(int argc, char **argv)
 		command_help(command);
 		return output_end(EXIT_OK);
 	}
-	/* What libbpf has to say about a probe that fails is the answer, and said by us. */
+	/* doctor reports a failed probe itself, so libbpf's messages are suppressed */
 	libbpf_set_print(NULL);
 	return output_end(command->main(argc - 1, argv + 1));
 }

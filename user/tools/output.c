@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Standard output: that there is one, that all of it was written, and what of names goes there. */
+/* Standard output: reserves it, checks that all was written, and cleans names for it. */
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include "cli.h"
 
 /*
- * A descriptor that the caller has closed would be that of the first file or socket that is opened,
- * and what is printed would go there. It is taken such that reading or writing it fails, and is
- * closed again in a command that this process becomes.
+ * Opens /dev/null on closed standard descriptors. Otherwise the first file or socket opened would
+ * take that descriptor, and receive the output. The access mode makes reads and writes fail.
+ * O_CLOEXEC closes it in a program that this process executes.
  */
 void output_begin(void)
 {
@@ -19,7 +19,7 @@ void output_begin(void)
 				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* A reader of a pipe that has gone has had what it wanted. */
+/* Returns true if the pipe's reader has closed it, which is not an error. */
 bool output_wait(u32 ms)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO };

@@ -6,7 +6,7 @@
 
 #include "table.h"
 
-#define TABLE_CELL_MAX 128 /* what a number becomes as text */
+#define TABLE_CELL_MAX 128 /* longest text of a number */
 
 static void table_no_memory(void)
 {
@@ -165,7 +165,7 @@ void table_sort(struct table *t, u32 column, bool is_descending)
 	free(other);
 }
 
-/* ---- as a table ---- */
+/* ---- table ---- */
 
 static const char *cell_say(const struct cell *cell, char text[TABLE_CELL_MAX])
 {
@@ -187,7 +187,7 @@ static const char *cell_say(const struct cell *cell, char text[TABLE_CELL_MAX])
 
 struct line {
 	FILE *out;
-	u32 at, width; /* columns; 0: as many as there are */
+	u32 at, width; /* columns; width 0: unlimited */
 };
 
 static void line_put(struct line *line, const char *text)
@@ -196,7 +196,7 @@ static void line_put(struct line *line, const char *text)
 		if (line->width && line->at == line->width)
 			return;
 		line->at++;
-		/* names are what others chose; a terminal would obey what is in them */
+		/* names are foreign input; a terminal would execute escape sequences in them */
 		fputc(*text < ' ' || *text > '~' ? '?' : *text, line->out);
 	}
 }
@@ -277,7 +277,7 @@ void table_print(const struct table *t, FILE *out, u32 most, u32 width, bool is_
 	free(widths);
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static void cell_json(const struct cell *cell, struct json *j, const char *name)
 {

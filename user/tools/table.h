@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rows of named values, printed as a table for people or as JSON for programs: the columns are
- * said once. A row is written value after value, in the order of the columns.
+ * Rows of named values, printed as a table or as JSON from one list of columns. A row is added
+ * value by value, in the order of the columns.
  */
 #ifndef TOOLS_TABLE_H
 #define TOOLS_TABLE_H
@@ -9,9 +9,9 @@
 #include "json.h"
 
 struct column {
-	const char *name;  /* in JSON; of both */
-	const char *title; /* the head of the column; NULL: in JSON alone */
-	bool is_left;	   /* aligned to the left: text */
+	const char *name;  /* in JSON and for --sort */
+	const char *title; /* column head; NULL: only in JSON */
+	bool is_left;	   /* left-aligned, for text */
 };
 
 #define COLUMN(name, title)	 { name, title, false } /* numbers */
@@ -22,9 +22,9 @@ struct cell {
 	enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER, CELL_REAL, CELL_BOOL } kind;
 	u64 number;
 	double real;
-	/* of CELL_TEXT; of others what the table says in place of the number, or NULL */
+	/* text of CELL_TEXT; for other kinds the table's text instead of the value, or NULL */
 	char *text;
-	bool is_bad; /* in red, on a terminal */
+	bool is_bad; /* printed in red on a terminal */
 };
 
 struct table {
@@ -34,7 +34,7 @@ struct table {
 	struct cell *cells;
 };
 
-/* columns must stay as long as the table. */
+/* columns must outlive the table. */
 void table_begin(struct table *t, const struct column *columns, u32 num_columns);
 void table_end(struct table *t);
 static inline u32 table_rows(const struct table *t)
@@ -42,28 +42,29 @@ static inline u32 table_rows(const struct table *t)
 	return t->num_cells / t->num_columns;
 }
 
-/* One value each; memory that there is not ends the program. */
+/* Add one value each. The program exits if memory runs out. */
 void table_text(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_number(struct table *t, u64 value);
-/* A number that the table says by that text ("active", "0x8001", "10.2 GB"), JSON as it is. */
+/*
+ * Adds a number that the table shows as the text ("active", "0x8001", "10.2 GB"), and JSON as is.
+ */
 void table_number_as(struct table *t, u64 value, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void table_real(struct table *t, double value); /* the table has one digit behind the point */
+void table_real(struct table *t, double value); /* the table shows one decimal */
 void table_real_as(struct table *t, double value, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void table_bool(struct table *t, bool value);
 void table_none(struct table *t);	/* "-", null */
-void table_mark_bad(struct table *t);	/* the last value */
+void table_mark_bad(struct table *t);	/* the last value added */
 
-/* Sorts by a column, the largest first if so wanted. Equal rows keep their order. */
+/* Sorts by a column, ascending or descending. Equal rows keep their order. */
 void table_sort(struct table *t, u32 column, bool is_descending);
 
 /*
- * With a line of titles. Rows behind the first most (0: all) are left out. width: lines are cut
- * there (0: they are not). Colours by is_coloured.
+ * Prints a title line and the first `most` rows (0: all). Lines are cut at width columns (0: not).
  */
 void table_print(const struct table *t, FILE *out, u32 most, u32 width, bool is_coloured);
-/* An array of objects, under that name. */
+/* Adds an array of objects with that name. */
 void table_json(const struct table *t, struct json *j, const char *name);
 
 #endif

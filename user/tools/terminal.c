@@ -28,7 +28,7 @@ void terminal_size(FILE *out, u32 *columns, u32 *lines)
 	*lines = size.ws_row;
 }
 
-/* A line that replaces another one needs more than a terminal. */
+/* Replacing a line needs cursor control, so TERM=dumb does not qualify. */
 static bool terminal_can_replace(void)
 {
 	const char *term = getenv("TERM");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What standard output is: a terminal with colours and a width, or a pipe or file with neither. */
+/* Properties of standard output, and progress lines on standard error. */
 #ifndef TOOLS_TERMINAL_H
 #define TOOLS_TERMINAL_H
 
@@ -8,17 +8,17 @@
 
 #include "../engine/types.h"
 
-/* A terminal that can show colours, and whose user has not asked for none (NO_COLOR). */
+/* Returns whether out is a terminal with colours and the user has not disabled them (NO_COLOR). */
 bool terminal_is_coloured(FILE *out);
-/* In columns and lines; 0: it is no terminal. */
+/* Sets columns and lines; 0: not a terminal. */
 void terminal_size(FILE *out, u32 *columns, u32 *lines);
 
 /*
- * What is being done, for what takes long: a line on standard error if that is a terminal, which
- * the next one replaces, ten times a second at most; NULL: none any more.
+ * Prints a progress line on standard error if that is a terminal. The next line replaces it, at
+ * most ten times a second. NULL removes it.
  */
 void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same as a line of its own, which stays. */
+/* Prints a permanent line on standard error if that is a terminal. */
 void terminal_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -326,7 +326,7 @@ static void ping_close(struct ping *p)
 	device_close(&p->dev);
 }
 
-/* Finds the server, the only one that echoes datagrams. */
+/* Finds the server, since nothing else echoes datagrams. */
 static int ping_need_server(struct ping *p)
 {
 	int err = ping_find_server(p);
