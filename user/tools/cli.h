@@ -91,7 +91,7 @@ struct xdp_hook {
 	bool is_dispatcher; /* libxdp's dispatcher, which calls programs of several owners */
 	u32 ours_id;	    /* ID of our program, on the hook or in the dispatcher; 0: none */
 	bool is_broker;	    /* a broker's program, which calls its clients' programs */
-	char others[128];   /* names of the dispatcher's other programs: "a, b", or "" */
+	char others[128];   /* the dispatcher's other programs, by name: "a, b", or "" */
 };
 
 /* Returns 0 or -errno. */

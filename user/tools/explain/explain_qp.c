@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules for a working queue pair: why it is slow, and what it waits for. */
+/* Rules for a working queue pair: causes of low speed and of waiting. */
 #include "explain_rule.h"
 #include "../observe/reasons.h"
 

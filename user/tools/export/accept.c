@@ -4,7 +4,7 @@
 
 #include "accept.h"
 
-#define ACCEPT_WHOLE 1000 /* a quality of 1; it has three digits at most */
+#define ACCEPT_WHOLE 1000 /* quality 1; a quality has at most three decimals */
 
 /* Text within the header. */
 struct span {
@@ -21,7 +21,10 @@ static struct span span_trim(struct span s)
 	return s;
 }
 
-/* What stands before the next separator; *rest goes on behind it. A quoted one is none. */
+/*
+ * Returns the text before the next separator, and moves *rest past it. Separators in quotes do not
+ * count.
+ */
 static struct span span_until(struct span *rest, char separator)
 {
 	struct span first = { rest->at, 0 };
@@ -50,7 +53,7 @@ static bool span_is(struct span s, const char *text)
 	return s.len == strlen(text) && !strncasecmp(s.at, text, s.len);
 }
 
-/* In thousandths; what is no quality is 0. */
+/* Returns a quality in thousandths; 0 if malformed. */
 static int accept_quality(struct span s)
 {
 	int value = 0, digit = ACCEPT_WHOLE / 10;
@@ -67,7 +70,7 @@ static int accept_quality(struct span s)
 	return value <= ACCEPT_WHOLE ? value : 0;
 }
 
-/* A media range: how narrow it is (0: it takes none of ours), its quality, what it is of. */
+/* A media range: its specificity for each format (0: no match), and its quality. */
 struct range {
 	int narrow[2], quality;
 };
@@ -78,7 +81,7 @@ static bool range_has_version(struct span version, enum text_format format)
 		version = (struct span){ version.at + 1, version.len - 2 };
 	if (format == TEXT_PROMETHEUS)
 		return span_is(version, "0.0.4");
-	/* 0.0.1 was the draft of 1.0.0: its readers read that */
+	/* version 0.0.1 was the draft of 1.0.0 and is compatible */
 	return span_is(version, "1.0.0") || span_is(version, "0.0.1");
 }
 
@@ -124,7 +127,10 @@ bool accept_format(const char *header, enum text_format *format)
 	while (rest.len) {
 		const struct range r = range_read(span_until(&rest, ','));
 
-		/* the narrowest range decides; of several (Prometheus: of two versions) the best */
+		/*
+		 * the most specific range decides; of several (Prometheus sends two versions), the
+		 * best
+		 */
 		for (int f = 0; f < 2; f++) {
 			if (!r.narrow[f] || r.narrow[f] < best[f].narrow[f] ||
 			    (r.narrow[f] == best[f].narrow[f] && r.quality <= best[f].quality))

@@ -5,14 +5,14 @@
 #include "../../os/clock.h"
 #include "collect.h"
 
-#define COLLECT_ASK_NS	(2 * NSEC_PER_SEC) /* a broker that says nothing for so long is left out */
+#define COLLECT_ASK_NS	(2 * NSEC_PER_SEC) /* longest wait for a broker's answer */
 #define TOMB_NS		(60 * NSEC_PER_SEC)
 #define TOMBS		1024u
 
 #define STAT(field, unit, text) { #field, unit, text, offsetof(struct qp_view, stat.field) }
 #define XDP(name, field, unit, text) { name, unit, text, offsetof(struct qp_view, steer.field) }
 
-/* The first two are how busy it is. */
+/* The first two are the measure of activity. */
 const struct qp_field qp_fields[] = {
 	{ "tx", "packets", "packets sent", offsetof(struct qp_view, stat.tx_packets) },
 	{ "rx", "packets", "packets that came to the engine",
@@ -122,9 +122,9 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 }
 
 /*
- * Decides whether the broker of an interface was killed. A process that has the interface alone
- * leaves the same socket: of what was killed before the first collection it is not known which it
- * was, and a broker is assumed.
+ * Sets whether the broker of an interface was killed. A killed process that used the interface
+ * exclusively leaves the same socket. If the kill was before the first collection, a broker is
+ * assumed.
  */
 static void device_look_for_loss(struct device *d)
 {
@@ -134,7 +134,7 @@ static void device_look_for_loss(struct device *d)
 	d->is_shown |= d->is_lost;
 }
 
-/* The interfaces that have gone, and what is known of them. */
+/* Removes interfaces that no longer exist, with their ports and shares. */
 static void collector_drop_devices(struct collector *c)
 {
 	for (u32 i = 0; i < c->num_devices;) {
@@ -175,7 +175,7 @@ static struct watched *collector_find_id(const struct collector *c, u32 id)
 	return NULL;
 }
 
-/* One that is not known, with what is remembered of it if it was there before. */
+/* Adds a port, with the mark of the same engine if it was seen before. */
 static struct watched *collector_add(struct collector *c, u32 id)
 {
 	struct watched **ports, *w;
@@ -205,14 +205,14 @@ static struct watched *collector_add(struct collector *c, u32 id)
 	return w;
 }
 
-/* Its maps are open, and its program is not known: it is new, or has another program now. */
+/* Takes an open port whose program is unknown: a new port, or a known one with a new program. */
 static void collector_take_port(struct collector *c, struct device *d, struct observed *p)
 {
 	const u32 id = watched_id_of(p);
 	struct watched *w = collector_find_id(c, id);
 
 	if (w)
-		/* what it counted last in maps that it will not have any more */
+		/* the last values in maps that the port is about to replace */
 		watched_read(w, &d->total);
 	else
 		w = collector_add(c, id);
@@ -257,8 +257,8 @@ static void collector_list_port(struct collector *c, struct observed *p)
 }
 
 /*
- * Has it ended? An interface whose ports could not all be listed may have it still, as long as its
- * process lives.
+ * Returns whether the port has ended. If the interface could not be listed completely, the port
+ * counts as alive while its process exists.
  */
 static bool collector_has_ended(const struct device *d, const struct watched *w)
 {
@@ -338,7 +338,7 @@ static int collector_share_qp(struct collector *c, const struct share_key *proce
 	key.qpn = v->qpn;
 	for (u32 i = 0; i < qp_num_fields; i++)
 		values[i] = *(const u64 *)((const u8 *)v + qp_fields[i].offset);
-	/* of an older library the engine's counters are not known: XDP's then */
+	/* an older library has no engine counters, so XDP's are used */
 	c->qp_rows[c->num_qp_rows] = (struct qp_row){ port, nth };
 	return shares_put(&c->qps, &key, c->num_qp_rows++, values,
 			  v->has_stat ? counter_plus(values[0], values[1]) : v->steer.rx_packets);
@@ -363,7 +363,7 @@ static void collector_share(struct collector *c, double seconds)
 		for (u32 k = 0; !err && k < w->num_qps; k++)
 			err = collector_share_qp(c, &key, i, k, values);
 	}
-	/* each that was put is settled, whatever else there was no memory for */
+	/* settle what was put, even after a failure */
 	if (shares_settle(&c->processes, seconds) || shares_settle(&c->qps, seconds))
 		err = -ENOMEM;
 	if (err)
@@ -371,14 +371,14 @@ static void collector_share(struct collector *c, double seconds)
 	free(values);
 }
 
-/* ---- all of it ---- */
+/* ---- collection ---- */
 
 static void device_name_counters(struct device *d)
 {
 	for (u32 i = 0; i < counter_num_names && i < COLLECT_NAMES; i++) {
 		const u64 value = counter_value(&d->total.sums, &counter_names[i]);
 
-		/* of differences: both are read one after the other */
+		/* the terms of a difference are read one after the other, so the value may fall */
 		if (value > d->names[i])
 			d->names[i] = value;
 	}
@@ -390,7 +390,7 @@ static int collector_observe(struct collector *c)
 	int err = observer_begin(&o, c->dev);
 
 	if (err) {
-		/* an interface that has gone may come back: that is no error */
+		/* a missing interface may return, so this is no error */
 		if (err != -ENODEV)
 			c->errors[COLLECT_INTERFACES]++;
 		return err == -ENODEV ? 0 : err;
@@ -419,7 +419,7 @@ void collector_collect(struct collector *c)
 	for (u32 i = 0; i < c->num_ports; i++)
 		c->ports[i]->is_listed = false;
 	c->is_up = !collector_observe(c);
-	/* what cannot be listed is not gone */
+	/* after a failed listing all devices are kept */
 	for (u32 i = 0; !c->is_up && i < c->num_devices; i++)
 		c->devices[i].is_listed = true, c->devices[i].is_whole = false;
 	collector_drop_devices(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The collector: looks at all interfaces and their ports, and keeps what a scrape alone would lose.
- * The totals of an interface are what its ports have counted while the collector saw them, those
- * that have ended too: they never fall while the interface is there.
+ * The collector: reads all interfaces and their ports, and keeps state between scrapes. The totals
+ * of an interface include ports that have ended, for the time that the collector saw them. They
+ * never fall while the interface exists.
  */
 #ifndef EXPORT_COLLECT_H
 #define EXPORT_COLLECT_H
@@ -19,22 +19,22 @@ enum collect_error {
 	COLLECT_ERRORS,
 };
 
-#define COLLECT_NAMES 64 /* of user/tools/counter_names.c, and room */
+#define COLLECT_NAMES 64 /* at least the entries of counter_names.c */
 
 struct device {
 	u32 ifindex, mtu;
 	char name[IF_NAMESIZE];
 	bool is_listed, is_up;
-	bool is_whole;	  /* all of its ports could be listed */
-	bool is_hidden;	  /* this user might not see all of them */
-	bool is_shown;	  /* somebody uses it, or did, or it was asked for */
-	bool is_shared, is_alone; /* it has a broker; a process has it alone */
-	bool is_left;	  /* the socket of a process that was killed is there, unused */
-	bool was_alone;	  /* a process had it alone when it was last seen in use */
-	bool is_lost;	  /* its broker was killed, and no process has it since */
-	u32 ports;	  /* but for the broker */
+	bool is_whole;	  /* all of its ports were listed */
+	bool is_hidden;	  /* some ports may be hidden from this user */
+	bool is_shown;	  /* in use now or earlier, or named by --dev */
+	bool is_shared, is_alone; /* has a broker; used by one exclusive process */
+	bool is_left;	  /* has the unused socket of a killed process */
+	bool was_alone;	  /* used by an exclusive process when last seen in use */
+	bool is_lost;	  /* its broker was killed, and no process has used it since */
+	u32 ports;	  /* without the broker */
 	struct counts total;
-	u64 names[COLLECT_NAMES]; /* as counter_names, and none falls */
+	u64 names[COLLECT_NAMES]; /* counter_names values, kept monotonic */
 	struct objects_now objects;
 };
 
@@ -50,12 +50,13 @@ struct collector {
 	u32 num_devices;
 	struct watched **ports;
 	u32 num_ports, room_ports;
-	struct tomb *tombs; /* those that died last; they may come back under another program */
+	struct tomb *tombs; /* ended ports, the most recent ones; they may return with another
+			     * program */
 	u32 num_tombs;
-	struct shares processes; /* nth: of ports. Words: struct counts */
-	struct shares qps;	 /* nth: of qp_rows. Words: qp_fields */
+	struct shares processes; /* nth: index in ports. Words: struct counts */
+	struct shares qps;	 /* nth: index in qp_rows. Words: qp_fields */
 	struct qp_row {
-		u32 port, nth; /* of its qps */
+		u32 port, nth; /* port: index in ports; nth: index in its qps */
 	} *qp_rows;
 	u32 num_qp_rows, room_qp_rows;
 	bool is_up;
@@ -63,7 +64,7 @@ struct collector {
 	u64 took_ns, at_ns;
 };
 
-/* A counter of a queue pair: of struct qp_view, a u64. */
+/* A counter of a queue pair: a u64 in struct qp_view. */
 struct qp_field {
 	const char *name, *unit, *text;
 	u32 offset;

@@ -4,7 +4,7 @@
 
 #include "families.h"
 
-/* "tx_bytes" is "tx" of the unit bytes. */
+/* Splits a unit from a name: "tx_bytes" is "tx" with the unit bytes. */
 static const char *family_split(const char *name, char *base, size_t size)
 {
 	static const char *const units[] = { "bytes", "packets" };

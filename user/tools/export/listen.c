@@ -19,7 +19,7 @@
 
 /* ---- addresses ---- */
 
-/* A decimal number to 65535, and nothing else. */
+/* Parses a decimal number up to 65535. */
 static bool listen_port(const char *text, u32 *port)
 {
 	char *end;
@@ -41,7 +41,7 @@ static int listen_parse_unix(const char *text, struct listen_at *at)
 	return 0;
 }
 
-/* "::1", or "fe80::1%eth0" with the interface that a link-local address is on. */
+/* Parses "::1", or "fe80::1%eth0" with the interface of a link-local address. */
 static int listen_parse_ipv6(char *text, u32 port, struct listen_at *at)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&at->addr;
@@ -93,7 +93,7 @@ int listen_parse(const char *text, struct listen_at *at)
 
 /* ---- sockets ---- */
 
-/* The name of a socket that nobody listens to any more may be taken; that of a file never. */
+/* Binds; replaces the name of a socket without a listener, but never another file. */
 static int listen_bind_unix(int fd, const struct listen_at *at)
 {
 	const struct sockaddr_un *sun = (const struct sockaddr_un *)&at->addr;
@@ -104,7 +104,7 @@ static int listen_bind_unix(int fd, const struct listen_at *at)
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
-	/* connect() refuses a file as it does a socket without a listener */
+	/* connect() fails alike for a regular file and a socket without a listener */
 	if (lstat(sun->sun_path, &st) || !S_ISSOCK(st.st_mode))
 		return -EADDRINUSE;
 	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -7,7 +7,7 @@
 #include "families.h"
 #include "metrics.h"
 
-/* ---- the exporter itself ---- */
+/* ---- exporter ---- */
 
 static void metrics_plain(struct text *t, enum text_type type, const char *name, const char *unit,
 			  const char *help, double value)
@@ -63,7 +63,7 @@ static void metrics_self(struct text *t, const struct collector *c, const struct
 
 /* ---- devices ---- */
 
-/* Calls fn for each device that is shown. */
+/* Calls fn for each shown device. */
 static void metrics_devices(struct text *t, const struct collector *c,
 			    void (*fn)(struct text *t, const struct device *d, const void *arg),
 			    const void *arg)
@@ -186,7 +186,7 @@ static void metrics_device_names(struct text *t, const struct collector *c)
 		const size_t at = offsetof(struct device, names) + i * sizeof(u64);
 		const char *family = counter_family(n->family);
 
-		/* the port's begin with it themselves */
+		/* port names already begin with "port_" */
 		if (n->family == NAME_PORT)
 			snprintf(level, sizeof(level), "device");
 		else
@@ -201,7 +201,7 @@ static void metrics_device(struct text *t, const struct collector *c)
 {
 	metrics_device_state(t, c);
 	for (u32 i = 0; i < sums_num_fields; i++) {
-		/* a gauge of engines makes no sum */
+		/* gauges of several engines cannot be added */
 		if (sums_fields[i].is_drop || sums_fields[i].is_gauge)
 			continue;
 		metrics_family(t, TEXT_COUNTER, "device", sums_fields[i].name, sums_fields[i].text);
@@ -232,7 +232,7 @@ static void metrics_device(struct text *t, const struct collector *c)
 	metrics_devices(t, c, device_fullest, NULL);
 }
 
-/* How many the rests stand for. */
+/* Writes the number of processes and QPs in each rest. */
 static void metrics_rests(struct text *t, const struct collector *c)
 {
 	static const char *const names[] = { "processes_other", "qps_other" };

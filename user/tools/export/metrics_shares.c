@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Processes and queue pairs: those that are shown, and the rest of each device. */
+/* Metrics of shown processes and queue pairs, and of each device's rest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 /* ---- owners ---- */
 
 struct owner {
-	struct text_label labels[5]; /* the last one is its caller's */
+	struct text_label labels[5]; /* the last one is for the caller */
 	u32 num;
 	char pid[16], qpn[16];
 };
@@ -28,9 +28,9 @@ static void owner_set(struct owner *o, const struct device *d, const struct shar
 typedef void owner_fn(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 		      const u64 *values, const void *arg);
 
-#define REST ~0u /* of nth: it is the rest of a device */
+#define REST ~0u /* as nth: the rest of a device */
 
-/* Calls fn for each that is shown and, if has_rest, for each rest. */
+/* Calls fn for each shown share and, if has_rest, for each rest. */
 static void metrics_owners(struct text *t, const struct collector *c, const struct shares *s,
 			   bool has_rest, owner_fn *fn, const void *arg)
 {
@@ -55,7 +55,7 @@ static void metrics_owners(struct text *t, const struct collector *c, const stru
 	}
 }
 
-/* arg: the place of the counter in values. */
+/* arg: index of the counter in values. */
 static void owner_value(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 			const u64 *values, const void *arg)
 {
@@ -65,11 +65,11 @@ static void owner_value(struct text *t, const struct collector *c, struct owner 
 static void owner_sum(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 		      const u64 *values, const void *arg)
 {
-	/* struct counts begins with them */
+	/* struct counts begins with struct sums */
 	text_sample(t, o->labels, o->num, sums_get((const struct sums *)values, arg));
 }
 
-/* Of all reasons those that have come: there may be many processes. */
+/* Writes only nonzero reasons, as there may be many processes. */
 static void owner_drops(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 			const u64 *values, const void *arg)
 {
@@ -90,7 +90,7 @@ static void owner_lost(struct text *t, const struct collector *c, struct owner *
 	text_sample(t, o->labels, o->num, sums_lost((const struct sums *)values));
 }
 
-/* What the ports of a process on a device have now; it may have several. */
+/* Sums the objects of a process's ports on a device; a process may have several ports. */
 static void process_objects(const struct collector *c, u32 nth, struct objects_now *o)
 {
 	const struct watched *first = c->ports[nth];
@@ -137,7 +137,7 @@ static void owner_fullest(struct text *t, const struct collector *c, struct owne
 	text_sample_real(t, o->labels, o->num, now.cq_fullest);
 }
 
-/* Each port's: a process that has several has several of these. */
+/* Writes one sample per shown process. */
 static void metrics_process_info(struct text *t, const struct collector *c)
 {
 	static const char *const kinds[] = { [OBSERVED_ALONE] = "alone",
@@ -241,7 +241,7 @@ static void metrics_qp_info(struct text *t, const struct collector *c)
 
 enum qp_now { QP_STATE, QP_OUTSTANDING, QP_WINDOW, QP_RTT, QP_RATE, QP_ERROR, QP_NOWS };
 
-/* What only its engine says is not told of a queue pair of an older library. */
+/* Omits queue pairs of older libraries, which have no engine state. */
 static void owner_qp_now(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 			 const u64 *values, const void *arg)
 {

@@ -7,7 +7,7 @@
 #include "shares.h"
 
 #define SHARES_ROOM	64u
-#define SHARES_KEEPS	2.0 /* so many times busier must be what takes a place */
+#define SHARES_KEEPS	2.0 /* activity ratio at which another share takes a place */
 
 void counters_grow(u64 *total, const u64 *before, const u64 *now, size_t words)
 {
@@ -50,7 +50,7 @@ void shares_round(struct shares *s)
 	s->now.num = 0;
 }
 
-/* Values lie in one piece; those of an item are found by its place until it is settled. */
+/* Values are one array; an item's index finds them until shares_settle(). */
 static int list_make_room(struct share_list *l, u32 words)
 {
 	const u32 room = l->room ? 2 * l->room : SHARES_ROOM;
@@ -102,11 +102,11 @@ static int share_by_key(const void *a, const void *b)
 	const struct share *x = a, *y = b;
 	const int order = key_compare(&x->key, &y->key);
 
-	/* of the same key the first that was put */
+	/* items of the same key in the order of shares_put() */
 	return order ? order : x->nth < y->nth ? -1 : x->nth > y->nth;
 }
 
-/* What is shown counts for more: it stays unless another is far busier. */
+/* Shown items weigh more, so one stays unless another is far busier. */
 static double share_weight(const struct share *s)
 {
 	return s->is_shown ? SHARES_KEEPS * s->score : s->score;
@@ -163,9 +163,11 @@ void shares_forget(struct shares *s, u32 ifindex)
 		}
 }
 
-/* ---- settling ---- */
+/* ---- completing a round ---- */
 
-/* Of one key one item: the first, with the sums. Their values move to where they are now. */
+/*
+ * Merges items of the same key into the first, with summed values, and sets their values pointers.
+ */
 static void shares_merge(struct shares *s)
 {
 	struct share_list *l = &s->now;
@@ -189,7 +191,7 @@ static void shares_merge(struct shares *s)
 	l->num = n;
 }
 
-/* What was counted lately, of what is known since the round before. */
+/* Computes the score: the growth since the last round plus the faded earlier score. */
 static void share_score(struct share *now, const struct share *before, double seconds)
 {
 	const u64 had = before ? before->activity : 0;
@@ -223,7 +225,7 @@ static int shares_choose(struct shares *s)
 	return 0;
 }
 
-/* Calls fn for each thing of this round with what it was in the round before, or NULL. */
+/* Calls fn for each item of this round with its item of the last round, or NULL. */
 static int shares_each(struct shares *s, int (*fn)(struct shares *s, struct share *now,
 						   const struct share *before, double seconds),
 		       double seconds)

@@ -68,8 +68,8 @@ int text_end(struct text *t)
 /* ---- characters ---- */
 
 /*
- * The bytes of the character that s begins with, 0 if it is not UTF-8 (RFC 3629: the shortest form,
- * no surrogates, at most U+10FFFF). Never reads beyond the 0 that ends s.
+ * Returns the length of the character at s, 0 if it is not UTF-8 (RFC 3629: shortest form, no
+ * surrogates, at most U+10FFFF). Never reads beyond the terminating 0.
  */
 static u32 utf8_length(const unsigned char *s)
 {
@@ -94,7 +94,7 @@ static u32 utf8_length(const unsigned char *s)
 	return code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? n : 0;
 }
 
-/* C0 but for the newline, DEL, and C1, which is U+0080 to U+009F. */
+/* C0 except newline, DEL, and C1 (U+0080 to U+009F). */
 static bool utf8_is_control(const unsigned char *s)
 {
 	return (s[0] < 0x20 && s[0] != '\n') || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
@@ -102,7 +102,7 @@ static bool utf8_is_control(const unsigned char *s)
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* The next character of s as it may be shown: its bytes are at *out. Moves s on. */
+/* Sets *out to the next printable character, advances s, and returns the length of *out. */
 static u32 utf8_next(const unsigned char **s, const char **out)
 {
 	const u32 n = utf8_length(*s);
@@ -134,7 +134,7 @@ void text_clean(char *to, size_t size, const char *text)
 	to[len] = 0;
 }
 
-/* Between quotes, and in HELP, where the older format knows no escape for quotes. */
+/* Escapes a label value, or HELP text, where the older format has no escape for quotes. */
 static void text_escaped(struct text *t, const char *text, bool has_quotes)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -164,7 +164,7 @@ static void text_meta(struct text *t, const char *what, const char *name)
 	text_char(t, ' ');
 }
 
-/* OpenMetrics names a family without the suffix that its samples have, the older format with it. */
+/* OpenMetrics names a family without its samples' suffix, the older format with it. */
 void text_family(struct text *t, enum text_type type, const char *name, const char *unit,
 		 const char *help)
 {

@@ -21,7 +21,7 @@ static const struct watched_part {
 #undef PART
 };
 
-/* Of objects, beside those. */
+/* Maps of objects, in addition to parts. */
 static const char *const object_maps[] = { XROCE_MAP_QP, XROCE_MAP_QP_STAT, XROCE_MAP_CQ_STAT,
 					   XROCE_MAP_SRQ_STAT, XROCE_MAP_MR_STAT };
 
@@ -47,7 +47,7 @@ static u32 map_number(const struct observed *p, const char *name)
 	return m && !bpf_obj_get_info_by_fd(m->fd, &info, &len) ? info.id : 0;
 }
 
-/* Descriptors of maps that are not read are not kept. */
+/* Closes the descriptors of maps that are not read. */
 static void observed_shrink(struct observed *p)
 {
 	u32 n = 0;
@@ -89,7 +89,7 @@ void watched_describe(struct watched *w, const struct observed *p)
 	w->port.uid = p->uid;
 	w->port.sent = p->sent;
 	w->ifindex = p->iface->ifindex;
-	/* all of it, as keys are compared whole */
+	/* zero-padded, as keys are compared whole */
 	memset(w->command, 0, sizeof(w->command));
 	text_clean(w->command, sizeof(w->command), p->command);
 	w->is_listed = true;
@@ -143,8 +143,8 @@ void objects_now_add(struct objects_now *to, const struct objects_now *o)
 }
 
 /*
- * What an element of a map has counted since it was looked at last: all of it, if it is of another
- * object than then, or counts from the beginning.
+ * Adds the growth of a map element since the last reading. Counts from 0 if the element has another
+ * object, or a counter fell.
  */
 static void slot_grow(const struct watched *w, struct watched_slot *slot, u32 number,
 		      const u64 *now, u64 *const total[], u32 num)
@@ -209,7 +209,7 @@ static void watched_take_mr(void *arg, const struct observed *p, const void *key
 		return;
 	}
 	o->mrs++;
-	/* one without a length opens all addresses */
+	/* a region without a length covers all addresses */
 	if (s->kind == XROCE_MR_REGION)
 		o->mr_bytes = counter_plus(o->mr_bytes, s->length);
 }

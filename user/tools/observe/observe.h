@@ -30,7 +30,7 @@ struct observed_iface {
 	u32 alone_prog_id;  /* program ID of the last process found using it exclusively */
 	pid_t alone_pid;    /* PID of that process; 0: unknown */
 	bool is_hidden;	    /* in use by a process whose maps this user may not see */
-	bool is_silent;	    /* the broker was asked and did not answer in time */
+	bool is_silent;	    /* the broker did not answer in time */
 	bool asks;	    /* asker is connected to the broker */
 	bool is_left;	    /* the broker or the exclusive process was killed */
 	bool is_partial;    /* the broker hides other users' clients from this user */

@@ -208,7 +208,7 @@ void full_screen_end(void)
 	screen.left_len = screen.left_at = 0;
 }
 
-/* Stops by the signal itself on ^Z, so that the shell sees it. No effect in an orphaned group. */
+/* Stops by the signal itself on ^Z, as the shell expects. No effect in an orphaned group. */
 static void screen_stop(void)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL }, ours;

@@ -57,8 +57,8 @@ void screen_style_rest(struct screen *s, u32 line, u32 column, enum screen_style
 void screen_line(const struct screen *s, u32 line, char *text);
 
 /*
- * Returns the bytes that draw the frame, whatever was shown before: cursor home, each line, blank
- * rest. They are valid until the next call. Returns NULL if memory runs out.
+ * Returns the bytes that redraw the whole frame: cursor home, each line, blank rest. They are valid
+ * until the next call. Returns NULL if memory runs out.
  */
 const char *screen_bytes(struct screen *s, bool is_coloured, size_t *len);
 
