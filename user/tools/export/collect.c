@@ -363,7 +363,7 @@ static void collector_share(struct collector *c, double seconds)
 		for (u32 k = 0; !err && k < w->num_qps; k++)
 			err = collector_share_qp(c, &key, i, k, values);
 	}
-	/* settle what was put, even after a failure */
+	/* shares already put are completed even after a failure */
 	if (shares_settle(&c->processes, seconds) || shares_settle(&c->qps, seconds))
 		err = -ENOMEM;
 	if (err)

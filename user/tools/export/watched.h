@@ -37,7 +37,7 @@ struct objects_now {
 
 void objects_now_add(struct objects_now *to, const struct objects_now *o);
 
-/* The maps behind struct sums. */
+/* Number of maps that struct sums is read from. */
 #define WATCHED_PARTS 5
 
 /* State of a port that is kept after its end, to continue its counters. */
@@ -66,7 +66,7 @@ struct watched {
 };
 
 /*
- * Takes the maps of the open port p and closes those that w had. Counters of maps with other IDs
+ * Takes the maps of the open port p and closes w's earlier ones. Counters of maps with other IDs
  * start from 0. Leaves p closed. Returns 0, or -errno if w then has no maps.
  */
 int watched_take(struct watched *w, struct observed *p);

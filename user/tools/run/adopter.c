@@ -25,13 +25,16 @@ bool adopter_status_reaps(const char *status)
 
 bool adopter_stat_reaps(const char *stat)
 {
-	/* field 11 of proc(5): minor faults of children that were waited for; the state is 3 */
+	/*
+	 * proc(5), field 11, with the state as field 3: minor faults of children that were waited
+	 * for
+	 */
 	unsigned long long faults;
 
 	return sscanf(stat, "%*c %*d %*d %*d %*d %*d %*u %*u %llu", &faults) == 1 && faults;
 }
 
-/* A file of /proc, with a 0 behind it. False: it cannot be read. */
+/* Reads a file of /proc and appends a 0. Returns false if unreadable. */
 static bool adopter_read(const char *path, char text[ADOPTER_TEXT])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +46,7 @@ static bool adopter_read(const char *path, char text[ADOPTER_TEXT])
 	return n > 0;
 }
 
-/* From the state on: the name in front of it may have anything in it. NULL: there is none. */
+/* Returns stat from the state on, as the name before it may have any characters; NULL if none. */
 static const char *adopter_state(const char *stat)
 {
 	const char *end = strrchr(stat, ')');
@@ -51,7 +54,7 @@ static const char *adopter_state(const char *stat)
 	return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
-/* Is that the /proc of this process's PID namespace? */
+/* Returns whether /proc belongs to this process's PID namespace. */
 static bool adopter_is_seen(void)
 {
 	char text[32] = "";
@@ -59,7 +62,7 @@ static bool adopter_is_seen(void)
 	return readlink("/proc/self", text, sizeof(text) - 1) > 0 && atol(text) == getpid();
 }
 
-/* Without CONFIG_PROC_CHILDREN none is seen. */
+/* Without CONFIG_PROC_CHILDREN returns false. */
 static bool adopter_has_many_dead(void)
 {
 	FILE *f = fopen("/proc/1/task/1/children", "re");

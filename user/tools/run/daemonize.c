@@ -24,7 +24,7 @@ static bool daemonize_would_be_adopted(void)
 	return getpid() == 1 || (!prctl(PR_GET_CHILD_SUBREAPER, &adopts, 0, 0, 0) && adopts);
 }
 
-/* Those that are kept are the caller's: their numbers stay. False: some may be open. */
+/* Closes all descriptors except keep[]. Returns false if some may still be open. */
 static bool daemonize_close_others(const int *keep, u32 n)
 {
 	unsigned int from = 0, next;
@@ -44,7 +44,7 @@ static bool daemonize_close_others(const int *keep, u32 n)
 	}
 }
 
-/* In place of the standard ones, that nothing else that is opened comes there. */
+/* Opens /dev/null as the standard descriptors, so that later files do not take their numbers. */
 static bool daemonize_open_standard(void)
 {
 	int fd;
@@ -57,7 +57,7 @@ static bool daemonize_open_standard(void)
 	return fd >= 0;
 }
 
-/* Keeps of the capabilities those of keep, a bit each; none in a user namespace of the user's. */
+/* Keeps only the capabilities in keep, a bitmap; none in a user namespace of the user. */
 static void daemonize_drop_privileges(u64 keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -76,7 +76,7 @@ static void daemonize_drop_privileges(u64 keep)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* The signals that the program blocks or ignores are not for it. */
+/* Resets signals that the program blocks or ignores. */
 static void daemonize_reset_signals(void)
 {
 	sigset_t none;
@@ -88,9 +88,9 @@ static void daemonize_reset_signals(void)
 }
 
 /*
- * The words of `xroce run` or `serve`, a program's among them, are not this process's: whoever
- * looks for that one by its words (pkill -f) is not to find this one. They lie between two
- * addresses that /proc/self/stat has as fields 48 and 49.
+ * Replaces the command line of `xroce run` or `serve`, which may have a program's words: pkill -f
+ * for that program must not match this process. The command line lies between the addresses in
+ * fields 48 and 49 of /proc/self/stat.
  */
 static void daemonize_set_name(const char *name)
 {
@@ -101,7 +101,7 @@ static void daemonize_set_name(const char *name)
 	prctl(PR_SET_NAME, name);
 	if (!f)
 		return;
-	/* behind the name, which may have anything in it, comes field 3 */
+	/* field 3 follows the name, which may have any characters */
 	at = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
 	fclose(f);
 	for (int field = 2; at && field < 48; field++)
@@ -125,8 +125,8 @@ __attribute__((noreturn)) static void daemonize_begin(const char *name, u64 caps
 }
 
 /*
- * The one in between ends at once, which leaves its child to whoever adopts orphans. Its end is
- * waited for here: the program is to find no child that it has not made.
+ * The intermediate process exits at once, so that its child is adopted. It is waited for here, as
+ * the program must not find a child that it did not start.
  */
 int daemonize(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep,
 	      u32 n)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Where our libibverbs.so.1 lies: known from where this program lies, in the build tree and
- * installed alike.
- */
+/* Finds our libibverbs.so.1 relative to this program, in the build tree and installed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -14,13 +11,13 @@
 #include "../cli.h"
 
 #define LIBRARY "libibverbs.so.1"
-/* XROCE_LIBDIR, from the Makefile: where make install puts it, from the command's directory. */
-/* In our library as the name of a BPF map, in no other. */
+/* The Makefile sets XROCE_LIBDIR: the install directory, relative to the command's. */
+/* name of a BPF map, present in our library only */
 #define MARK XROCE_MAP_ENGINE
 
 /*
- * True if the file is a library of ours: under a prefix such as /usr the system's own may have the
- * name that we look for.
+ * Returns whether the file is our library: under a prefix like /usr, the system's library may have
+ * this name.
  */
 static bool library_is_ours(const char *path)
 {
@@ -45,7 +42,7 @@ static bool library_is_ours(const char *path)
 
 int library_dir(char *dir, size_t n)
 {
-	/* Installed first: PREFIX/lib of an installation is not ours. */
+	/* the installed path first, since PREFIX/lib of an installation is not ours */
 	static const char *const place[] = { XROCE_LIBDIR, "../lib" };
 	char self[PATH_MAX], path[2 * PATH_MAX], *real;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);

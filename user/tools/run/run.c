@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce run: start a program on our library. It sets environment variables, makes the files of the
- * devices in a mount namespace of its own (sysfs_private.h), and becomes the program; nothing else.
+ * xroce run: starts a program on our library. Sets environment variables, makes the devices' files
+ * in a private mount namespace (sysfs_private.h), and executes the program.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -20,13 +20,13 @@
 #include "daemonize.h"
 #include "sysfs_private.h"
 
-/* As env(1), nohup(1) and the shells have it. */
+/* as env(1), nohup(1) and the shells */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-/* Beside libibverbs.so.1: what redirects the calls of sockets. */
+/* in the directory of libibverbs.so.1: redirects socket calls */
 #define PRELOAD "librspreload.so"
 
-/* The file that execvp(3) will run for name, or false. */
+/* Finds the file that execvp(3) executes for name. Returns false if there is none. */
 static bool search_path(const char *name, char *file, size_t n)
 {
 	const char *path = getenv("PATH");
@@ -48,8 +48,8 @@ static bool search_path(const char *name, char *file, size_t n)
 }
 
 /*
- * The loader ignores LD_LIBRARY_PATH for a program that gains privileges at its start (ld.so(8),
- * secure-execution mode). Returns true of one.
+ * Warns if the program gains privileges at its start, as the loader then ignores LD_LIBRARY_PATH
+ * (ld.so(8), secure-execution mode). Returns true if so.
  */
 static bool warn_if_privileged(const char *name)
 {
@@ -76,8 +76,8 @@ static bool warn_if_privileged(const char *name)
 }
 
 /*
- * Put text in front of a variable that is a list with colons. Returns 0 or -errno. An empty value
- * means the current directory to the loader: never leave one behind.
+ * Prepends text to a colon-separated variable. Returns 0 or -errno. To the loader an empty element
+ * means the current directory, so none may be left.
  */
 static int prepend_to_variable(const char *variable, const char *text)
 {
@@ -104,7 +104,7 @@ static int prepend(const char *variable, const char *text)
 	return EXIT_FAILED;
 }
 
-/* The sockets of the program become rsockets: rsocket(7). */
+/* Makes the program's sockets rsockets: rsocket(7). */
 static int set_preload(const char *dir)
 {
 	char file[3 * PATH_MAX];
@@ -150,7 +150,7 @@ static int set_library(bool with_rsockets)
 	return ret || !with_rsockets ? ret : set_preload(dir);
 }
 
-/* ---- what the library is told by variables of its own: os/options.h ---- */
+/* ---- variables for the library: os/options.h ---- */
 
 static const struct option_spec *spec_of(int letter)
 {
@@ -173,7 +173,7 @@ static int set_variable(const struct option_spec *spec, const char *value)
 	return EXIT_FAILED;
 }
 
-/* Why there is no process that outlives the program. */
+/* Explains why no process can outlive the program. */
 static const char *outlive_strerror(int err)
 {
 	return err == -ECHILD ? "the first process of this PID namespace is this one, or is not "
@@ -181,7 +181,7 @@ static const char *outlive_strerror(int err)
 				strerror(-err);
 }
 
-/* Without the files most programs run as well: no error. */
+/* Makes the files. A failure is no error, since most programs run without them. */
 static void show_files(bool verbose)
 {
 	struct netdev *devs;
@@ -222,7 +222,7 @@ static void keep_pins(bool verbose)
 {
 	int fd, err;
 
-	/* of a broker's client the broker does it */
+	/* the broker removes a client's pins */
 	if (!options_pin() || !privilege_may_attach())
 		return;
 	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -236,7 +236,7 @@ static void keep_pins(bool verbose)
 			outlive_strerror(err));
 }
 
-/* Our own options, and those of the table. */
+/* Combines the options of this file and of the table. */
 static void add_options(struct option *options, char *letters)
 {
 	static const struct option own[] = {
@@ -345,7 +345,8 @@ static int run_main(int argc, char **argv)
 	if (ret)
 		return ret;
 	if (warn_if_privileged(argv[0]))
-		with_files = false; /* it is not for our library, and loses its privilege */
+		with_files = false; /* it does not load our library, and a mount namespace would
+				     * cost its privilege */
 	if (verbose) {
 		const char *only = getenv(NETDEV_ENV);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A directory as /sys/class/infiniband/NAME, in files of the forms that the kernel has
- * (Documentation/ABI/stable/sysfs-class-infiniband). What it says is true when it is written; what
- * would be false a moment later, the counters, is not there. The verbs say the same
- * (user/verbs/query.c; tests/netns/sysfs.sh compares). Written again, only files that say something
- * else by then are replaced, each at once: whoever reads one sees the old text or the new.
+ * Writes a directory like /sys/class/infiniband/NAME, in the kernel's formats
+ * (Documentation/ABI/stable/sysfs-class-infiniband). The values are those at the time of writing;
+ * counters, which change, are not included. The verbs report the same (user/verbs/query.c;
+ * tests/netns/sysfs.sh compares). Writing again replaces only changed files, each atomically, so
+ * that a reader gets the old or the new text.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,15 +21,15 @@
 #include "../cli.h"
 #include "sysfs_private.h"
 
-/* IBV_PORT_CM_SUP, IBV_PORT_IP_BASED_GIDS: those headers are for the verbs alone. */
+/* IBV_PORT_CM_SUP, IBV_PORT_IP_BASED_GIDS, without the verbs headers */
 #define PORT_CAPABILITIES (1u << 16 | 1u << 26)
 
 #define CLASS_NET "/sys/class/net"
 
-/* In the directory of a device, while a file of it is replaced. */
+/* temporary name in a device's directory while a file is replaced */
 #define REPLACEMENT ".new"
 
-/* A directory that is being written; the first error stays in err. */
+/* A directory being written; err keeps the first error. */
 struct sysfs_dir {
 	int fd;
 	bool is_new;
@@ -111,7 +111,7 @@ static void sysfs_remove(struct sysfs_dir *d, const char *name)
 		sysfs_fail(d);
 }
 
-/* Slots that had an address: what a new directory does not have. */
+/* Clears slots that had an address before; a new directory has none. */
 static void sysfs_forget_gids(struct sysfs_dir *d, u32 first)
 {
 	static const u8 zeros[16];
@@ -126,7 +126,7 @@ static void sysfs_forget_gids(struct sysfs_dir *d, u32 first)
 	}
 }
 
-/* An empty slot reads as zeros: one file with a name for each. */
+/* Makes empty slots, which read as zeros: one file with a hard link for each. */
 static void sysfs_empty_gids(struct sysfs_dir *d, u32 first)
 {
 	static const u8 zeros[16];
@@ -143,7 +143,7 @@ static void sysfs_empty_gids(struct sysfs_dir *d, u32 first)
 	}
 }
 
-/* An empty slot has no type and no interface; the kernel's files fail to be read then. */
+/* An empty slot has no type and no interface files, as reading the kernel's fails then. */
 static void sysfs_gids(struct sysfs_dir *d, const struct netdev *dev)
 {
 	char name[64];
@@ -165,7 +165,7 @@ static void sysfs_gids(struct sysfs_dir *d, const struct netdev *dev)
 		sysfs_forget_gids(d, dev->num_gids);
 }
 
-/* As ib_port_sysfs has it: "100 Gb/sec (4X EDR)". */
+/* Formats the rate like the kernel's ib_core: "100 Gb/sec (4X EDR)". */
 static void sysfs_rate(struct sysfs_dir *d, const struct netdev *dev)
 {
 	static const struct {
@@ -207,7 +207,7 @@ static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev,
 		   phys == PHYS_POLLING ? "Polling" : "Disabled");
 	sysfs_rate(d, dev);
 	sysfs_file(d, "ports/1/link_layer", "Ethernet\n");
-	/* RoCE has no subnet manager, and no local identifiers that one gives out. */
+	/* RoCE has no subnet manager, which would assign local identifiers. */
 	sysfs_file(d, "ports/1/lid", "0x0\n");
 	sysfs_file(d, "ports/1/lid_mask_count", "0\n");
 	sysfs_file(d, "ports/1/sm_lid", "0x0\n");
@@ -219,7 +219,7 @@ static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev,
 
 /* ---- the interface ---- */
 
-/* Is the interface of that name in /sys this one? /sys can be another network namespace's. */
+/* Returns whether /sys shows this interface, as /sys may belong to another network namespace. */
 static bool sysfs_has_interface(const struct netdev *dev)
 {
 	char path[128], text[32], mac[32];
@@ -239,8 +239,8 @@ static bool sysfs_has_interface(const struct netdev *dev)
 }
 
 /*
- * The interface's device on its bus, as a link; a directory for an interface without one, or one
- * that /sys does not show, as programs look for the interface's name in device/net.
+ * Links the interface's bus device. Makes a directory if there is none, or if /sys does not show
+ * the interface, as programs look for its name in device/net.
  */
 static void sysfs_device(struct sysfs_dir *d, const struct netdev *dev)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The namespaces of sysfs_private.h: which of them this process may have, and entering them. */
+/* The namespaces of sysfs_private.h: checks which this process may have, and enters them. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 #include "../cli.h"
 #include "sysfs_private.h"
 
-/* Of any of its sets: in a user namespace it would be lost. */
+/* Checks all sets: a user namespace would lose the capability. */
 static bool sysfs_private_has_a_capability(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -36,10 +36,10 @@ static bool sysfs_private_is_roots(const char *dir)
 }
 
 /*
- * Root stays root, whatever it lacks: in a user namespace nobody's files but its own would be its.
- * Nor has root a number there: a broker is known for root's by the directory of its socket
- * (ask_may_serve() in user/attach/ask.c), where that can be nobody else's. A tmpfs on /run that all
- * may write to, as some containers have it, would leave the program without a broker.
+ * Root never enters a user namespace: it would lose access to other users' files. Its UID is not
+ * mapped there either, and a broker is known to be root's by the owner of its socket's directory
+ * (ask_may_serve() in user/attach/ask.c). A world-writable tmpfs on /run, as some containers have,
+ * would therefore leave the program without a broker.
  */
 static bool sysfs_private_may_enter_user_namespace(void)
 {
@@ -48,7 +48,7 @@ static bool sysfs_private_may_enter_user_namespace(void)
 	       sysfs_private_is_roots(ASK_DIR);
 }
 
-/* counters_err NULL: without the counters, whose process would be started for nothing. */
+/* counters_err NULL: without counters, to avoid starting their process needlessly */
 static int sysfs_private_make(const struct netdev *devs, u32 n, int *counters_err)
 {
 	struct sysfs_private_counters c = { .fuse_fd = -1, .begin_fd = -1 };
@@ -65,7 +65,7 @@ static int sysfs_private_make(const struct netdev *devs, u32 n, int *counters_er
 	return err;
 }
 
-/* begin_ns: since when the lock is waited for. */
+/* begin_ns: start of the wait for the lock. */
 static int sysfs_private_enter_both(const struct netdev *devs, u32 n, u64 begin_ns,
 				    int *counters_err)
 {
@@ -75,15 +75,15 @@ static int sysfs_private_enter_both(const struct netdev *devs, u32 n, u64 begin_
 	if (lock < 0)
 		return lock;
 	err = sysfs_private_make(devs, n, counters_err);
-	/* the process that has the counters may not have closed what it has of it yet */
+	/* unlock explicitly: the counters' process may still have a copy of the descriptor */
 	flock(lock, LOCK_UN);
 	close(lock);
 	return err;
 }
 
 /*
- * What comes of sysfs_private_enter_both(), found out by a child: a process that has entered a user
- * namespace does not come out again, and a security module may refuse all mounts in one.
+ * Tries sysfs_private_enter_both() in a child and returns its result. A process cannot leave a user
+ * namespace, and a security module may refuse all mounts in one.
  */
 static int sysfs_private_try(const struct netdev *devs, u32 n, u64 begin_ns)
 {
@@ -101,7 +101,7 @@ static int sysfs_private_try(const struct netdev *devs, u32 n, u64 begin_ns)
 	if (pid < 0)
 		err = -errno;
 	close(fds[1]);
-	/* by a pipe: whoever started us may have SIGCHLD ignored, and then there is no status */
+	/* through a pipe: if SIGCHLD is ignored, no exit status is available */
 	if (pid > 0 && read(fds[0], &err, sizeof(err)) != sizeof(err))
 		err = -EIO;
 	close(fds[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The mounts of sysfs_private.h. A directory that has no `infiniband` cannot be given one
- * (/sys/class is sysfs, and /dev is everybody's): a tmpfs is mounted over it that has all that it
- * had, each entry a bind mount, and `infiniband`. Where the machine has `infiniband`, the tmpfs is
- * mounted over that one, so that the kernel's own RDMA devices stay beside ours.
+ * The mounts of sysfs_private.h. A parent without `infiniband` cannot get one (/sys/class is sysfs,
+ * and /dev is shared). A tmpfs is therefore mounted over the parent, with a bind mount of each
+ * entry, and `infiniband`. If the machine has `infiniband`, the tmpfs covers only that, and the
+ * kernel's RDMA devices stay visible next to ours.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,13 +22,13 @@
 #define SYS_CLASS "/sys/class"
 #define DEV	  "/dev"
 #define RDMA	  "infiniband"
-#define NODE	  "/dev/null" /* what our character devices are: nothing is read of them */
-/* In the tmpfs, while the counters are bound; the kernel's devices have no such name. */
+#define NODE	  "/dev/null" /* bound as our character devices, which are never opened */
+/* in the tmpfs while the counters are bound; no kernel device has this name */
 #define HIDDEN	  ".xroce-counters"
 
 /*
- * What is mounted on path is seen by nobody outside of this mount namespace: the mount that has
- * path receives what others mount, and passes nothing on.
+ * Makes the mount of path a slave: mounts on path are invisible outside this mount namespace, but
+ * mounts from outside still arrive.
  */
 static int mount_keep_private(const char *path)
 {
@@ -40,7 +40,7 @@ static int mount_keep_private(const char *path)
 		if (!mount(NULL, at, NULL, MS_SLAVE, NULL))
 			return 0;
 		slash = strrchr(at, '/');
-		/* EINVAL: no mount point; the one that has it is further up */
+		/* EINVAL: not a mount point; try its parent */
 		if (errno != EINVAL || !slash || !strcmp(at, "/"))
 			return -errno;
 		slash[slash == at] = 0;
@@ -62,7 +62,7 @@ static int mount_make_file(const char *path)
 	return 0;
 }
 
-/* The entry of the directory old_fd is shown in the directory cover. */
+/* Shows an entry of the directory old_fd in the directory cover. */
 static int mount_show_entry(int old_fd, const char *name, const char *cover)
 {
 	char from[NAME_MAX + 64], to[PATH_MAX + NAME_MAX + 2], target[PATH_MAX];
@@ -70,7 +70,7 @@ static int mount_show_entry(int old_fd, const char *name, const char *cover)
 	ssize_t len;
 	int err;
 
-	/* it has gone since: then it is not shown either */
+	/* removed meanwhile */
 	if (fstatat(old_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : -errno;
 	snprintf(to, sizeof(to), "%s/%s", cover, name);
@@ -94,7 +94,7 @@ static int mount_show_entry(int old_fd, const char *name, const char *cover)
 	return err;
 }
 
-/* What an `xroce run` around this one has made: ours replace them. */
+/* Entries of an outer `xroce run`, which ours replace. */
 static bool mount_is_ours(const char *name, int dir_fd)
 {
 	struct stat st;
@@ -144,15 +144,15 @@ static int mount_node(const char *dir, const struct netdev *dev)
 	return err ? err : mount_bind(NODE, path);
 }
 
-/* One of the two places, and what makes a device's part of it. */
+/* One of the two directories, and its function for a device. */
 struct place {
 	const char *parent;
 	int (*make)(const char *dir, const struct netdev *dev);
-	unsigned long flags; /* as the file system has them that it covers */
+	unsigned long flags; /* mount flags of the covered file system */
 	bool has_counters;
 };
 
-/* What is not shown is not there. */
+/* Shows a device's counters, or removes their directories. */
 static int mount_counters_of(const char *hidden, const char *rdma, const struct netdev *dev)
 {
 	int err = sysfs_private_counters_mkdir(rdma, dev);
@@ -164,7 +164,7 @@ static int mount_counters_of(const char *hidden, const char *rdma, const struct 
 	return err;
 }
 
-/* The files are of use without them: no error of the caller's. */
+/* Failure is no error of the caller, as the files are useful without counters. */
 static void mount_counters(struct sysfs_private_counters *c, const char *rdma,
 			   const struct netdev *devs, u32 n)
 {
@@ -191,7 +191,7 @@ static int mount_fill(const struct place *p, int old_fd, const char *cover, cons
 		err = p->make(rdma, &devs[i]);
 	if (!err && c && p->has_counters)
 		mount_counters(c, rdma, devs, n);
-	/* what was bound hears of its source's mounts, and not the other way round */
+	/* bind mounts receive later mounts of their source, and propagate none */
 	if (!err && mount(NULL, cover, NULL, MS_SLAVE | MS_REC, NULL))
 		err = -errno;
 	if (!err && mount(NULL, cover, NULL, MS_REMOUNT | MS_BIND | p->flags, NULL))
@@ -230,7 +230,7 @@ int sysfs_private_mount(const struct netdev *devs, u32 n, struct sysfs_private_c
 		{ SYS_CLASS, mount_sysfs, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, true },
 		{ DEV, mount_node, MS_NOSUID | MS_NOEXEC, false },
 	};
-	/* whatever user the program becomes is to read them */
+	/* readable for any user that the program changes to */
 	const mode_t mask = umask(0);
 	bool some = false;
 	int err, first = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The user namespace of processes that `xroce run` starts for a user without privileges: the same
- * for all of them that are there at a time. Nothing names it but /proc, so it is looked for there.
+ * The user namespace of programs that `xroce run` starts for an unprivileged user, shared by all
+ * that run at a time. Only /proc refers to it, so it is found there.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -24,16 +24,17 @@
 
 #define NS_USER "/proc/self/ns/user"
 /*
- * For the lock, which any user can hold: another's is waited for no longer, and then there may be
- * two namespaces. Of this user's processes many may begin at once.
+ * Limits of the wait for the lock, which any user can hold: LOCK_MS for another user's process,
+ * after which a second namespace may be made. LOCK_OWN_MS for this user's processes, of which many
+ * may start at once.
  */
 #define LOCK_MS	     2000
 #define LOCK_OWN_MS  30000
-#define LOCK_LOOK_MS 10 /* from one look to the next, after a first ms */
-/* so many looks that find no holder of this user's: one may have let go between two */
+#define LOCK_LOOK_MS 10 /* pause between attempts, after a first one of 1 ms */
+/* attempts without a holder of this user: the lock may have been released between two */
 #define LOCK_STRANGE 3
 
-/* The process that holds the lock, by /proc/locks, or 0. */
+/* Returns the PID of the lock's holder, from /proc/locks, or 0. */
 static pid_t lock_holder(int fd)
 {
 	FILE *f = fopen("/proc/locks", "re");
@@ -67,8 +68,8 @@ static bool lock_is_own(int fd)
 }
 
 /*
- * Taken on the user namespace that all begin in, so nothing remains of it; gone with its
- * descriptor. Also a descriptor if it was not to be had.
+ * Locks the initial user namespace of all, so that no file remains; closing the descriptor unlocks.
+ * Returns the descriptor also if the lock was not obtained, or -errno.
  */
 static int lock_take(u64 begin_ns)
 {
@@ -100,7 +101,7 @@ static FILE *proc_open(pid_t pid, const char *file)
 	return fopen(path, "re");
 }
 
-/* Has it one entry, which is that number as it is? */
+/* Returns whether the map has a single entry, of id to itself. */
 static bool map_is_identity(pid_t pid, const char *file, unsigned int id)
 {
 	FILE *f = proc_open(pid, file);
@@ -115,22 +116,22 @@ static bool map_is_identity(pid_t pid, const char *file, unsigned int id)
 	return is;
 }
 
-/* Has `xroce run` made its mounts? */
+/* Returns whether `xroce run` has made its mounts. */
 static bool process_has_view(pid_t pid)
 {
 	return process_has_mount(pid, " - tmpfs " SYSFS_PRIVATE_SOURCE " ");
 }
 
-/* Also of one that has gone. */
+/* True also for a process that has exited. */
 static bool process_is_trial(pid_t pid)
 {
-	char name[16]; /* what the kernel has of any */
+	char name[16]; /* TASK_COMM_LEN */
 
 	process_name(pid, name, sizeof(name));
 	return !strcmp(name, SYSFS_PRIVATE_TRIAL) || !strcmp(name, "?");
 }
 
-/* Was it made by this user, in the namespace that `here` is? */
+/* Returns whether this user made ns as a child of the namespace `here`. */
 static bool namespace_is_child(int ns, const struct stat *here)
 {
 	uid_t owner = 0;
@@ -147,8 +148,8 @@ static bool namespace_is_child(int ns, const struct stat *here)
 }
 
 /*
- * Is it in this PID namespace? One of a container's is seen from outside, but sees none outside: so
- * those in there have made a user namespace of their own, and those out here one for each other.
+ * Returns whether the process is in this PID namespace. Processes of a container are visible from
+ * outside, but not the reverse. Each side therefore shares its own user namespace.
  */
 static bool process_is_beside(pid_t pid)
 {
@@ -160,7 +161,7 @@ static bool process_is_beside(pid_t pid)
 	       own.st_dev == its.st_dev;
 }
 
-/* Returns the process's user namespace, if it is one to join, or -1. */
+/* Returns a descriptor of the process's user namespace if it may be joined, or -1. */
 static int namespace_of(pid_t pid, const struct stat *here)
 {
 	char path[64];
@@ -184,7 +185,7 @@ static int namespace_of(pid_t pid, const struct stat *here)
 	return ns;
 }
 
-/* True if it is in another process's now. */
+/* Returns true after joining another process's namespace. */
 static bool namespace_join(void)
 {
 	DIR *dir = opendir("/proc");
@@ -208,7 +209,7 @@ static bool namespace_join(void)
 	return joined;
 }
 
-/* ---- making ---- */
+/* ---- making a namespace ---- */
 
 static int proc_write(const char *file, const char *text)
 {
@@ -224,9 +225,7 @@ static int proc_write(const char *file, const char *text)
 	return err;
 }
 
-/*
- * The caller's groups are in force as before, though they have no number but its own group's.
- */
+/* The caller's groups stay in force, although only its own group is mapped. */
 static int namespace_make(void)
 {
 	const uid_t uid = geteuid();
