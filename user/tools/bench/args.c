@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* any port will do: the path MTU does not depend on it */
+/* Any port will do: the path MTU does not depend on it. */
 #define SOME_PORT 4791
 
 /* Parses a number at the start of text; *end is the rest. */

@@ -20,7 +20,7 @@
 #define BENCH_MOST_SIZE	 (8u << 20)
 #define BENCH_MOST_DEPTH 128u
 #define BENCH_MOST_NS	 (60 * NSEC_PER_SEC)
-/* time after which an unanswered datagram counts as lost */
+/* Time after which an unanswered datagram counts as lost. */
 #define BENCH_LOST_NS	 (100 * NSEC_PER_MSEC)
 
 /* X(NAME, word, text) */

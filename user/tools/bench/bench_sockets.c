@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The same tests by UDP and TCP. Each datagram, and the start of a TCP connection, has the client's
- * random token, so other traffic to the port is not counted.
+ * random token. Other traffic to the port is not counted.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ struct bench_socket {
 	bool to_the_end;  /* ignore the control connection, so that data in flight counts */
 };
 
-/* header of a datagram */
+/* Header of a datagram. */
 struct bench_stamp {
 	__be64 token, seq;
 };

@@ -13,16 +13,13 @@ struct doctor {
 	struct json *json;  /* NULL: print lines */
 	const char *iface;  /* being checked; NULL: the host */
 	bool brokered;	  /* an interface being checked has a broker for this user */
-	bool may_bpf;	  /* CAP_BPF and CAP_NET_ADMIN in the first user namespace: BPF can be
-			   * probed */
+	bool may_bpf;	  /* CAP_BPF, CAP_NET_ADMIN of the first user namespace */
 	bool multibuffer; /* AF_XDP supports frames of several buffers */
 };
 
 /*
- * Prints one line: "ok
- * warn
- * FAIL  what: finding -> remedy". fmt and its arguments give the finding, as for printf(3). remedy
- * may be NULL. Counts failures.
+ * Prints one line: "ok|warn|FAIL  what: finding -> remedy". fmt and its arguments give the finding,
+ * as for printf(3). remedy may be NULL. Counts failures.
  */
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
 	     const char *fmt, ...) __attribute__((format(printf, 5, 6)));

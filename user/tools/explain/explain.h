@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Explains why a queue pair is in error, slow or silent, from two readings of the QP and its
- * process some time apart. The rules are pure functions of the structs below, so that tests can
- * construct them (tests/unit/test_explain.c). explain_gather.c fills the structs from the maps.
+ * process. The rules are pure functions of the structs below, so that tests can construct them
+ * (tests/unit/test_explain.c). explain_gather.c fills the structs from the maps.
  *
  * All numbers may come from maps that another process writes. Rules compare and print them, and use
  * none as an index.
@@ -46,8 +46,7 @@ struct explain_port {
 	u32 queues;	/* receive queues whose socket has received frames */
 	u64 refused;	/* frames refused by the broker's egress program */
 	u64 unreachable; /* ICMP "unreachable" received by this network namespace */
-	u64 wakeups, unannounced; /* sums over all vectors: wake-ups by XDP; packets for polling
-				   * threads */
+	u64 wakeups, unannounced; /* of all vectors: XDP wake-ups; packets for pollers */
 	struct sums sums;
 	struct explain_process process;
 };

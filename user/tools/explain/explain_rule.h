@@ -106,7 +106,7 @@ bool qp_is_stuck(const struct explain_end *e);
 bool qp_gets_no_answer(const struct explain_end *e);
 
 /* explain_path.c */
-/* share of packets below which loss is not reported */
+/* Share of packets below which loss is not reported. */
 #define LOSS_SHARE 0.002
 static inline double share(u64 part, u64 all)
 {

@@ -101,8 +101,8 @@ static void findings_add(struct findings *f, const struct finding *one)
 }
 
 /*
- * A cause explains symptoms of its QP, or of all QPs if it is the port's, unless it is less severe
- * than the symptom.
+ * A cause explains the symptoms of its QP; a port's cause, those of all QPs. It must be at least as
+ * severe as the symptom.
  */
 static bool finding_accounts(const struct finding *cause, const struct finding *symptom)
 {

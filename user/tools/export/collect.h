@@ -50,8 +50,7 @@ struct collector {
 	u32 num_devices;
 	struct watched **ports;
 	u32 num_ports, room_ports;
-	struct tomb *tombs; /* ended ports, the most recent ones; they may return with another
-			     * program */
+	struct tomb *tombs; /* recently ended ports, which may return */
 	u32 num_tombs;
 	struct shares processes; /* nth: index in ports. Words: struct counts */
 	struct shares qps;	 /* nth: index in qp_rows. Words: qp_fields */

@@ -160,8 +160,8 @@ static u32 process_uid(u32 pid)
 
 /*
  * Adds the process that uses the interface without a broker. The socket is queried for its PID once
- * per program: a process that does not share never reads its socket, so each question stays in the
- * socket's queue, and once the queue is full no one can learn the PID.
+ * per program: a process that does not share never reads its socket. Each question stays in the
+ * socket's queue, and once that is full no one can learn the PID.
  */
 static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
 {

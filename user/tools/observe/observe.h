@@ -40,8 +40,7 @@ struct observed_iface {
 
 enum observed_kind {
 	OBSERVED_ALONE,	 /* uses the interface exclusively */
-	OBSERVED_FIRST,	 /* client that opened the interface before the broker and keeps its
-			  * sockets */
+	OBSERVED_FIRST,	 /* a broker's client that came first and keeps its sockets */
 	OBSERVED_CLIENT,
 	OBSERVED_BROKER, /* the broker's own program and maps; visible to root */
 };
@@ -61,8 +60,7 @@ struct observed {
 	u32 qps;      /* QPs allocated by the broker */
 	u32 services;
 	char command[32];
-	struct ask_client sent; /* of a client: frames sent to the wire, to local QPs, and
-				 * refused */
+	struct ask_client sent; /* client's frames to the wire, to local QPs, refused */
 	u32 num_maps, room;
 	struct observed_map *maps; /* while the port is open */
 };

@@ -60,8 +60,8 @@ void observe_options_each(struct observe_options *l,
  */
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what);
 /*
- * Warns on standard error if all elements of the port's map of that name are in use, as the port
- * may have more objects. used: elements in use; what: the objects' name in the plural.
+ * Warns on standard error that the port may have more objects if all elements of its map of that
+ * name are in use. used: elements in use; what: the objects' name in the plural.
  */
 void observe_options_note_full(const struct observe_options *l, const struct observed *p,
 			       const char *map, u32 used, const char *what);

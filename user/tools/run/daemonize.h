@@ -14,9 +14,9 @@
 /*
  * Forks a process that calls work(arg) and then exits. It keeps the n descriptors of keep[]; the
  * standard ones are /dev/null. name: shown by ps(1). caps: capabilities to keep, a bitmap; none in
- * a user namespace of the user. Returns 0 or -errno. -ECHILD: the process would be a child of the
- * program, which adopts orphans (the first process of a PID namespace, or a subreaper), or become a
- * zombie, as the first process does not wait (adopter.h).
+ * a user namespace of the user. Returns 0, -errno, or -ECHILD in two cases. The program would adopt
+ * the process, as the first process of a PID namespace or a subreaper. Or the process would become
+ * a zombie, as the first process does not wait (adopter.h).
  */
 int daemonize(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep,
 	      u32 n);

@@ -12,7 +12,7 @@
 
 #define LIBRARY "libibverbs.so.1"
 /* The Makefile sets XROCE_LIBDIR: the install directory, relative to the command's. */
-/* name of a BPF map, present in our library only */
+/* Name of a BPF map, present in our library only. */
 #define MARK XROCE_MAP_ENGINE
 
 /*

@@ -20,10 +20,10 @@
 #include "daemonize.h"
 #include "sysfs_private.h"
 
-/* as env(1), nohup(1) and the shells */
+/* As env(1), nohup(1) and the shells. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-/* in the directory of libibverbs.so.1: redirects socket calls */
+/* In the directory of libibverbs.so.1: redirects socket calls. */
 #define PRELOAD "librspreload.so"
 
 /* Finds the file that execvp(3) executes for name. Returns false if there is none. */
@@ -345,8 +345,7 @@ static int run_main(int argc, char **argv)
 	if (ret)
 		return ret;
 	if (warn_if_privileged(argv[0]))
-		with_files = false; /* it does not load our library, and a mount namespace would
-				     * cost its privilege */
+		with_files = false; /* it does not load our library */
 	if (verbose) {
 		const char *only = getenv(NETDEV_ENV);
 

@@ -26,7 +26,7 @@
 
 #define CLASS_NET "/sys/class/net"
 
-/* temporary name in a device's directory while a file is replaced */
+/* Temporary name in a device's directory while a file is replaced. */
 #define REPLACEMENT ".new"
 
 /* A directory being written; err keeps the first error. */
@@ -239,8 +239,8 @@ static bool sysfs_has_interface(const struct netdev *dev)
 }
 
 /*
- * Links the interface's bus device. Makes a directory if there is none, or if /sys does not show
- * the interface, as programs look for its name in device/net.
+ * Links the interface's bus device. Otherwise, or if /sys does not show the interface, makes a
+ * directory, as programs look for the name in device/net.
  */
 static void sysfs_device(struct sysfs_dir *d, const struct netdev *dev)
 {

@@ -37,7 +37,7 @@ static bool sysfs_private_is_roots(const char *dir)
 
 /*
  * Root never enters a user namespace: it would lose access to other users' files. Its UID is not
- * mapped there either, and a broker is known to be root's by the owner of its socket's directory
+ * mapped there either. A broker is known to be root's by the owner of its socket's directory
  * (ask_may_serve() in user/attach/ask.c). A world-writable tmpfs on /run, as some containers have,
  * would therefore leave the program without a broker.
  */

@@ -33,7 +33,7 @@ int sysfs_private_enter(const struct netdev *devs, u32 n, int *counters_err);
  * directory is unchanged. c: begun, or NULL for files without counters.
  */
 int sysfs_private_mount(const struct netdev *devs, u32 n, struct sysfs_private_counters *c);
-/* source of the mounts of sysfs_private_mount() in /proc/PID/mountinfo */
+/* Source of the mounts of sysfs_private_mount() in /proc/PID/mountinfo. */
 #define SYSFS_PRIVATE_SOURCE "xroce"
 /*
  * Name (comm) of the trial child: its user namespace must not be joined, as it ends with the child.
@@ -41,10 +41,10 @@ int sysfs_private_mount(const struct netdev *devs, u32 n, struct sysfs_private_c
 #define SYSFS_PRIVATE_TRIAL "xroce-trial"
 
 /*
- * sysfs_private_counters.c: starts the process that serves the counters of n devices, in the user
- * namespace, before the mount namespace of the files is entered. It ends with that, or if nothing
- * gets mounted. is_bound: it also ends with the caller; needed if both are in that mount namespace,
- * which would never end otherwise. Returns 0, or -errno without counters.
+ * sysfs_private_counters.c: starts the process that serves the counters of n devices. Called in the
+ * user namespace, before entering the mount namespace of the files. The process ends with that
+ * mount namespace, or if nothing gets mounted. is_bound: also with the caller; needed if both are
+ * in that mount namespace, which would never end otherwise. Returns 0, or -errno without counters.
  * sysfs_private_counters_end() is due afterwards; if bound, as the last call.
  */
 int sysfs_private_counters_begin(struct sysfs_private_counters *c, const struct netdev *devs, u32 n,

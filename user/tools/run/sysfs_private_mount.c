@@ -23,7 +23,7 @@
 #define DEV	  "/dev"
 #define RDMA	  "infiniband"
 #define NODE	  "/dev/null" /* bound as our character devices, which are never opened */
-/* in the tmpfs while the counters are bound; no kernel device has this name */
+/* In the tmpfs while the counters are bound; no kernel device has this name. */
 #define HIDDEN	  ".xroce-counters"
 
 /*

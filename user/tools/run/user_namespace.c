@@ -31,7 +31,7 @@
 #define LOCK_MS	     2000
 #define LOCK_OWN_MS  30000
 #define LOCK_LOOK_MS 10 /* pause between attempts, after a first one of 1 ms */
-/* attempts without a holder of this user: the lock may have been released between two */
+/* Attempts without a holder of this user: the lock may have been released between two. */
 #define LOCK_STRANGE 3
 
 /* Returns the PID of the lock's holder, from /proc/locks, or 0. */

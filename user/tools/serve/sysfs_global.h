@@ -12,8 +12,8 @@
  *
  * For each device the keeper holds flock(2) on SYSFS_GLOBAL_DIR/NS/owner/NAME. A file with a free
  * lock is left from a killed keeper and caller, and the next beginning or sysfs_global_sweep()
- * removes it. The file identifies the directory of the device's node, as another mount namespace
- * may have the same /dev or another with a foreign node of that name. NS/nodes identifies the
+ * removes it. The file identifies the directory of the device's node. Another mount namespace may
+ * have the same /dev, or another with a foreign node of that name. NS/nodes identifies the
  * directory if the keeper made it. NS itself is locked while anything in it changes.
  */
 #ifndef SERVE_SYSFS_GLOBAL_H

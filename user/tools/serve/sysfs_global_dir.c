@@ -107,8 +107,8 @@ static int dir_make(const struct sysfs_global_dir *d, const char *name)
 }
 
 /*
- * Mounts a separate tmpfs: a process with an open file of the overlay keeps it unchanged, even
- * after unmounting. An overlay of a deleted directory lists nothing.
+ * Mounts a separate tmpfs, so that open files of the overlay stay unchanged after unmounting. An
+ * overlay of a deleted directory lists nothing.
  */
 static int dir_mount_class(const struct sysfs_global_dir *d)
 {
@@ -289,7 +289,7 @@ static int node_make(const struct sysfs_global_dir *d, int owner_fd, const char 
 	err = nodes_write(owner_fd);
 	if (!err && mknod(path, S_IFCHR | 0666, NODE)) {
 		err = -errno;
-		/* the node belongs to another process */
+		/* the node is not ours, so drop the record */
 		if (ftruncate(owner_fd, 0))
 			return -EIO;
 	}

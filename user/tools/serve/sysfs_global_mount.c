@@ -24,7 +24,7 @@
 #define MOUNTED	  "overlay " SYSFS_PRIVATE_SOURCE " " /* in /proc/self/mountinfo, after " - " */
 #define FLAGS	  (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-/* Returns whether path at leads to that file system, with no other mount on top. */
+/* Returns whether the path `at` leads to that file system, with no other mount on top. */
 static bool mount_is_on_top(const char *at, unsigned int major, unsigned int minor)
 {
 	struct stat st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Signals are blocked except in ppoll(), so no handler interrupts other code, and no signal is lost
+ * Signals are blocked except in ppoll(): no handler interrupts other code, and no signal is lost
  * between a check and a wait. The terminal is opened again, so that O_NONBLOCK applies to this
  * process only. A terminal that accepts no output (^S, a stalled connection) delays no signal.
  */

@@ -51,8 +51,7 @@ struct top_sample {
 	char dev[16], command[32], peer[46];
 	const char *type, *state; /* static strings; "" or NULL: none */
 	bool is_bad;
-	bool is_kept;		    /* copied from an earlier round, as it was not readable in
-				     * this one */
+	bool is_kept;		    /* copied from an earlier round, not readable now */
 	u64 counters[TOP_COUNTERS]; /* of an interface: sums over its processes, computed here */
 	u64 gauges[TOP_GAUGES];
 };

@@ -21,8 +21,7 @@ struct capture_file {
 	u32 snaplen;
 	u64 flushed_bytes;	/* bytes of whole blocks flushed to the current file */
 	u64 lost_told;		/* lost records already reported with packets */
-	u64 lost_before;	/* lost records before the current file, reported in earlier
-				 * statistics */
+	u64 lost_before;	/* lost records reported with earlier files */
 	char opened[4096];	/* path of the current file */
 };
 

@@ -33,7 +33,7 @@ enum {
 };
 
 #define RESOLUTION_NS 9	/* 10^-9 s */
-/* more than all options of a block take */
+/* More than all options of a block take. */
 #define OPTIONS_MAX   (PCAPNG_COMMENT_MAX + 256)
 
 /* Options of a block, collected first because the block begins with its length. */

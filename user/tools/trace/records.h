@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Records of several rings, merged by time. The rings are read one after the other, so a record of
- * the first may be older than one of the last read earlier. Records are therefore held for
- * RECORDS_WINDOW_NS. Pure.
+ * Records of several rings, merged by time. The rings are read one after the other, so a record may
+ * be older than one that was read earlier. Records are therefore held for RECORDS_WINDOW_NS. Pure.
  */
 #ifndef TRACE_RECORDS_H
 #define TRACE_RECORDS_H
