@@ -90,7 +90,7 @@ struct bench_message {
 	u32 qpn, psn, rkey;
 	u64 va;
 	u16 port;  /* READY, for UDP and TCP */
-	u64 token; /* SETUP: sent to that port first, to identify the client */
+	u64 token; /* SETUP: begins the data sent to that port */
 	u64 messages, bytes, elapsed_ns; /* DONE */
 };
 

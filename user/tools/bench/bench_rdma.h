@@ -25,7 +25,7 @@ struct bench_rdma {
 	bool armed;
 };
 
-/* Posts receive slot slot. Returns 0 or -errno. */
+/* Posts receive slot number slot. Returns 0 or -errno. */
 int bench_rdma_receive(struct bench_rdma *r, u32 slot);
 /* Posts one request of the test's size. imm: sent with SEND, UD and the WRITE of a latency test. */
 int bench_rdma_post(struct bench_rdma *r, u32 imm);

@@ -239,8 +239,8 @@ static bool sysfs_has_interface(const struct netdev *dev)
 }
 
 /*
- * Links the interface's bus device. Otherwise, or if /sys does not show the interface, makes a
- * directory, as programs look for the name in device/net.
+ * Links the interface's bus device. Without one, or if /sys does not show the interface, makes a
+ * directory: programs look for the name in device/net.
  */
 static void sysfs_device(struct sysfs_dir *d, const struct netdev *dev)
 {

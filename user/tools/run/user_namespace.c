@@ -68,8 +68,8 @@ static bool lock_is_own(int fd)
 }
 
 /*
- * Locks the initial user namespace of all, so that no file remains; closing the descriptor unlocks.
- * Returns the descriptor also if the lock was not obtained, or -errno.
+ * Locks the user namespace in which all of them start, so that no file remains. Closing the
+ * descriptor unlocks. Returns the descriptor also if the lock was not obtained, or -errno.
  */
 static int lock_take(u64 begin_ns)
 {
