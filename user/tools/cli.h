@@ -43,9 +43,7 @@ void output_begin(void);
 /* Returns status, or EXIT_FAILED after an error message if the output was not fully written. */
 int output_end(int status);
 
-/*
- * Waits ms milliseconds, or until a signal. Returns true if standard output's reader has closed it.
- */
+/* Waits ms milliseconds, or until a signal. Returns true if the reader of stdout has closed it. */
 bool output_wait(u32 ms);
 
 /* Replaces all but printable ASCII by '?', since names and arguments may have escape sequences. */

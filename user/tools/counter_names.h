@@ -8,9 +8,7 @@
 
 #include "observe/sums.h"
 
-/*
- * As in /sys/class/infiniband: a port's hw_counters with mlx5's or rxe's names, and its counters.
- */
+/* As in /sys/class/infiniband: hw_counters with mlx5's or rxe's names, and port counters. */
 enum name_family { NAME_MLX5, NAME_RXE, NAME_PORT, NAME_FAMILIES };
 
 struct counter_name {

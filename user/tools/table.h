@@ -45,9 +45,7 @@ static inline u32 table_rows(const struct table *t)
 /* Add one value each. The program exits if memory runs out. */
 void table_text(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_number(struct table *t, u64 value);
-/*
- * Adds a number that the table shows as the text ("active", "0x8001", "10.2 GB"), and JSON as is.
- */
+/* Adds a number: value in JSON, the text in a table ("active", "0x8001", "10.2 GB"). */
 void table_number_as(struct table *t, u64 value, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void table_real(struct table *t, double value); /* the table shows one decimal */

@@ -100,10 +100,7 @@ void bench_encode(u8 wire[BENCH_WIRE_BYTES], const struct bench_message *m);
 /* Returns NULL, or a description of the fault, and then *m is undefined. */
 const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES]);
 
-/*
- * Sends a message within BENCH_PATIENCE_NS. Returns 0, -ETIMEDOUT, -EINTR (stop requested) or
- * -errno.
- */
+/* Sends within BENCH_PATIENCE_NS. Returns 0, -ETIMEDOUT, -EINTR (stop requested) or -errno. */
 int bench_tell(int fd, const struct bench_message *m);
 /*
  * Receives a message of that type. Returns 0, the negative status of a FAILED message, -ETIMEDOUT,
@@ -124,10 +121,7 @@ struct bench_end {
 
 /* bench_rdma.c */
 struct bench_rdma;
-/*
- * Makes the queue pair and sets *own to its numbers. Returns 0 or -errno; bench_rdma_free() is due
- * in both cases.
- */
+/* Makes the QP and fills *own. Returns 0 or -errno; bench_rdma_free() is due in both cases. */
 int bench_rdma_make(const struct bench_end *end, const struct bench_test *test,
 		    struct bench_rdma **out, struct bench_message *own);
 int bench_rdma_connect(struct bench_rdma *r, const struct bench_message *own,
@@ -136,10 +130,7 @@ int bench_rdma_client(struct bench_rdma *r, struct bench_outcome *out); /* bench
 int bench_rdma_server(struct bench_rdma *r, struct bench_outcome *out);
 void bench_rdma_free(struct bench_rdma *r);
 
-/*
- * bench_sockets.c: listens on the device's address and sets own->port. Returns a descriptor or
- * -errno.
- */
+/* bench_sockets.c: listens and sets own->port. Returns a descriptor or -errno. */
 int bench_socket_listen(const struct bench_end *end, const struct bench_test *test,
 			struct bench_message *own);
 /* fd: from bench_socket_listen(); is closed. */

@@ -217,9 +217,7 @@ static int bench_socket_stream(struct bench_socket *s, struct bench_outcome *out
 	return n < 0 ? n : n ? 0 : -EPIPE;
 }
 
-/*
- * Returns the bytes of a datagram, or the available bytes of TCP; 0: the wait is over; or -errno.
- */
+/* Returns the bytes of a datagram, or available TCP bytes; 0: the wait is over; or -errno. */
 static ssize_t bench_socket_get_some(struct bench_socket *s)
 {
 	u64 seq;

@@ -197,10 +197,7 @@ static void svg_write(FILE *g, const struct bench_result *r)
 
 /* ---- gnuplot ---- */
 
-/*
- * Starts gnuplot, which writes the file as its standard output, so no name passes through its
- * language.
- */
+/* Starts gnuplot with the file as standard output, so no name passes through its language. */
 static pid_t svg_start(int in, int out)
 {
 	const pid_t pid = fork();

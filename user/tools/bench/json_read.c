@@ -90,10 +90,7 @@ static bool json_read_escape(struct json_cursor *c, char *out)
 	return true;
 }
 
-/*
- * Returns a string in printable ASCII, with '?' for other characters; NULL if malformed or without
- * memory.
- */
+/* Returns a string, with '?' for all but printable ASCII; NULL if malformed or without memory. */
 static char *json_read_string(struct json_cursor *c)
 {
 	const char *begin = c->at;

@@ -159,9 +159,7 @@ static int ping_send_one(struct ping *p, bool by_mads)
 	return 0;
 }
 
-/*
- * Returns whether the run is over: stopped, past its deadline, all answered, or the last timed out.
- */
+/* Returns whether the run is over: stopped, past its deadline, all answered or timed out. */
 static bool ping_is_over(const struct ping *p, u64 begun_ns, u64 last_ns, u64 now_ns)
 {
 	const struct ping_options *o = p->options;

@@ -141,10 +141,7 @@ static int doctor_main(int argc, char **argv)
 		return ret;
 	ret = doctor_interfaces(name, &list, &n);
 	if (!ret) {
-		/*
-		 * The probes fork: a child would write buffered output again, and lines would be
-		 * late.
-		 */
+		/* The probes fork, and a child would write buffered output again. */
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		if (is_json)
 			doctor_json(&d, name, list, n);

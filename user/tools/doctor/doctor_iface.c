@@ -306,10 +306,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 			strerror(-ret));
 		return;
 	}
-	/*
-	 * A holder socket of another user proves nothing: the hook shows whether the interface is
-	 * in use.
-	 */
+	/* Another user's holder socket proves nothing: the hook shows whether it is in use. */
 	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
 		/* An interface in use is normal: only a second process fails. */
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),

@@ -28,9 +28,7 @@ void gathered_end(struct gathered *g);
 /* Return NULL if there is none. Program IDs are not reused. */
 const struct gathered_port *gathered_find(const struct gathered *g, u32 prog_id);
 const struct explain_qp *gathered_qp(const struct gathered_port *p, u32 qpn);
-/*
- * Returns the other end of a connection and sets *port, or NULL if it is not visible on this host.
- */
+/* Returns the other end of a connection and sets *port; NULL if it is not visible here. */
 const struct explain_qp *gathered_peer(const struct gathered *g, const struct explain_qp *q,
 				       const struct gathered_port **port);
 

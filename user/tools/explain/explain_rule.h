@@ -74,10 +74,7 @@ static inline void finding_is_peers(struct finding *f)
 	f->number[f->num_numbers - 1].is_peers = true;
 }
 
-/*
- * Counters of an end's QP (QP) and of its port's sums (SUM): value, growth, and number of a
- * finding.
- */
+/* Counters of an end's QP (QP) and of its port (SUM): value, growth, number of a finding. */
 #define QP(end, field)	      ((end).qp[1]->stat.field)
 #define QP_GROWN(end, field)  grown((end).qp[0]->stat.field, (end).qp[1]->stat.field)
 #define QP_COUNT(c, f, end, field)                                                           \

@@ -21,10 +21,7 @@ static struct span span_trim(struct span s)
 	return s;
 }
 
-/*
- * Returns the text before the next separator, and moves *rest past it. Separators in quotes do not
- * count.
- */
+/* Returns the text before the next unquoted separator, and moves *rest past it. */
 static struct span span_until(struct span *rest, char separator)
 {
 	struct span first = { rest->at, 0 };
@@ -127,10 +124,7 @@ bool accept_format(const char *header, enum text_format *format)
 	while (rest.len) {
 		const struct range r = range_read(span_until(&rest, ','));
 
-		/*
-		 * the most specific range decides; of several (Prometheus sends two versions), the
-		 * best
-		 */
+		/* the most specific range decides; of several equal ones, the best */
 		for (int f = 0; f < 2; f++) {
 			if (!r.narrow[f] || r.narrow[f] < best[f].narrow[f] ||
 			    (r.narrow[f] == best[f].narrow[f] && r.quality <= best[f].quality))

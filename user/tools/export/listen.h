@@ -24,9 +24,7 @@ int listen_parse(const char *text, struct listen_at *at);
 int listen_open(const struct listen_at *at);
 /* Removes a Unix socket's name. */
 void listen_close(const struct listen_at *at);
-/*
- * Returns the socket passed by systemd (sd_listen_fds(3)), -ENOENT without one, -EINVAL or -errno.
- */
+/* Returns systemd's socket (sd_listen_fds(3)), -ENOENT without one, -EINVAL or -errno. */
 int listen_inherited(void);
 /* Formats the address as a URL, or unix:PATH. */
 void listen_describe(int fd, char *text, size_t size);

@@ -165,9 +165,7 @@ void shares_forget(struct shares *s, u32 ifindex)
 
 /* ---- completing a round ---- */
 
-/*
- * Merges items of the same key into the first, with summed values, and sets their values pointers.
- */
+/* Merges items of the same key into the first, sums their values, and sets values. */
 static void shares_merge(struct shares *s)
 {
 	struct share_list *l = &s->now;

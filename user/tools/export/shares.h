@@ -68,10 +68,7 @@ void shares_round(struct shares *s);
  */
 int shares_put(struct shares *s, const struct share_key *key, u32 nth, const u64 *values,
 	       u64 activity);
-/*
- * Completes the round; now.items are sorted by key. seconds: since the last round. Returns 0 or
- * -ENOMEM.
- */
+/* Completes the round and sorts now.items by key. seconds: its length. Returns 0 or -ENOMEM. */
 int shares_settle(struct shares *s, double seconds);
 /* Returns the device's rest, or NULL. */
 const struct share_rest *shares_rest(const struct shares *s, u32 ifindex);

@@ -32,10 +32,7 @@ static void observed_iface_unset(struct observed_iface *iface)
 	free(iface->asker);
 }
 
-/*
- * Sets *list to the interfaces that dev names: one, or an array for free(). Returns their number or
- * -errno.
- */
+/* Sets *list to the interfaces of dev: one, or an array for free(). Returns a number or -errno. */
 static int observer_find(const char *dev, struct netdev *one, struct netdev **list)
 {
 	static const char prefix[] = "xroce_";
@@ -234,8 +231,7 @@ static void observer_ask(struct observer *o, struct observed_iface *iface)
 		iface->is_hidden = err == -EACCES;
 		observer_note_silence(o, iface, err);
 		/*
-		 * -ENOENT from a question means the end of a list; from ask_connect() it means no
-		 * broker
+		 * ask_connect() returns -ENOENT without a broker; a question, at the end of a list
 		 */
 		if (err)
 			return;

@@ -32,9 +32,7 @@ u64 sums_get(const struct sums *s, const struct sums_field *f);
 void sums_add(struct sums *to, const struct sums *s);
 /* Returns all dropped frames, whatever the reason. */
 u64 sums_dropped(const struct sums *s);
-/*
- * Returns the frames lost because a ring or socket was full. sums_dropped() has xdp.ring_full too.
- */
+/* Returns frames lost as a ring or socket was full. sums_dropped() has xdp.ring_full too. */
 u64 sums_lost(const struct sums *s);
 
 #endif

@@ -25,10 +25,7 @@ bool adopter_status_reaps(const char *status)
 
 bool adopter_stat_reaps(const char *stat)
 {
-	/*
-	 * proc(5), field 11, with the state as field 3: minor faults of children that were waited
-	 * for
-	 */
+	/* proc(5), field 11 (the state is 3): minor faults of children that were waited for */
 	unsigned long long faults;
 
 	return sscanf(stat, "%*c %*d %*d %*d %*d %*d %*u %*u %llu", &faults) == 1 && faults;

@@ -20,9 +20,7 @@
 bool adopter_status_reaps(const char *status);
 bool adopter_stat_reaps(const char *stat);
 
-/*
- * For this process's PID namespace. False also if /proc/1 is not visible, or at ADOPTER_DEAD_MAX.
- */
+/* For this PID namespace. False also if /proc/1 is not visible, or at ADOPTER_DEAD_MAX. */
 bool adopter_reaps(void);
 
 #endif

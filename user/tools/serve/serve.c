@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * xroce serve: the broker of interfaces, in the foreground. `xroce stop` (broker_stop.c) stops it.
- */
+/* xroce serve: the broker of interfaces, in the foreground. broker_stop.c stops it. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -167,9 +165,7 @@ static int serve_option(struct serve *s, int opt, char **argv)
 
 /* ---- the network namespace ---- */
 
-/*
- * Enters the namespace by its `ip netns` name or the PID of a process in it. Returns an exit code.
- */
+/* Enters the namespace by its `ip netns` name or a PID in it. Returns an exit code. */
 static int serve_enter(const char *netns)
 {
 	char path[PATH_MAX];

@@ -137,9 +137,7 @@ static bool keeper_has(const struct keeper *k, u32 i, u32 ifindex)
 	return k->devices[i].owner_fd >= 0 && (!ifindex || k->devices[i].dev.ifindex == ifindex);
 }
 
-/*
- * Removes the files of an interface, 0: of all. Makes NS again if it was deleted, as this needs it.
- */
+/* Removes the files of an interface, 0: of all. Needs NS, so makes it again if deleted. */
 static void keeper_remove(struct keeper *k, u32 ifindex)
 {
 	struct sysfs_global_dir d;

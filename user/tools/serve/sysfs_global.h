@@ -64,7 +64,7 @@ int sysfs_global_enter(struct sysfs_global_dir *d, bool make);
  */
 void sysfs_global_leave(struct sysfs_global_dir *d);
 /*
- * The caller holds NS's lock. sysfs_global_add() returns -EEXIST if another device has the name.
+ * The caller holds NS's lock. sysfs_global_add() returns -EEXIST if the name is taken.
  * sysfs_global_write() updates changed files.
  */
 int sysfs_global_add(struct sysfs_global_dir *d, struct sysfs_global_device *device,
@@ -85,10 +85,7 @@ u32 sysfs_global_sweep(bool look);
 #define SYSFS_GLOBAL_SHOWN "/sys/class/infiniband"
 #define SYSFS_GLOBAL_NODES "/dev/infiniband"
 
-/*
- * Mounts the overlay of d. sysfs_global_mount_again() remounts it after changes in the lower
- * layers. Both return 0 or -errno.
- */
+/* Mounts d's overlay, or remounts it after changes in the lower layers. Return 0 or -errno. */
 int sysfs_global_mount(const struct sysfs_global_dir *d);
 int sysfs_global_mount_again(const struct sysfs_global_dir *d);
 /* Unmounts all overlays of d. Returns false if one is left because another mount covers it. */

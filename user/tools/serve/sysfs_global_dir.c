@@ -271,10 +271,7 @@ static void nodes_remove(const struct sysfs_global_dir *d)
 	close(fd);
 }
 
-/*
- * Makes a device node. Writes the directory's identity first, so that a killed keeper leaves no
- * unrecorded node.
- */
+/* Makes a device node. The record comes first, so that a killed keeper leaves none without. */
 static int node_make(const struct sysfs_global_dir *d, int owner_fd, const char *name)
 {
 	char path[PATH_MAX];

@@ -39,10 +39,7 @@ struct screen {
 	size_t room;
 };
 
-/*
- * Makes a blank frame. *s is zeroed or from an earlier call. Returns 0, or -ENOMEM with an empty
- * frame.
- */
+/* Makes a blank frame; *s is zeroed or in use. Returns 0, or -ENOMEM with an empty frame. */
 int screen_resize(struct screen *s, u32 width, u32 height);
 void screen_end(struct screen *s);
 void screen_clear(struct screen *s);

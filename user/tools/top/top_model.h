@@ -90,10 +90,7 @@ struct top_sample *top_model_add(struct top_model *m, enum top_view view);
  * replace them.
  */
 void top_model_keep(struct top_model *m, u32 ifindex);
-/*
- * Completes the round; entries without a sample are removed. Returns 0, or -ENOMEM with the lists
- * unchanged.
- */
+/* Ends the round; removes entries without samples. Returns 0, or -ENOMEM (lists unchanged). */
 int top_model_round(struct top_model *m, u64 now_ns);
 
 /* Bits per second in both directions; for CQs, completions. SPARK_NONE: unknown. */

@@ -58,9 +58,8 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
 int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg);
 /*
- * Renews the lease; due several times per XROCE_TRACE_LEASE. An expired lease is taken again as
- * soon as a slot is free. Returns true if the lease expired since the last call: later records were
- * not counted as lost.
+ * Renews the lease; due several times per XROCE_TRACE_LEASE. Takes an expired lease again as soon
+ * as a slot is free. Returns true if it expired since the last call: losses then were not counted.
  */
 bool tracer_renew(struct tracer *t);
 /* Reads all records until fn returns a negative value. Returns false then, as more may be left. */

@@ -75,9 +75,7 @@ void tracers_complain(struct tracers *t, const char *command);
 void tracers_say_end(const struct tracers *t, const char *command);
 /* Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the times of records. */
 s64 tracers_real_ns(void);
-/*
- * Parse options: a number from 1 to max; "in" or "out" as XROCE_TRACE_*. Return false if invalid.
- */
+/* Parse a number from 1 to max; "in" or "out" as XROCE_TRACE_*. Return false if invalid. */
 bool tracers_number(const char *text, u64 max, u64 *out);
 bool tracers_direction(const char *text, u32 *what);
 
