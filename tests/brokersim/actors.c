@@ -186,7 +186,7 @@ static int actors_next(void)
 	return (int)can[0];
 }
 
-/* Nobody can: time goes on to when somebody can. False: all wait for ever. */
+/* If no actor can run, jumps to the time when one can. Returns false if all wait for ever. */
 static bool actors_jump(void)
 {
 	u64 next_ns = NSEC_NEVER;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * System calls of the code under test, each a step before it is made; those that wait let the
- * others go on. And whose each descriptor is, as a process that dies leaves none.
+ * System calls of the code under test. Each is a step before the call; a blocking call lets other
+ * actors run. Also records the owner of each descriptor, as a process that dies must leave none
+ * open.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #define FDS_MAX 1024
 
-static int owner[FDS_MAX]; /* actor + 1; 0: nobody's */
+static int owner[FDS_MAX]; /* actor + 1; 0: no owner */
 
 int __real_close(int fd);
 int __real_fcntl(int fd, int command, ...);
@@ -93,7 +94,7 @@ static void step(void)
 int __wrap_close(int fd)
 {
 	step();
-	/* an actor closes what is its own */
+	/* an actor closes only its own descriptors */
 	must(fd < 0 || actor_self() < 0 || owner[fd] == actor_self() + 1);
 	if (fd >= 0)
 		owner[fd] = 0;

@@ -53,15 +53,15 @@ static struct {
 	bool program[XROCE_MAX_CLIENT];
 	struct {
 		struct gid address;
-		struct xroce_members members; /* num 0: nobody's */
+		struct xroce_members members; /* num 0: unused */
 	} group[GROUPS];
-	u32 place[PLACES]; /* the client; ~0u: nobody's */
+	u32 place[PLACES]; /* the client; ~0u: unused */
 	struct faked_service {
 		struct xroce_service_key key;
-		u32 place; /* 0: nobody's */
+		u32 place; /* 0: unused */
 	} service[SERVICES];
-	/* the socket: who has connected and was not taken */
-	int door_fd; /* -1: nobody listens */
+	/* the listening socket: connections not accepted yet */
+	int door_fd; /* -1: no listener */
 	struct visitor waiting[WAITING_MAX];
 	u32 num_waiting;
 	u32 told; /* orphans */
@@ -272,7 +272,7 @@ void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS])
 
 int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)
 {
-	/* nobody's until now, and of a client that has its place */
+	/* unowned until now; the client has its place */
 	must(qpn && faked.owner[faked_at(qpn)].client == ~0u && faked.program[client]);
 	if (fails(FAULT_OWN))
 		return -E2BIG;
@@ -301,7 +301,7 @@ int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p)
 	return 0;
 }
 
-/* Its entry, or one that nobody has. */
+/* Returns the entry of the service, or an unused one. */
 static u32 *faked_service(const struct xroce_service_key *key)
 {
 	struct faked_service *unused = NULL;
@@ -338,7 +338,7 @@ void mux_unbind(struct mux *m, const struct binding_keys *keys)
 	}
 }
 
-/* The entry of a group, or one that is unused. */
+/* Returns the entry of a group, or an unused one. */
 static struct xroce_members *faked_group(const struct gid *group)
 {
 	u32 unused = GROUPS;
@@ -379,7 +379,7 @@ bool mux_has_place(const struct mux *m, u32 place)
 	return faked.place[place] != ~0u;
 }
 
-/* The first QP 1 of a broker leaves so many, more than are told in a turn. */
+/* Orphans of a broker's first QP 1: more than one turn reports. */
 #define ORPHANS 100u
 
 void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
@@ -396,7 +396,7 @@ void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instanc
 	*s = (struct mad_sender){ .mux = mux, .plan = plan, .fd = -1 };
 }
 
-/* Nobody else speaks for the place, and each peer is told in its turn. */
+/* Checks that only the place's owner reports for it, and each peer in order. */
 void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o)
 {
 	must(!mux_has_place(s->mux, place));
@@ -410,7 +410,7 @@ void mad_sender_close(struct mad_sender *s)
 {
 }
 
-/* ---- user/broker/nobody.c: no packet comes here ---- */
+/* ---- user/broker/nobody.c: no packet arrives here ---- */
 
 int nobody_open(struct broker *b)
 {
@@ -481,7 +481,7 @@ void instance_close(struct instance *i)
 	fd_close(i->single_fd);
 	if (i->single_link_fd >= 0) {
 		fd_close(i->single_link_fd);
-		/* nobody was given them: so these were the last descriptors of the devices */
+		/* no client got them: these were the last descriptors of the devices */
 		faked.tap_is[i->tap] = faked.tap_is[i->single] = false;
 	}
 	i->bpf = NULL;
@@ -507,7 +507,7 @@ void pinned_client_end(struct client *c)
 {
 }
 
-/* ---- user/broker/readonly_maps.c: nobody looks into a client here ---- */
+/* ---- user/broker/readonly_maps.c: no reader of a client's maps here ---- */
 
 const struct readonly_maps shown_none;
 
@@ -515,7 +515,7 @@ void readonly_maps_close(struct readonly_maps *s)
 {
 }
 
-/* ---- user/attach/trace_slot.c: and nobody at one's packets ---- */
+/* ---- user/attach/trace_slot.c: no reader of packets either ---- */
 
 const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
@@ -717,7 +717,7 @@ int netdev_refresh(struct netdev *dev)
 	return 0;
 }
 
-/* The interface is nobody's before a broker begins. */
+/* The interface has no owner before a broker starts. */
 void iface_lock_begin(struct iface_lock *h, u32 ifindex)
 {
 }

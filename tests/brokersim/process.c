@@ -41,7 +41,7 @@ struct process {
 	u32 num_qps;
 	u32 posted;	/* requests and receives that have not completed */
 	bool has_port;	/* the broker has said so, and its end was not heard of */
-	bool rests;	/* no question is under way: what it has is all that it has */
+	bool rests;	/* no question is under way: its resources are complete */
 	bool draws;	/* a number for a QP that is being made */
 	u32 generation; /* of the broker whose client it is */
 	struct link_watch watch;
@@ -112,7 +112,7 @@ struct engine *port_engine(struct port *port)
 	return port->shards.shard[0].engine;
 }
 
-/* Nobody looks. */
+/* No reader of the QP statistics here. */
 struct xroce_qp_stat *port_take_qp_stat(struct port *port)
 {
 	return NULL;
@@ -224,7 +224,7 @@ static void look(struct process *p)
 
 /* ---- fork ---- */
 
-/* What the child inherited is the parent's: it is asked nothing, and hears nothing of it. */
+/* What the child inherited belongs to the parent: the child sends nothing and receives nothing. */
 static void in_child(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
@@ -365,7 +365,7 @@ static int make_qp(struct process *p)
 		must(qp->qpn == init.qpn && p->num_qps < ARRAY_SIZE(p->qp));
 		post(p, qp);
 		p->qp[p->num_qps++] = qp;
-		/* the broker may have ended meanwhile: as one that is made in the last moment */
+		/* the broker may have exited since: error the QP, as for one created just before */
 		if (!p->watches)
 			engine_qp_error(p->shard.engine, qp, 0);
 	}
@@ -394,7 +394,7 @@ static void destroy_qp(struct process *p)
 	look(p);
 }
 
-/* The list has this process, which is there all the time, once, whoever else comes and goes. */
+/* The list has this process exactly once, however other clients come and go. */
 static void ask_for_clients(struct process *p)
 {
 	const bool root = !process_uid(p->index);
@@ -425,7 +425,7 @@ static bool ask_for_more(struct process *p)
 	err = ask_pkeys(a, &pkeys);
 	must(err ? ask_is_over(err) : !memcmp(&pkeys, &FAKED_PKEYS, sizeof(pkeys)));
 	look(p);
-	/* a number of its own choice */
+	/* a number chosen by the client */
 	p->rests = false;
 	err = ask_claim(a, CHOSEN);
 	if (root)
@@ -494,7 +494,7 @@ static bool ask_for_cm(struct process *p)
 	return p->has_port;
 }
 
-/* Multicast groups: one that all have, one of its own. False: as above. */
+/* Multicast groups: one shared by all, one of this process. False: as above. */
 static bool ask_for_groups(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
@@ -521,7 +521,7 @@ static bool ask_for_groups(struct process *p)
 	return p->has_port;
 }
 
-/* True: it has done what it came for. */
+/* Returns true if the process has done all its work. */
 static bool live(struct process *p)
 {
 	int err = open_port(p);
@@ -556,7 +556,7 @@ void process_main(void *arg)
 		actor_sleep(NSEC_PER_MSEC);
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static const struct client *broker_client(const struct broker *b, u32 pid)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Brokers and their clients in one process: the code of user/broker and the client's of
+ * Brokers and their clients in one process: the code of user/broker and the client code of
  * user/attach/ask.c and user/port, over socket pairs and epoll of the real kernel. Each process of
- * the simulated machine is an actor on a stack of its own, and one runs at a time. Every system
- * call that it makes is a step: there another actor goes on, as the run's seed says, or the actor
- * dies. Then its descriptors are closed as the kernel does it, and its memory is gone. Time is
- * virtual, and jumps where all wait.
+ * the simulated machine is an actor with its own stack; one runs at a time. Every system call is a
+ * step: there the run's seed picks the next actor, or the actor dies. The descriptors of a dead
+ * actor are closed as the kernel does it, and its memory is freed. Time is virtual, and jumps when
+ * all actors wait.
  *
  * The code under test is not changed for it: the linker puts calls.c before the C library
  * (--wrap), and faked.c is in place of what loads BPF programs and makes devices.
@@ -21,7 +21,7 @@
 #define ACTORS	 (CLIENTS + 1) /* the last is the broker */
 #define BROKER	 CLIENTS
 #define QPS	 4	       /* that a client makes at first */
-#define NUMBERS	 24	       /* slots that are drawn: so numbers are drawn in vain, too */
+#define NUMBERS	 24	       /* slots that are drawn: so some drawn numbers are already taken */
 #define GENERATIONS 64	       /* of each in a run, at most */
 #define NETNS	 5	       /* no network namespace has this number */
 #define PLACES	 (XROCE_CM_PLACE_FIRST + 1)
@@ -43,14 +43,14 @@ enum fault {
 };
 
 struct run {
-	u64 seed; /* 0: in turns, 1: clients first, 2: the broker first; else who is drawn */
+	u64 seed; /* 0: in turns, 1: clients first, 2: the broker first; else drawn */
 	u32 dies[ACTORS]; /* at which of its steps; 0: not at all */
 	u32 forks;	  /* a client 0's step at which it forks */
 	enum fault fault;
 	u32 nth;
 };
 
-/* What a run has come to. */
+/* Results of a run. */
 struct outcome {
 	u32 steps[ACTORS]; /* made, of a first life */
 	bool died[ACTORS];
@@ -58,14 +58,14 @@ struct outcome {
 	u32 lost;     /* clients that have heard of their broker's end */
 	u32 refused;  /* a user's limit was met */
 	u32 in_use;   /* services that another had */
-	u32 in_vain;  /* numbers that had no place, and were given back */
-	u32 told;     /* peers of clients that have gone, each time that they are */
+	u32 in_vain;  /* drawn numbers without a slot, returned */
+	u32 told;     /* peers of exited clients, each time they are notified */
 	u32 faults;
 	u32 calls[FAULTS]; /* of what could have failed */
 };
 extern struct outcome outcome;
 
-/* Ends the process with what is wrong and the run, if anything is. */
+/* Runs `run`. On a failure prints the reason and the run, and exits. */
 void sim_run(const struct run *run);
 #define must(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, #condition))
 void sim_fail(const char *file, int line, const char *what) __attribute__((noreturn));
@@ -77,7 +77,7 @@ void actors_begin(const struct run *run);
 /* That actor runs fn; again, if it has died: then it does not die a second time. */
 void actor_start(u32 actor, actor_fn *fn, void *arg);
 bool actor_lives(u32 actor);
-/* All actors have steps, until each has ended, or waits for ever. after: behind each step. */
+/* Steps all actors until each has ended or waits for ever. Calls `after` after each step. */
 void actors_go(void (*after)(void));
 /* The running one, -1: none. */
 int actor_self(void);
@@ -89,7 +89,7 @@ void actor_step(void);
  */
 void actor_wait(u64 until_ns);
 void actor_waits_on(void);
-/* It has nothing to do for so long, whatever others do. */
+/* Sleeps for `ns`, whatever other actors do. */
 void actor_sleep(u64 ns);
 u32 sim_random(u32 below);
 /* In a forked child: there are no actors, and no call is a step. */
@@ -114,9 +114,9 @@ void faked_begin(enum fault fault, u32 nth);
 void faked_lose_broker(void);
 /* The broker that has the interface, NULL: none. */
 struct broker *faked_broker(void);
-/* Which one that is: of a number of its own, as memory is used again. */
+/* The generation of the map. It has its own number, as memory is reused. */
 u32 faked_generation(void);
-/* Whose a number is, as the broker's program sees it: ~0: nobody's. */
+/* The owner of a number, as the broker's program sees it; ~0: none. */
 u32 faked_owner(u32 qpn, u32 *pid);
 /* Returns how many numbers have an owner there. */
 u32 faked_owned(void);
@@ -130,7 +130,7 @@ u32 faked_members(u32 client);
 /* Clients that have a place among the programs; instances that are not closed. */
 u32 faked_programs(void);
 u32 faked_instances(void);
-/* TAP devices that somebody has to delete. */
+/* The number of TAP devices still to be deleted. */
 u32 faked_taps(void);
 /* A connection to the broker's socket, or -errno. */
 int faked_connect(u32 pid, u32 uid);
@@ -139,7 +139,7 @@ int faked_connect(u32 pid, u32 uid);
 
 void processes_begin(void);
 void process_main(void *arg); /* arg: its index */
-/* What it believes is so. */
+/* Checks each process's view against the broker's. */
 void processes_check(struct broker *b);
 /* Its memory goes. */
 void process_forget(u32 index);

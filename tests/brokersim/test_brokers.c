@@ -2,13 +2,12 @@
 /* tier: core XROCE_BROKERSIM_ORDERS=1 XROCE_BROKERSIM_DRAWN=80 */
 /* tier: long long */
 /*
- * A broker and three clients, of whom each dies at every step that it makes, in several orders of
- * the others' steps. After each step: a number has one owner, which is the one that the broker's
- * program sees; what is counted for a user is what its clients have, and not more than it may; what
- * a client believes to have is its own. At the end nothing is left: no number, no place, no
- * descriptor, no memory, no device.
+ * A broker and three clients. Each dies at every step that it makes, in several orders of the
+ * others' steps. After each step: a number has one owner, the one that the broker's program sees; a
+ * user's counts equal the resources of its clients and stay within its limits; a client owns all
+ * that it believes to own. At the end no number, place, descriptor, memory or device is left.
  *
- * A run that fails says what it was: test_brokers SEED DEATH... repeats it.
+ * A run that fails prints the command that repeats it: test_brokers SEED DEATH...
  *
  * XROCE_BROKERSIM_ORDERS: orders of the steps in which each actor dies at each step, and each call
  * fails. XROCE_BROKERSIM_DRAWN: runs in which several actors die at steps that are drawn.
@@ -34,7 +33,7 @@ struct outcome outcome;
 static struct run run;
 static int end_fd;
 static u32 begun;   /* brokers */
-static bool ending; /* of the run: the broker was told so */
+static bool ending; /* of the run: the broker was asked to stop */
 static u32 orders, drawn;
 
 void sim_fail(const char *file, int line, const char *what)
@@ -68,7 +67,7 @@ static void broker_main(void *arg)
 	brokers_unmake(all);
 }
 
-/* ---- what must hold after each step ---- */
+/* ---- invariants after each step ---- */
 
 static void check_numbers(const struct broker *b)
 {
@@ -89,7 +88,7 @@ static void check_numbers(const struct broker *b)
 	must(listed == faked_owned() && listed == b->quota.used[QUOTA_QPS]);
 }
 
-/* The clients with a QP 1, the one that answers for nobody, and whose the services are. */
+/* Checks the clients with a QP 1, the one that answers unowned QPs, and the owners of services. */
 static void check_cm(const struct broker *b)
 {
 	u32 places = 0, keys = 0;
@@ -119,7 +118,7 @@ static void check_cm(const struct broker *b)
 	must(b->refuser || !places || run.fault == FAULT_PLACE);
 }
 
-/* The programs know who has members, but where an update was made to fail. */
+/* The programs know which groups have members, except where an update was made to fail. */
 static void check_groups(const struct broker *b)
 {
 	u32 all = 0;
@@ -195,7 +194,7 @@ static void check(void)
 	processes_check(b);
 }
 
-/* Nobody has anything to do: the broker holds what it is to hold without a client. */
+/* Checks, with all actors idle, that the broker holds only its resources without clients. */
 static void check_quiet(void)
 {
 	const struct broker *b = faked_broker();
@@ -216,7 +215,7 @@ static void check_quiet(void)
 static void after_step(void)
 {
 	check();
-	/* one that has died, or could not begin, is begun again, and the clients come to it */
+	/* restart an actor that died or failed to start; the clients reconnect */
 	if (!ending && !actor_lives(BROKER)) {
 		must(begun == 1);
 		actor_start(BROKER, broker_main, NULL);
@@ -268,7 +267,8 @@ static void undisturbed(void **state)
 	assert_true(told > runs * 100);
 }
 
-/* What the kernel refuses once, at each time that it is asked; without the broker's lines of it. */
+/* Fails each kernel call once, at each place where it is made; the broker's messages are
+ * dropped. */
 static void fails_at_each_call(void **state)
 {
 	const int own = dup(STDERR_FILENO), nothing = fd_nothing();

@@ -33,7 +33,7 @@ named_in() {
 	! tail -n +2 "$table" | cut -f1 | grep -vxFf <(grep -oE '[A-Za-z_0-9]+' "$1")
 }
 count_is() { [ "$(exported | wc -l)" -eq "$1" ]; }
-# One without a version would be one that the map forgot to hide; the nodes themselves are absolute.
+# An unversioned symbol was not hidden by the version script; the version nodes are absolute.
 nothing_unversioned() {
 	! readelf --wide --dyn-syms "$lib" | awk '
 		$7 != "UND" && $7 != "ABS" && $4 ~ /FUNC|OBJECT/ && $8 !~ /@/ { print; found = 1 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Builds frames for tests, byte by byte and apart from the code under test: it knows no opcode
- * table, the caller says which extension header bytes it wants. Lengths and the IPv4 checksum are
- * right; the ICRC is four arbitrary bytes. Tests then spoil what they like.
+ * Builds frames for tests byte by byte, independent of the code under test: there is no opcode
+ * table, and the caller chooses the extension headers. Lengths and the IPv4 checksum are right; the
+ * ICRC is four arbitrary bytes. Tests then corrupt any part.
  */
 #ifndef TESTS_FRAME_H
 #define TESTS_FRAME_H
@@ -43,7 +43,7 @@ struct frame {
 
 void frame_build(struct frame *f, const struct frame_spec *spec);
 
-/* Write the IP and UDP lengths (and the IPv4 checksum) anew, as if the packet ended at f->len. */
+/* Rewrites the IP and UDP lengths (and the IPv4 checksum), as if the packet ended at f->len. */
 void frame_fix_lengths(struct frame *f);
 
 void frame_put16(uint8_t *p, uint16_t v);

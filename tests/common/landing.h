@@ -7,8 +7,8 @@
 #define TESTS_LANDING_H
 
 /*
- * From here on a guarded access that faults returns false; any other fault ends the program as it
- * would. cmocka has handlers of its own for each test: to be called in the test.
+ * From here on a guarded access that faults returns false; any other fault ends the program as
+ * usual. cmocka installs its own handlers for each test: call this in the test.
  */
 void landing_install(void);
 /* Accesses that did, since then. */

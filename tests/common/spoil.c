@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 /*
- * Far from where the kernel puts mappings that have no address of their own; each gets the next
- * place.
+ * Far from the addresses that the kernel picks for mappings; each mapping gets the next place.
  */
 static _Atomic uintptr_t next_place = 0x200000000000;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that goes bad after it was registered: mapped where nothing else is ever mapped, so that
- * what was unmapped stays so, and then spoiled in each way that a program has.
+ * Memory that goes bad after it was registered. Mapped at addresses that are used for nothing else,
+ * so that unmapped memory stays unmapped, and then invalidated in each way that a program can.
  */
 #ifndef TESTS_SPOIL_H
 #define TESTS_SPOIL_H
@@ -18,12 +18,12 @@ struct spoiled {
 	unsigned char *bytes;
 	size_t len;		/* whole pages */
 	enum spoil how;
-	int fd;			/* of the file behind it, or -1 */
+	int fd;			/* of the backing file, or -1 */
 };
 
-/* pages pages to be spoiled so; all bytes are 0xa5. Ends the program if that cannot be. */
+/* Maps `pages` pages that can be invalidated by `how`, filled with 0xa5. Exits on failure. */
 void spoil_map(struct spoiled *m, size_t pages, enum spoil how);
-/* From this page on. SPOIL_READ_ONLY leaves it readable, the others leave nothing. */
+/* Invalidates from this page on. SPOIL_READ_ONLY leaves the pages readable, the others do not. */
 void spoil_from(struct spoiled *m, size_t page);
 void spoil_free(struct spoiled *m);
 

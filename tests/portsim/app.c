@@ -77,7 +77,7 @@ static void on_event(const struct engine_event *event)
 	pthread_mutex_lock(&ch->lock);
 	sched_trace("event of CQ %u", cq->cq.index);
 	cq->events++;
-	/* as often as it was armed, and not once more, but for those that were asked for */
+	/* at most one event for each arming, plus the events that were provoked */
 	if (cq->events > cq->armings + ch->extras)
 		sched_fail("an event too many of CQ %u: %u of %u armings", cq->cq.index,
 			   cq->events, cq->armings);
@@ -155,7 +155,7 @@ static void get_extra(struct app_channel *ch)
 			sched_fail("CQ %u was armed, and nothing has come", cqs[i]->cq.index);
 }
 
-/* A CQ whose event an engine has taken, and nobody has reported yet. NULL: there is none. */
+/* Returns a CQ whose event an engine took and which is not reported yet, or NULL. */
 static struct app_cq *find_unreported(const struct app_channel *ch)
 {
 	for (u32 i = 0; i < CQS_MAX; i++)
@@ -261,7 +261,7 @@ void app_cq_free(struct app_cq *cq)
 
 void app_arm(struct app_cq *cq)
 {
-	/* whoever arms when it has polled what came behind the last arming gets two events */
+	/* arming after polling completions pushed after the last arming yields two events */
 	cq->owed += cq->armings && (s32)(cq->popped - cq->armed_at) > 0;
 	cq->armings++;
 	cq->outstanding = true;
@@ -365,8 +365,8 @@ void app_connect(const struct app_connect *c, struct app_end *ends[2])
 		ends[i] = end_new(c, i);
 	for (u32 i = 0; i < 2; i++) {
 		ends[i]->peer = ends[!i];
-		/* how many of them take a receive is known when they are posted: all that do not
-		 * are followed by one that does */
+		/* how many requests take a receive is known when they are posted: each that takes
+		 * none is followed by one that does */
 		ends[i]->to_receive = c->requests[!i];
 	}
 	for (u32 i = 0; i < 2; i++)
@@ -392,7 +392,7 @@ void app_end_free(struct app_end *e)
 
 /* ---- work: message n of an end ---- */
 
-/* What is drawn of a message is known to both ends. */
+/* Both ends draw the same message. */
 static struct rng message_rng(const struct app_end *from, u32 n)
 {
 	return (struct rng){ from->qp->qpn * 1000003ull + n };
@@ -463,7 +463,7 @@ bool app_post_receives(struct app_end *e)
 	return n;
 }
 
-/* WRITEs and READs have one place of their own at either end. */
+/* WRITEs and READs have their own area at either end. */
 static void fill_wqe(struct app_end *e, struct send_wqe *wqe, u32 n)
 {
 	const enum wr_opcode opcode = message_opcode(e, n);
@@ -583,7 +583,7 @@ bool app_poll(struct app_thread *t)
 	return any;
 }
 
-/* All that the peer will send which takes a receive has come. */
+/* Returns true if all messages from the peer that take a receive have arrived. */
 static bool all_received(const struct app_end *e)
 {
 	for (u32 i = e->told; i < e->to_receive; i++)
@@ -606,7 +606,7 @@ static void compute(const struct app_thread *t)
 {
 	u64 ns = rng_next(sched_rng()) % (t->compute_max_ns + 1);
 
-	/* mostly short; longer while nothing comes, as a run has so many steps only */
+	/* mostly short; longer while idle, as a run has a limited number of steps */
 	ns >>= rng_below(sched_rng(), 12);
 	sched_sleep("computes", ns + (1ull << min_u32(t->idle, 16)));
 }
@@ -658,7 +658,7 @@ void app_thread_main(void *thread)
 			did |= app_post_receives(t->end[i]);
 			did |= app_post(t->end[i]);
 		}
-		/* what it has posted leaves without a call of its own */
+		/* posted requests leave without a further call */
 		if (did && rng_below(sched_rng(), 8) == 0)
 			compute(t);
 		did |= app_poll(t);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The application: threads that post, poll, arm and sleep, each on QPs of its own. What the verbs
- * do between an application and a port (the queue of a channel's events, the loop of
- * ibv_get_cq_event(3)) is done here in the same order as in user/verbs/channel.c and cq.c.
+ * The application: threads that post, poll, arm and sleep, each on its own QPs. The work of the
+ * verbs between an application and a port (the queue of a channel's events, the loop of
+ * ibv_get_cq_event(3)) is done here, in the same order as in user/verbs/channel.c and cq.c.
  *
- * Each message is counted and its bytes are told by its number, so nothing can come twice, not at
- * all, or with another's bytes unseen.
+ * Each message is counted, and its number determines its bytes: a message that is lost, repeated or
+ * has another's bytes is noticed.
  */
 #ifndef PORTSIM_APP_H
 #define PORTSIM_APP_H
@@ -27,7 +27,7 @@ struct app_channel {
 	pthread_mutex_t lock;
 	struct app_cq *head, **tail; /* CQs with events */
 	bool raised;
-	u32 extras; /* events without a completion that were asked for */
+	u32 extras; /* events without a completion that were provoked */
 	u32 extra_events;
 };
 
@@ -41,8 +41,8 @@ struct app_cq {
 	u32 events_pending, events, armings;
 	bool outstanding; /* armed, and no event has been taken since */
 	u32 popped;	  /* completions */
-	u32 armed_at;	  /* what had been pushed when it was armed last */
-	u32 owed;	  /* events of armings behind which something was pushed and polled */
+	u32 armed_at;	  /* completions pushed at the last arming */
+	u32 owed;	  /* armings followed by a push and a poll: their events */
 };
 
 /* One end of a connection. */
@@ -109,7 +109,7 @@ void app_end_free(struct app_end *e);
 /* What a thread does, until all its ends are done. */
 void app_thread_main(void *thread);
 
-/* Its steps, for a thread that is told what to do. True if there was anything. */
+/* Single steps, for a scripted thread. Each returns true if it did anything. */
 bool app_post_receives(struct app_end *e);
 /* A list of one or more. */
 bool app_post(struct app_end *e);

@@ -22,7 +22,7 @@ void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_thread_fence(int order)
 {
 	sched_point("fence");
-	/* those that are weaker order nothing that these buffers do not */
+	/* weaker fences order nothing that these buffers do not */
 	if (order == SEQ_CST)
 		sched_drain();
 }

@@ -8,17 +8,17 @@
 #include "../../user/engine/internal.h"
 
 #define SHARDS (2 * XROCE_MAX_SHARD)
-/* user/run: the longest tick; how far behind a deadline it may come where threads sleep */
+/* user/run: the longest tick; the most a deadline may be late where threads sleep */
 #define TICK_NS	 NSEC_PER_MSEC
 #define SLACK_NS NSEC_PER_MSEC
 /* and what a wake-up takes */
 #define WAKE_NS	 (100 * NSEC_PER_USEC)
-/* work that nobody drives is found by the second tick, and is done then */
+/* work without an owner is found by the second tick, and is done then */
 #define LATE_NS	 (3 * NSEC_PER_MSEC)
 
 static struct app_thread *const *threads;
 static u32 num_threads;
-/* since when each shard has had something to do, while nobody was at it: nothing has changed */
+/* since when each shard has had work that no thread did: nothing has changed */
 static struct undone {
 	u64 since_ns, done;
 } undone[SHARDS];
@@ -34,7 +34,7 @@ void inspect_begin(struct app_thread *const *t, u32 n)
 
 /* ---- who sleeps, and on what ---- */
 
-/* Somebody is in the middle of something: states that it passes through prove nothing. */
+/* Finds whether a thread is in the middle of an operation: intermediate states prove nothing. */
 static void find_busy(struct actor *a, void *busy)
 {
 	static const char *const at_rest[] = { "ppoll", "computes", "packet", "join", "settle" };
@@ -47,7 +47,7 @@ static void find_busy(struct actor *a, void *busy)
 
 struct waiting {
 	int fd;
-	u64 first_ns; /* when the first of those that wait for fd will run */
+	u64 first_ns; /* when the first waiter for fd will run */
 	u32 num;
 };
 
@@ -96,7 +96,7 @@ static u32 unread(const struct shard *s, const struct nic *n)
 	return count;
 }
 
-/* Has it something to do now? what says what. */
+/* Returns whether the shard has work now; `what` is set to its description. */
 static bool is_due(const struct shards *all, const struct shard *s, const struct nic *n, u64 now_ns,
 		   const char **what)
 {
@@ -111,7 +111,7 @@ static bool is_due(const struct shards *all, const struct shard *s, const struct
 	return *what;
 }
 
-/* What is due (NULL: nothing) is done before long. */
+/* Checks that the due work (NULL: none) is done soon. */
 static void check_age(struct undone *before, const struct shard *s, const char *what, u64 now_ns)
 {
 	struct undone u = { .since_ns = now_ns };
@@ -130,7 +130,7 @@ static void check_age(struct undone *before, const struct shard *s, const char *
 	*before = what ? u : (struct undone){ 0 };
 }
 
-/* The shard is looked at by its thread, or by one that sleeps on its sockets, in time. */
+/* Checks that the shard's thread, or one that sleeps on its sockets, looks at it in time. */
 static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 {
 	const struct shard *s = &all->shard[i];
@@ -152,7 +152,7 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 		if (v->watched != s->service.sleepers)
 			sched_fail("queue %u of %s is watched by %u, and %u sleep", queue,
 				   nic_name(number), v->watched, s->service.sleepers);
-		/* for a packet that comes next; a ring buffer wakes nobody that only polls it */
+		/* for the next packet; a ring buffer does not wake a thread that only polls it */
 		if (!(xsk_is_ring(&s->io->xsks) ? v->watched : socket.num) && !v->asleep &&
 		    control.first_ns > now_ns + TICK_NS + WAKE_NS &&
 		    !ring_has_records(xdp_ring(s->io->ring_fd)))
@@ -221,7 +221,7 @@ static void check_cq(struct app_cq *cq, void *arg)
 
 /* ---- frames ---- */
 
-/* Each frame has one owner, and what is the kernel's it has. */
+/* Checks that each frame has one owner, and that the kernel has the frames it owns. */
 static void check_frames(const struct shard *s, const struct nic *n, bool at_end)
 {
 	const struct umem *u = &s->io->umem;
@@ -283,7 +283,7 @@ void inspect_idle(u64 now_ns, u64 next_ns)
 	app_each_cq(check_cq, NULL);
 }
 
-/* Each arming has had its event, once something came behind it. */
+/* Checks that each arming had its event once a completion was pushed after it. */
 static void check_owed(struct app_cq *cq, void *arg)
 {
 	if (cq->channel && cq->events < cq->owed)
@@ -291,7 +291,7 @@ static void check_owed(struct app_cq *cq, void *arg)
 			   cq->events, cq->owed);
 }
 
-/* Reasons for which packets of our own making may be dropped: they came early, twice, or late. */
+/* Reasons for which our own packets may be dropped: they were early, duplicate or late. */
 static u64 expected_drops(const struct xroce_drops *d)
 {
 	return d->psn_ahead + d->psn_duplicate + d->unexpected_response + d->qp_unknown;

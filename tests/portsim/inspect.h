@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What must hold whenever no thread has anything to do, before time jumps to the next deadline:
- * whoever sleeps will be woken for what there is, and for what may come. And what must hold at the
- * end. What does not ends the run.
+ * Invariants that hold when no thread has work, before time jumps to the next deadline: each
+ * sleeper will be woken for present work and for work that may arrive. Also the invariants at the
+ * end. A violation ends the run.
  */
 #ifndef PORTSIM_INSPECT_H
 #define PORTSIM_INSPECT_H

@@ -27,7 +27,7 @@ struct fd {
 	void *object;
 };
 
-/* Of an actor: what it waits for. */
+/* An actor's wait. */
 struct waits {
 	struct pollfd fds[POLLED_MAX];
 	u32 num; /* 0: not in ppoll() */

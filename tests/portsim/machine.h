@@ -27,14 +27,14 @@ struct fd_event {
 
 /* ---- descriptors: machine.c ---- */
 
-/* A new one. object is what it is of: its kind knows. */
+/* Returns a new descriptor for `object`, whose type is given by `kind`. */
 int fd_open(enum fd_kind kind, void *object);
-/* What it is of. Any other kind ends the run. */
+/* Returns the object of the descriptor. Any other kind ends the run. */
 void *fd_object(int fd, enum fd_kind kind);
 bool fd_is_open(int fd);
-/* It has become readable: those who wait for it are woken, a little later. */
+/* Marks the descriptor readable: its waiters are woken a little later. */
 void fd_notify(int fd);
-/* All must have been closed, but for so many. Forgets them. */
+/* Checks that all but `left` descriptors are closed, and forgets them. */
 void fd_end(u32 left);
 u32 fd_count(void);
 

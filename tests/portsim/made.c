@@ -195,7 +195,7 @@ void attach_abandon(struct attachment *m)
 	sched_fail("nobody forks here");
 }
 
-/* Nobody knocks. */
+/* No other process joins. */
 int share_start(struct port *port)
 {
 	return 0;

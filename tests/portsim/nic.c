@@ -21,7 +21,7 @@
 #define RING_ENTRIES   512u
 #define FRAME_MAX      8192u
 
-/* What user space and the kernel share of a ring; the kernel's own index is beside it. */
+/* The shared part of a ring; the kernel's own index is stored separately. */
 struct ring {
 	u32 producer, consumer, flags;
 	u32 size, mine;
@@ -138,11 +138,11 @@ static void lose(struct nic *n, struct flight *f, const char *why)
 	free(f);
 }
 
-/* The queue that a packet comes by: that of its QP, mostly. */
+/* Returns the receive queue for a packet: mostly its QP's. */
 static struct queue *queue_for(struct nic *n, const u8 *frame)
 {
 	struct rng *rng = sched_rng();
-	/* the BTH behind Ethernet, IPv4 and UDP headers */
+	/* the BTH after Ethernet, IPv4 and UDP headers */
 	u8 *of = &n->queue_of[frame[14 + 20 + 8 + 7] % 16];
 
 	if (n->o.queues == 1)
@@ -202,8 +202,7 @@ static u64 take_fill(struct xsk_socket *x)
 	if (addr >= x->umem->bytes || addr % CHUNK)
 		sched_fail("the fill ring names no frame: %llx", (unsigned long long)addr);
 	/*
-	 * what lies in a receive ring is not user space's yet: it is there when that ring has moved
-	 * on
+	 * a frame in a receive ring is not user space's until the ring's producer has moved
 	 */
 	if (x->umem->state[chunk] == CHUNK_PUBLISHED) {
 		const struct xsk_socket *by = x->umem->by[chunk];
@@ -237,7 +236,7 @@ static void put_buffer(struct xsk_socket *x, const u8 *bytes, u32 len, const str
 	const u64 addr = take_fill(x) + HEADROOM;
 	u8 *to = x->umem->area + addr;
 
-	/* whoever still has it sees another packet */
+	/* a stale owner sees another packet */
 	if (p)
 		memcpy(to - p->meta_len, p->meta, p->meta_len);
 	memcpy(to, bytes, len);
@@ -293,7 +292,7 @@ static void receive(struct queue *q, struct flight *f)
 	free(f);
 }
 
-/* The end of a poll: what was received is shown, then that the places in the fill ring are free. */
+/* Ends a poll: publishes the received packets, then the free places in the fill ring. */
 static void publish(struct queue *q)
 {
 	struct xsk_socket *x = q->socket;
@@ -532,7 +531,7 @@ void xsk_socket__delete(struct xsk_socket *x)
 {
 	x->nic->queue[x->queue].socket = NULL;
 	kernel_close(x->fd);
-	/* packets of its own that are still under way have nobody to tell */
+	/* packets still under way need no completion */
 	for (u32 i = 0; i < NICS; i++)
 		for (u32 q = 0; nics[i] && q < nics[i]->o.queues; q++)
 			forget_sender(&nics[i]->queue[q], x);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Network interfaces of the simulated machine, the cable between them, and the AF_XDP sockets on
- * their receive queues. Each queue is an actor that does what the kernel's poll of it does: take
- * packets, run XDP on each, put what is redirected into the socket's ring, and publish that at the
- * end of the poll only. So a wake-up record may be seen long before its packet.
+ * their receive queues. Each queue is an actor that works as the kernel's poll does: takes packets,
+ * runs XDP on each, puts redirected ones into the socket's ring, and publishes them only at the end
+ * of the poll. So a wake-up record may be seen long before its packet.
  *
- * The kernel checks what it is given: a frame that is handed to it twice ends the run.
+ * The kernel checks its input: a frame that is handed to it twice ends the run.
  */
 #ifndef PORTSIM_NIC_H
 #define PORTSIM_NIC_H
@@ -31,7 +31,7 @@ struct nic_options {
 };
 
 struct nic;
-/* Number 0 or 1, of the cable's two ends. name as the port knows it. */
+/* Creates interface 0 or 1: one end of the cable. `name` is the one the port uses. */
 struct nic *nic_make(u32 number, const struct nic_options *o);
 const char *nic_name(u32 number);
 void nic_mac(u32 number, u8 mac[6]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Locks and threads of the simulated machine, and memory that is let go of: the linker gives them
- * (--wrap) to all that is linked into the simulator in place of the C library's.
+ * Locks, threads and freed memory of the simulated machine. The linker (--wrap) substitutes them
+ * for the C library's in all code of the simulator.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,8 +28,8 @@ void __wrap_free(void *memory);
 void __real_free(void *memory);
 
 /*
- * Where malloc() puts what comes next depends on what ran before: nobody must have been seen there,
- * or a run would not be repeated by its seed.
+ * The address that malloc() returns depends on earlier runs. No access to it may be on record, or
+ * the seed would not repeat a run.
  */
 void __wrap_free(void *memory)
 {
@@ -161,7 +161,7 @@ int __wrap_pthread_setaffinity_np(pthread_t t, size_t n, const cpu_set_t *set)
 	return 0;
 }
 
-/* Nobody is cancelled here: pthread_cleanup_push() is made of these. */
+/* No thread is cancelled here; pthread_cleanup_push() uses these. */
 void __wrap___pthread_register_cancel(void *buf)
 {
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receiving XDP program as it is shipped, compiled for this machine and, as the code under
- * test, with a point of the scheduler at each access to what it shares; and the names of its maps.
+ * The shipped receiving XDP program, compiled for this machine. As in the code under test, each
+ * access to shared memory is a scheduling point. Also the names of its maps.
  */
 int count_drop(unsigned int reason);
 struct xdp_md;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Runs: what is drawn of them; see run.h. */
+/* Draws the parameters of runs; see run.h. */
 #include "run.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void make_threads(void)
 	}
 }
 
-/* A CQ of the thread's on that port: one that it has, or a new one. */
+/* Returns a CQ of the thread on that port: an existing one or a new one. */
 static struct app_cq *cq_of(struct app_thread *t, u32 port)
 {
 	/* a channel belongs to one port */
@@ -155,7 +155,7 @@ static void settle(void)
 			under_way += nic_on_the_way(nic_get(i));
 		sched_sleep("settle", 20 * NSEC_PER_MSEC);
 	} while (under_way);
-	/* frames that are lent come back with a round */
+	/* lent frames return with a round */
 	for (u32 k = 0; k < 3; k++)
 		for (u32 i = 0; i < run.kind->ports; i++) {
 			port_lock(app_port(i));
@@ -165,7 +165,7 @@ static void settle(void)
 		}
 }
 
-/* What a port has come to. */
+/* Adds up the results of a port. */
 static void count_port(u32 number)
 {
 	const struct nic *n = nic_get(number);

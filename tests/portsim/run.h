@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One run: a machine with two interfaces, a port on each, threads and connections, all drawn from a
- * seed within what a kind of run allows. It ends when all threads have done their work and all is
- * as it should be; else it says how to see it again, and ends the process.
+ * seed within what a kind of run allows. It ends when all threads have done their work and the
+ * invariants hold; else it prints how to repeat the run, and exits.
  */
 #ifndef PORTSIM_RUN_H
 #define PORTSIM_RUN_H
@@ -11,7 +11,7 @@
 
 struct run_kind {
 	const char *name;
-	u32 ports; /* 1: every connection is to the own address */
+	u32 ports; /* 1: every connection is to the port's own address */
 	u32 queues, shards;
 	u32 modes; /* of threads: a bit each, 1 << APP_* */
 	u32 losses; /* in 65536, at most */
@@ -26,11 +26,11 @@ extern const u32 num_run_kinds;
 
 /* Returns the hash of its steps. */
 u64 run_seed(const struct run_kind *kind, u64 seed, bool trace);
-/* What a run has come to, for those that look at many. */
+/* Results of a run, for callers that make many. */
 struct run_result {
 	u64 points, ns;
 	u64 messages, lost;
-	/* what is to be reached at all */
+	/* events that the runs of a kind must reach */
 	u64 handed, moved, looped, cq_wakeups, thread_wakeups, unannounced, no_room, events, extras;
 };
 extern struct run_result run_last;

@@ -15,10 +15,10 @@
 #define STORES_MAX   16
 #define POINT_MIN_NS 4
 #define POINT_MAX_NS 36
-/* what one that never waits may run before others have their turn, under SCHED_PRIORITY */
+/* points that an actor may run without waiting before others run, under SCHED_PRIORITY */
 #define TURN_POINTS  20000
 #define WORDS	     32 /* that were accessed last, about */
-#define MEET_POINTS  2000 /* two accesses within so many are a meeting */
+#define MEET_POINTS  2000 /* two accesses within this many points are a meeting */
 #define FIRST_PRIORITY (1u << 30)
 #define CHANGES	     4 /* of priorities, under SCHED_PRIORITY */
 
@@ -331,7 +331,7 @@ static void switch_to(struct actor *a)
 	_longjmp(a->at, 1);
 }
 
-/* Those whose time has come can run. Returns how many can, and when the next one will. */
+/* Collects the actors that are ready. Returns their number, and the time of the next one. */
 static u32 collect(struct actor *ready[], u64 *next_ns)
 {
 	u32 n = 0;
@@ -362,7 +362,7 @@ static struct actor *choose(struct actor *ready[], u32 n)
 	return best;
 }
 
-/* What looks is no actor: it makes no steps, and sees what all see. */
+/* Runs the inspection outside any actor: it makes no steps, and sees what all see. */
 static void look(u64 next_ns)
 {
 	struct actor *self = s.self;
@@ -380,7 +380,7 @@ static void next_actor(void)
 	u32 n = collect(ready, &next_ns);
 
 	while (!n) {
-		/* what was stored is seen within less than any sleep takes */
+		/* stores become visible in less time than any sleep takes */
 		for (u32 i = 0; i < s.num_actors; i++)
 			drain(&s.actor[i]);
 		if (next_ns == NSEC_NEVER)
@@ -543,7 +543,7 @@ void sched_wake(struct actor *a, u64 delay_ns)
 		return;
 	a->woken = true;
 	a->until_ns = min_u64(a->until_ns, s.now_ns + delay_ns);
-	/* whoever is more important than the caller runs at its next point */
+	/* an actor of higher priority than the caller runs at its next point */
 	if (s.o.policy == SCHED_PRIORITY && s.self && a->priority > s.self->priority)
 		s.turn_ends = s.points;
 }
@@ -560,7 +560,7 @@ struct actor *sched_spawn(const char *name, actor_fn *fn, void *arg)
 		stacks = mmap(NULL, (size_t)ACTORS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		sim_check(stacks != MAP_FAILED);
-		/* a page that nobody may touch below each */
+		/* a guard page below each */
 		for (u32 i = 0; i < ACTORS_MAX; i++)
 			mprotect(stacks + (size_t)i * STACK_BYTES, 4096, PROT_NONE);
 	}

@@ -2,7 +2,7 @@
 /*
  * Actors and time. An actor is a thread of the simulated machine: one of the application's, a
  * service thread, or the kernel's poll of a receive queue. All of them run in one real thread, each
- * on a stack of its own, and one at a time: the scheduler takes the processor away only at points
+ * with its own stack, one at a time: the scheduler takes the processor away only at points
  * (sched_point()), of which every atomic operation, lock and call to the kernel is one (atomics.c,
  * posix.c, machine.c). Which actor runs next is drawn from the seed, so a seed is a replay.
  *
@@ -10,8 +10,8 @@
  * deadline. A state in which no actor can run and no deadline is left is a stall.
  *
  * Stores are buffered as a processor does it: an atomic store that is not sequentially consistent
- * is seen by others some time later, in order, and before anything behind a fence, a
- * read-modify-write or a system call. So a full fence that is missing shows. Loads are never late.
+ * becomes visible some time later, in order, and before anything after a fence, a read-modify-write
+ * or a system call. So a missing full fence shows. Loads are never late.
  */
 #ifndef PORTSIM_SCHEDULER_H
 #define PORTSIM_SCHEDULER_H
@@ -62,7 +62,7 @@ void sched_exit(void) __attribute__((noreturn));
 struct actor *sched_self(void);
 const char *sched_name(const struct actor *a);
 u32 sched_number(const struct actor *a);
-/* A slot of the actor's that others use: machine.c keeps what it waits for. */
+/* The actor's slot for another file's use: machine.c keeps its wait there. */
 void **sched_data(struct actor *a);
 /* Calls fn for each actor that has not ended. */
 void sched_each(void (*fn)(struct actor *a, void *arg), void *arg);
@@ -74,19 +74,19 @@ u64 sched_hash(void);
 /* The run's random numbers. */
 struct rng *sched_rng(void);
 
-/* A step was made: time passes, and another actor may run. what names it in a trace. */
+/* Marks a step: time passes, and another actor may run. `what` names the step in a trace. */
 void sched_point(const char *what);
 /* The same, before an access to a word of memory: where another has just been at it as well. */
 void sched_access(const char *what, const volatile void *addr);
-/* That memory is let go of: what comes to lie there has not been accessed. */
+/* Forgets the accesses to memory that is freed, as it will be reused. */
 void sched_forget(const void *begin, size_t bytes);
 /* The running actor waits for another without saying for what: the others have their turns. */
 void sched_give_way(const char *what);
 /* The running actor waits: for sched_wake(), or until then. True if it was woken. */
 bool sched_block(const char *what, u64 until_ns);
-/* Nothing to do for so long. */
+/* Sleeps for `ns`. */
 void sched_sleep(const char *what, u64 ns);
-/* It can run again, delay_ns from now; one that does not wait is left alone. */
+/* Makes the actor ready `delay_ns` from now; no effect on one that does not wait. */
 void sched_wake(struct actor *a, u64 delay_ns);
 bool sched_is_blocked(const struct actor *a);
 /* When it will run again without being woken; NSEC_NEVER. */
@@ -96,11 +96,11 @@ const char *sched_what(const struct actor *a);
 bool sched_any_frozen(void);
 
 /*
- * For a run that is told step by step: the next actor other than the caller that comes to that
- * point stays there, until it is let go.
+ * For a scripted run: the next actor other than the caller that reaches that point is held there
+ * until it is released.
  */
 void sched_hold_at(const char *what);
-/* It has come there. */
+/* Returns true if an actor is held. */
 bool sched_holds(void);
 void sched_let_go(void);
 
@@ -115,7 +115,8 @@ void sched_drain(void);
 
 /* The line that replays the run. */
 void sched_label(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The run is wrong: says what, the line that replays it, where each actor stands, and ends. */
+/* Reports a failed run: prints the reason, the line that replays it and each actor's position, and
+ * exits. */
 void sched_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* For a test of the tests: fail by this instead of ending the process. */
 void sched_on_failure(void (*fn)(const char *text));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A ring buffer for packets as the kernel has it, and a way out; see shared.h. The producer's
- * position is stored as a processor does it, late unless a barrier is behind it; the next CPU that
- * reserves waits for that, as for the kernel's lock. A commit is a full barrier, and wakes the
- * threads that poll the ring only if it is told to.
+ * A ring buffer for packets as in the kernel, and a way out; see shared.h. The producer's position
+ * is stored as a processor does it, late unless a barrier follows. The next CPU that reserves waits
+ * for that, as for the kernel's lock. A commit is a full barrier, and wakes the pollers of the ring
+ * only if its flags ask for that.
  */
 #define _GNU_SOURCE
 #include "shared.h"

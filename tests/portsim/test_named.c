@@ -45,7 +45,7 @@ static void run_case(const char *name, actor_fn *steps, u32 queues)
 	sched_run(&sched, steps, NULL);
 }
 
-/* Thread 0 has a channel. Both post so many requests, one at a time, when they are told to. */
+/* Thread 0 has a channel. On request, both post `requests` requests, one at a time. */
 static void two_begin(u32 requests)
 {
 	struct app_connect c = { .window = 1, .path_mtu = 1024, .timeout = 14,
@@ -65,7 +65,7 @@ static void two_begin(u32 requests)
 		app_post_receives(two.end[i]);
 }
 
-/* Thread 0's CQ and its channel go, in the middle of whatever is on its way. */
+/* Destroys thread 0's CQ and its channel, in the middle of the traffic. */
 static void two_leave(void)
 {
 	struct app_channel *ch = two.thread[0].channel;
@@ -98,8 +98,9 @@ static bool becomes_readable(const struct app_channel *ch, u64 ns)
 }
 
 /*
- * XDP has taken a CQ's word, and writes the record when the CQ and its channel have gone and the
- * ring is another channel's: whose descriptor is readable, so it has an event, and stays armed.
+ * XDP has taken a CQ's word, and writes the record after the CQ and its channel were destroyed and
+ * the ring belongs to another channel. That channel's descriptor is readable, so it has an event,
+ * and stays armed.
  */
 static void late_record(void *arg)
 {
@@ -130,8 +131,8 @@ static void late_record(void *arg)
 }
 
 /*
- * XDP has found a CQ armed, and takes the word when that CQ has gone and the next one has its
- * index: the record goes to that one's channel, not to the one that has the ring now.
+ * XDP has found a CQ armed, and takes the word after that CQ was destroyed and its index reused:
+ * the record goes to the new CQ's channel, not to the ring's present owner.
  */
 static void next_of_index(void *arg)
 {
@@ -208,8 +209,8 @@ static u32 post_armed(struct shard *s)
 }
 
 /*
- * An application that arms its CQ and polls it on is not about to sleep: its posts wait for one
- * another. One that has just armed it is.
+ * An application that arms its CQ and keeps polling is not about to sleep: its posts are batched.
+ * One that has just armed it may sleep.
  */
 static void armed_posts(void *arg)
 {

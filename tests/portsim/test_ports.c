@@ -2,8 +2,8 @@
 /* tier: core XROCE_PORTSIM_SEEDS=2500 */
 /* tier: long long */
 /*
- * Many runs of ports, of each kind: run.c has what is drawn of a run, inspect.c what must hold. A
- * run that is wrong ends the program with the line that replays it:
+ * Many runs of ports, of each kind: run.c draws a run, inspect.c checks it. A failed run ends the
+ * program with the line that replays it:
  *
  *	test_ports KIND SEED [trace]	that run alone, with its steps
  *
@@ -21,7 +21,7 @@
 
 #define SEEDS 10000u
 
-/* What all runs of a kind have come to. */
+/* Sums up the results of all runs of a kind. */
 static struct run_result run_many(const struct run_kind *kind, u64 seeds)
 {
 	struct run_result sum = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* The simulator of ports itself: what it is to show, it shows. */
+/* Tests of the port simulator itself: it shows each effect that it is meant to show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void duel_come(void *arg)
 	duel.saw[me] = sched_stored(&duel.came[!me], sizeof(u32), &own) ?
 			       (u32)own :
 			       __atomic_load_n(&duel.came[!me], __ATOMIC_SEQ_CST);
-	/* whoever ends has no stores left that are not seen */
+	/* an actor that ends has no invisible stores left */
 	for (u32 i = 0; i < 4; i++)
 		sched_point("after");
 }
@@ -84,7 +84,7 @@ static void stores__a_missing_fence_shows(void **state)
 	assert_true(duels_missed(false, SCHED_RANDOM) > 0);
 }
 
-/* In order, and the own ones at once. */
+/* In order; an actor sees its own stores at once. */
 static void store_twice(void *arg)
 {
 	u64 own = 0;

@@ -54,7 +54,7 @@ static void *new_map(size_t bytes)
 	return memset(p, 0, bytes);
 }
 
-/* Those that are large are fresh memory of which little is touched. */
+/* Large maps are fresh memory of which little is touched. */
 static void *new_large(size_t bytes)
 {
 	void *p = calloc(1, bytes + 64);
@@ -160,7 +160,7 @@ void *xdp_map_lookup(const void *map, const void *key)
 	case MAP_GID:
 		return gid_value(m, key);
 	case MAP_GROUP:
-		return NULL; /* nobody joins one here */
+		return NULL; /* no process joins one here */
 	case MAP_DROP:
 		return &m->drop;
 	case MAP_RX:
@@ -272,7 +272,7 @@ struct packet_ring *xdp_packets(void)
 	return cpu_running()->maps->packets;
 }
 
-/* Nobody looks here. */
+/* No caller needs its effect here. */
 int kernel_program_run(int program, void *context, u32 bytes)
 {
 	sched_fail("a program is run");
@@ -317,7 +317,7 @@ static int update_qp(struct port_maps *m, u32 qpn, const void *value)
 		}
 	if (!at)
 		return -E2BIG;
-	/* the program may have the old one in hand: it is let go of with the process */
+	/* the program may still use the old one: it is freed with the process */
 	fresh = malloc(sizeof(*fresh));
 	sim_check(fresh);
 	memcpy(fresh, value, sizeof(*fresh));

@@ -25,7 +25,7 @@ struct packet_ring;
 /* shared: what the port maps and opens. The rest is the kernel's. */
 struct port_maps {
 	struct xdp_maps shared;
-	/* hashes: a value is replaced as a whole, and whoever has the old one keeps it */
+	/* hashes: a value is replaced as a whole; readers keep the old one */
 	struct {
 		__u32 qpn;
 		struct xroce_qp *value;
@@ -51,7 +51,8 @@ struct xdp_packet {
 	unsigned char meta[32];
 	__u32 meta_len;
 };
-/* True if it is redirected to a socket. cpu: 0 .. 15, one that runs no other program meanwhile. */
+/* Returns true if the packet is redirected to a socket. cpu: 0 .. 15, which runs no other program
+ * at that time. */
 bool xdp_run(struct port_maps *m, struct xdp_packet *p, __u32 queue, __u32 cpu);
 
 /* program.c: the constant that is set before the program is loaded. */
