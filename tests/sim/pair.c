@@ -209,8 +209,8 @@ static bool fill_slot(struct side *s, u32 n, const struct send *send, struct sen
 	if (!wqe)
 		return false;
 	/*
-	 * The header only: what lies behind it is as the last user left it, and what the engine
-	 * keeps in it as that one needed it.
+	 * The header only: the rest stays as the last user left it, and so does the engine's state
+	 * in it.
 	 */
 	memset(wqe, send->wr_id % 2 ? 0x5a : 0, sizeof(*wqe));
 	wqe->wr_id = send->wr_id;

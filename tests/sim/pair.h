@@ -46,7 +46,7 @@ struct pair_options {
 	u32 xrcd;		/* XRC: the target's domain */
 	bool xrc_target;	/* XRC: this end is one; pair_connect() makes side 1 the target */
 	struct srq *srq[2];
-	/* of each node, in place of ones of its own; they stay the test's */
+	/* of each node, instead of new ones; owned by the test */
 	struct watched_cq *cq[2];
 };
 
@@ -105,7 +105,8 @@ struct send request_between(const struct buffer *local, const struct buffer *rem
 void post_sends(struct side *s, const struct send *list, u32 n);
 void post_send(struct side *s, const struct send *send);
 /*
- * As the above, but says what send_wqe_check() said and posts only on 0; -1 if the queue is full.
+ * Like post_send(), but returns the result of send_wqe_check() and posts only on 0; -1 if the queue
+ * is full.
  */
 int try_post_send(struct side *s, const struct send *send);
 void post_recv(struct side *s, u64 wr_id, const struct sge *sge, u32 num_sge);
@@ -117,7 +118,7 @@ void world_srq_destroy(struct srq *srq);
 /* An XRC SRQ of a domain, known to the engine; its receives complete in c. */
 struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct watched_cq *c);
 void world_xrc_srq_destroy(struct node *n, struct srq *srq);
-/* A tag-matching SRQ; what comes to its QPs completes in c. */
+/* Creates a tag-matching SRQ; completions of its QPs go to c. */
 struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops,
 			  struct watched_cq *c);
 void world_tag_srq_destroy(struct srq *srq);
@@ -133,7 +134,7 @@ void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct
 #define expect(w, c, n, ...)                                                                       \
 	expect_cqe((w), (c), (n), &(struct cqe){ __VA_ARGS__ }, __FILE__, __LINE__)
 
-/* The bytes at b + offset are those of buffer_fill(seed). */
+/* Returns true if the bytes are those of buffer_fill(seed). */
 bool bytes_are(const u8 *bytes, u32 len, u32 seed);
 
 #endif

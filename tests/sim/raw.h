@@ -24,7 +24,7 @@ struct raw {
 };
 
 struct raw raw_create(const struct pair_options *o, const char *label);
-/* The same in a world with these options, but for what is turned off. */
+/* The same in a world with these options, except for those turned off. */
 struct raw raw_create_with(const struct pair_options *o, const struct world_options *wo,
 			   const char *label);
 /* The defaults but for a path MTU of RAW_PMTU and room for two READs and atomics. */
@@ -45,7 +45,7 @@ void raw_store(struct raw *r, u32 offset, u64 value);
  * are out when this returns.
  */
 enum xroce_drop raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
-/* The same, but nobody asks for the answers yet: world_settle() does. */
+/* The same, without collecting the answers: world_settle() does that. */
 enum xroce_drop raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The frame of it, without sending. */
 u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len);
@@ -58,8 +58,8 @@ const struct packet *raw_answer(struct raw *r);
 void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *file, int line);
 void raw_expect_silence(struct raw *r, const char *file, int line);
 /*
- * A fatal NAK of this code has been sent: the QP is in error, its application was told, and it
- * drops what comes and says not a word more.
+ * Expects that a fatal NAK of this code was sent: the QP is in error, its application was notified,
+ * and it drops all packets silently.
  */
 void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line);
 #define expect_ack(r, syndrome, psn, msn)                                                          \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-/* A slow machine's tests lose fewer packets: those behind the first ones always arrive. */
+/* On a slow machine fewer packets are lost: only among the first ones. */
 static u32 masks_packets(u32 packets)
 {
 	const char *most = getenv("XROCE_SIM_PACKETS");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which runs a test of many makes: every loss mask or seed, or the one that the line of a failed
- * run names in the environment. It makes no run itself and knows nothing of what one does.
+ * The runs of a test of many: every loss mask or seed, or the one that the environment names, from
+ * the line of a failed run. Makes no run itself.
  */
 #ifndef SIM_RUNS_H
 #define SIM_RUNS_H
@@ -12,12 +12,12 @@
 struct masks {
 	u32 forward, forward_end;
 	u32 backward, backward_end;
-	bool one;		/* one pair was asked for */
+	bool one;		/* only one pair was requested */
 };
 
 /*
- * Every mask of so many packets (at most 31) there and back, or the one of
- * XROCE_SIM_MASK=forward:backward (hexadecimal); one that is not among them ends the test. With
+ * Every mask of the given numbers of packets (at most 31 each way), or the one of
+ * XROCE_SIM_MASK=forward:backward (hexadecimal); one out of range ends the test. With
  * XROCE_SIM_PACKETS=n only the masks of the first n packets of each way.
  */
 struct masks masks_of(u32 forward_packets, u32 backward_packets);

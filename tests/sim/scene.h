@@ -12,13 +12,13 @@
 struct scene {
 	struct world *w;
 	struct pair_options o;		/* as both were connected */
-	/* the one that asks or sends, on node 0; the one that answers or receives, on node 1 */
+	/* the requester or sender, on node 0; the responder or receiver, on node 1 */
 	struct side a[1], b[1];
 	struct buffer *local, *remote;	/* of a and of b, with all rights */
 	struct path path;		/* from a to b */
 };
 
-/* Connects a and b in w, with a buffer of so many bytes each. */
+/* Connects a and b in w, with a buffer of `bytes` bytes each. */
 struct scene scene_in(struct world *w, const struct pair_options *o, u32 bytes);
 /* Destroys both QPs, their CQs and the world. */
 void scene_end(struct scene *s);

@@ -31,7 +31,7 @@ struct pair_options tag_options(void);
 void tag_open(struct tag_scene *s, const char *name);
 void tag_open_with(struct tag_scene *s, const char *name, struct pair_options *o);
 /*
- * Another pair on the SRQ, after pair_destroy() of the one that was; with receives for FINs at the
+ * Connects another pair on the SRQ, after pair_destroy() of the last; with receives for FINs at the
  * sender.
  */
 void tag_connect(struct tag_scene *s, struct pair_options *o);
@@ -50,7 +50,7 @@ void post_receives(struct tag_scene *s, u64 first, u64 end);
 /* Lay a message out at an offset of local: header and len bytes of payload. Its request. */
 struct send tag_message(struct tag_scene *s, u32 at, u8 opcode, u64 tag, u32 len);
 /*
- * A rendezvous at `at`, whose data are len bytes at `data`, with `extra` bytes behind its headers.
+ * A rendezvous at `at`, whose data are len bytes at `data`, with `extra` bytes after its headers.
  */
 struct send tag_rendezvous(struct tag_scene *s, u32 at, u64 tag, u32 data, u32 len, u32 extra);
 /* An eager message at 0, sent, and all that follows from it. */

@@ -3,10 +3,9 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Congestion notifications that nobody's congestion caused. A CNP carries nothing that proves it,
- * so what forged ones can cost is bounded: nothing where packets are not ECN-capable or none is in
- * flight, and elsewhere all but the floor of the rate, for as long as they come and some
- * milliseconds.
+ * Forged congestion notifications. A CNP carries no proof, so the damage of forged ones is bounded.
+ * They have no effect where packets are not ECN-capable or none is in flight; elsewhere they cut
+ * the rate to its floor, while they come and for some milliseconds.
  */
 #include "scene.h"
 
@@ -53,7 +52,7 @@ static enum xroce_drop forge_cnp(struct scene *s)
 			     packet_seal(frame, packet_put_headers(frame, &path, &p), 0));
 }
 
-/* WRITEs for so long, with or without forged CNPs: the bytes of those that have completed. */
+/* Sends WRITEs for `ns`, with or without forged CNPs. Returns the bytes of completed WRITEs. */
 static u64 bulk(struct scene *s, u64 ns, bool forge)
 {
 	const u64 end_ns = s->w->now_ns + ns;

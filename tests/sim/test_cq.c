@@ -50,7 +50,7 @@ static void armed_any__one_event_an_arm(void **state)
 	struct scene s = scene_make(&o, "any");
 
 	send_message(&s, 0, 0);
-	/* nobody armed */
+	/* no CQ was armed */
 	check_eq(s.w, cq_events(s.a->node, s.a->send) + cq_events(s.b->node, s.b->recv), 0);
 	arm(s.a->send, CQ_ARMED_ANY);
 	arm(s.b->recv, CQ_ARMED_ANY);
@@ -149,7 +149,7 @@ static void overrun__fails_the_cq_and_its_qps(void **state)
 	check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 	check_eq(s.w, s.b->node->stats.cq_overruns, 1);
 	check_eq(s.w, qp_state(other.side[1].qp), QPS_RTS);
-	/* What was there before is not lost. */
+	/* Earlier completions are not lost. */
 	world_poll(s.b->recv);
 	check_eq(s.w, s.b->recv->n, room);
 	for (u32 i = 0; i < room; i++)
@@ -159,7 +159,7 @@ static void overrun__fails_the_cq_and_its_qps(void **state)
 	scene_end(&s);
 }
 
-/* The receive CQ has four entries, which nobody takes. */
+/* The receive CQ has four entries, and is not polled. */
 static struct scene small_cq_scene(bool ignore_overrun)
 {
 	struct pair_options o = pair_defaults();
@@ -211,8 +211,8 @@ static void overrun__of_an_armed_one(void **state)
 }
 
 /*
- * One CQ for several QPs and for sends and receives of each: the qpn tells them apart, the order is
- * that of events.
+ * One CQ for sends and receives of several QPs: the qpn identifies the QP, the order is that of
+ * events.
  */
 static void shared__between_qps(void **state)
 {

@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * What a requester that goes back, as rxe does, is told of SENDs and WRITEs that were executed
- * before. It takes a plain ACK at an atomic's PSN for the atomic's response.
+ * The responses to a requester that goes back, as rxe does, for SENDs and WRITEs that were executed
+ * before. rxe takes a plain ACK at an atomic's PSN for the atomic's response.
  */
 #include "raw.h"
 
@@ -20,7 +20,7 @@ static void write_packet(struct raw *r, u8 low, u32 psn, bool ackreq)
 	raw_send(r, p, NULL, low == OP5_WRITE_ONLY ? 64 : RAW_PMTU);
 }
 
-/* FIRST, MIDDLE and LAST: the one that asks, and the one that ends the message. */
+/* FIRST, MIDDLE and LAST: a duplicate is answered if it has AckReq or ends the message. */
 static void duplicate__is_answered_if_it_asks_or_ends(void **state)
 {
 	static const u8 low[] = { OP5_WRITE_FIRST, OP5_WRITE_MIDDLE, OP5_WRITE_LAST };
@@ -55,9 +55,9 @@ static void duplicates__one_answer_a_run(void **state)
 				expect_ack(&r, SYNDROME_ACK, RAW_PSN + 19, 20);
 			expect_silence(&r);
 		}
-		/* the requester goes on behind them */
+		/* the requester continues after them */
 	}
-	/* the same packet again is a run of its own: the answer was lost */
+	/* the same packet again counts as a new run: the answer was lost */
 	write_packet(&r, OP5_WRITE_ONLY, RAW_PSN + 19, true);
 	expect_ack(&r, SYNDROME_ACK, RAW_PSN + 19, 20);
 	write_packet(&r, OP5_WRITE_ONLY, RAW_PSN + 20, true);
@@ -103,9 +103,8 @@ static void duplicate__never_acknowledges_a_response(void **state)
 }
 
 /*
- * A WRITE is under way behind one that is complete, and both are sent again. rxe is told of the
- * first alone; a part of the second that asks is acknowledged for itself, or its requester would
- * wait.
+ * A WRITE is under way after a complete one, and both are sent again. The ACK to rxe covers the
+ * first alone; a part of the second with AckReq gets its own ACK, or its requester would wait.
  */
 static void duplicate__never_overtakes_rxe_in_a_message(void **state)
 {

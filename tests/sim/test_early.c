@@ -55,7 +55,7 @@ static void expect_received(struct scene *s, u32 n)
 		check(s->w, bytes_are(s->remote->bytes + i * 64, 64, GOOD));
 }
 
-/* A forged packet right behind a gap, and the genuine one with its PSN: neither is believed. */
+/* A forged packet right after a gap, and the genuine one with its PSN: neither is trusted. */
 static void hold__two_of_one_psn(void **state)
 {
 	struct scene s = scene_named("two of one psn");
@@ -103,7 +103,7 @@ static void in_turn__drops_what_it_overtakes(void **state)
 	check_eq(s.w, s.b->qp->resp.early.count, 1);
 	deliver_send(&s, psn, true, GOOD);
 	check_eq(s.w, s.b->qp->resp.early.count, 0);
-	/* a gap of one: it may have been late, so the one behind stays, unproven */
+	/* a gap of one: it may have been late, so the packet after the gap stays, unproven */
 	deliver_send(&s, psn + 2, true, GOOD);
 	deliver_send(&s, psn + 1, true, GOOD);
 	check_eq(s.w, s.b->qp->resp.early.count, 1);
@@ -145,7 +145,7 @@ static void repair__means_nothing_without_migreq(void **state)
 	scene_end(&s);
 }
 
-/* The requester's last packet was lost: its repair has nothing behind it, and proves nothing. */
+/* The requester's last packet was lost: no packet follows its repair, which proves nothing. */
 static void repair__with_nothing_behind(void **state)
 {
 	struct scene s = scene_named("nothing behind");
@@ -169,7 +169,7 @@ static void repair__with_nothing_behind(void **state)
 }
 
 /*
- * A READ request is lost, and forged responses shape what is asked for again: its answer proves
+ * A READ request is lost, and forged responses determine the resent request: its answer proves
  * nothing.
  */
 static void response__of_a_request_that_was_lost(void **state)
@@ -198,7 +198,7 @@ static void response__of_a_request_that_was_lost(void **state)
 }
 
 /*
- * A part of a READ is asked for again before the first answer has got so far: nothing is left out.
+ * A part of a READ is requested again before the first answer has reached it: nothing is left out.
  */
 static void read__repeated_while_it_is_answered(void **state)
 {

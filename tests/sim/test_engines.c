@@ -3,9 +3,9 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Several engines of a device: what QPs that live in different ones share, and what goes with a QP
- * that moves. That all else is as with one engine is shown by the other tests under
- * XROCE_SIM_ENGINES, and by test_random.
+ * Several engines of a device: state that QPs of different engines share, and state that moves with
+ * a QP. Other tests under XROCE_SIM_ENGINES, and test_random, show that all else is as with one
+ * engine.
  */
 #include "scene.h"
 
@@ -214,8 +214,7 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 		check_eq(s.w, cq_events(&s, EVENT_COMPLETION), round + 1);
 	}
 	/*
-	 * the first of a row says when the event is due; whoever adds to it, and whoever else has
-	 * gone
+	 * the first of a row sets the event's time, whichever engine adds to it or has left
 	 */
 	world_run(s.w);
 	atomic_store(&s.cq->cq.armed, CQ_ARMED_ANY);
@@ -235,8 +234,8 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 }
 
 /*
- * Who watches the time for a CQ is one of those who fill it, also when a QP moves or goes; for who
- * fills it alone does so without a lock.
+ * The engine that times a CQ's event is one of those that fill it, also when a QP moves or is
+ * destroyed; for a CQ's only engine works without a lock.
  */
 static void shared_cq__is_watched_by_who_fills_it(void **state)
 {
@@ -256,7 +255,7 @@ static void shared_cq__is_watched_by_who_fills_it(void **state)
 		if (how == 0) { /* 1 alone fills it now */
 			world_move(n, b_of(&s, 0)->qp, 1);
 		} else {
-			/* nobody does for a while, or 0 until all QPs live in 1 */
+			/* no engine for a while, or 0 until all QPs live in 1 */
 			world_move(n, b_of(&s, 1)->qp, how == 1 ? 2 : 0);
 			world_move(n, b_of(&s, 0)->qp, 1);
 			world_move(n, b_of(&s, 1)->qp, 1);
@@ -273,7 +272,7 @@ static void shared_cq__is_watched_by_who_fills_it(void **state)
 	}
 }
 
-/* One that is moderated less from now on is not held up by whoever has it on his list. */
+/* A CQ whose moderation is reduced is not delayed by the engine that has it on its list. */
 static void shared_cq__moderated_anew(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -287,7 +286,7 @@ static void shared_cq__moderated_anew(void **state)
 	check_eq(s.w, cq_events(&s, EVENT_COMPLETION), 0);
 	engine_cq_moderate(s.w->node[1].engine, &s.cq->cq, 4, NSEC_PER_MSEC);
 	world_settle(s.w);
-	check_eq(s.w, cq_events(&s, EVENT_COMPLETION), 1); /* what was withheld */
+	check_eq(s.w, cq_events(&s, EVENT_COMPLETION), 1); /* the withheld event */
 	atomic_store(&s.cq->cq.armed, CQ_ARMED_ANY);
 	post_recv_buffer(b_of(&s, 0), 0, s.remote, 0, 64);
 	post_message(&s, 0, 0, 0);
@@ -385,7 +384,7 @@ static void window__of_type_1_serves_all_owners(void **state)
 		check(s.w, !mw->region);
 		check_eq(s.w, s.remote->mr->windows, 0);
 	}
-	/* closed, it is for nobody */
+	/* closed, it belongs to no engine */
 	for (u32 k = 0; k < 2; k++) {
 		struct send use = request_between(s.local, s.remote, 1, WR_WRITE, 8);
 
@@ -452,7 +451,7 @@ static void move__what_was_posted_goes_with_it(void **state)
 			engine_posted(qp_engine(a->qp), a->qp);
 		world_move(&s.w->node[0], a->qp, (from + 1) % 3);
 		check(s.w, !engine_has_doorbells(s.w->node[0].engines[from]));
-		/* and nobody else need be run for it */
+		/* and no other engine need be run for it */
 		s.w->node[0].to_run = 0;
 		world_ring(&s.w->node[0], a->qp);
 		world_run(s.w);
@@ -462,7 +461,7 @@ static void move__what_was_posted_goes_with_it(void **state)
 	scene_close(&s);
 }
 
-/* A request that got lost is sent again by whoever has the QP when it is time. */
+/* A lost request is sent again by the engine that owns the QP at that time. */
 static void move__deadlines_go_with_it(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -503,7 +502,7 @@ static void move__in_an_rnr_wait(void **state)
 	scene_close(&s);
 }
 
-/* What is to be answered is answered from where it went, and nobody has to ask twice. */
+/* Due answers are sent from the QP's new engine, and no peer has to ask twice. */
 static void move__answers_that_are_due_go_with_it(void **state)
 {
 	static const enum wr_opcode opcodes[] = { WR_READ, WR_WRITE, WR_FETCH_ADD };
@@ -550,8 +549,8 @@ static void move__events_go_with_it(void **state)
 }
 
 /*
- * The CQ has overrun, and before its QPs are looked for one of them goes to where nobody knows of
- * it.
+ * The CQ has overrun, and before its QPs are found one of them moves to an engine that does not
+ * know of the overrun.
  */
 static void move__between_overrun_and_its_consequences(void **state)
 {
@@ -581,7 +580,8 @@ static void move__between_overrun_and_its_consequences(void **state)
 }
 
 /*
- * Early packets stay behind and are asked for again; the new owner answers a READ under way.
+ * Early packets stay in the old engine and are requested again; the new owner answers a READ under
+ * way.
  */
 static void move__in_the_middle_of_messages(void **state)
 {

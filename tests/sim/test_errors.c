@@ -99,7 +99,7 @@ static void rem_access_err__both_sides(void **state)
 					 f->pd ? f->pd : PAIR_PD);
 		post_recv_buffer(s.b, 50, s.remote, 0, 64);
 		post_recv_buffer(s.b, 51, s.remote, 0, 64);
-		/* What comes before it succeeds, what comes behind it is flushed. */
+		/* Earlier requests succeed, later ones are flushed. */
 		if (!f->qp_access)
 			scene_post(&s, 1, WR_READ, 8);
 		send = scene_request(&s, 2, f->opcode, f->len);
@@ -318,7 +318,7 @@ static void region__gone_under_a_message(void **state)
 	}
 }
 
-/* ---- packets that are nobody's: silent, and counted by reason ---- */
+/* ---- packets for no QP: dropped silently, and counted by reason ---- */
 
 static void steering__silent_and_counted(void **state)
 {
@@ -332,7 +332,7 @@ static void steering__silent_and_counted(void **state)
 	post_recv_buffer(&r.s, 1, r.mem, 0, 64);
 	p.pkey = 0x1234;
 	check_eq(r.w, raw_send(&r, p, NULL, 8), XROCE_DROP_pkey);
-	p.pkey = 0x7fff; /* a limited member may talk to us, who are a full one */
+	p.pkey = 0x7fff; /* a limited member may talk to us, a full member */
 	check_eq(r.w, raw_send(&r, p, NULL, 8), 0);
 	expect_ack(&r, SYNDROME_ACK, RAW_PSN, 1);
 	p.pkey = 0;
@@ -349,7 +349,7 @@ static void steering__silent_and_counted(void **state)
 	p.dest_qpn = r.s.qp->qpn ^ 0x800000; /* the same slot, another generation */
 	check_eq(r.w, raw_send(&r, p, NULL, 8), XROCE_DROP_qp_unknown);
 	p.dest_qpn = 0;
-	for (u32 bit = 0; bit < 8; bit++) { /* any bit behind the BTH */
+	for (u32 bit = 0; bit < 8; bit++) { /* any bit after the BTH */
 		raw_build(&r, p, NULL, 8);
 		r.frame[14 + 20 + 8 + 12 + bit] ^= (u8)(1 << bit);
 		check_eq(r.w, raw_send_frame(&r), XROCE_DROP_icrc);
@@ -471,7 +471,7 @@ static void max_rd_atomic__zero(void **state)
 }
 
 /*
- * The device has gone: what is posted is flushed in all QPs but those in RESET, no time-out and no
+ * The device was removed: posted work is flushed in all QPs but those in RESET, no time-out and no
  * event is left, nothing is sent.
  */
 static void engine_fail__flushes_all(void **state)

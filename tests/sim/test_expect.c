@@ -3,9 +3,9 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * What XDP is told of responses (requester.c): the first PSN whose acknowledgement completes
- * something in the send CQ. That none is missed is checked with every packet of every test, in
- * world_deliver(); that nobody is woken for nothing, here.
+ * The expectations of responses that XDP gets (requester.c): the first PSN whose acknowledgement
+ * completes a request in the send CQ. world_deliver() checks with every packet of every test that
+ * none is missed; this test, that no thread is woken for nothing.
  */
 #include "scene.h"
 
@@ -122,7 +122,7 @@ static void sq_sig_all__each(void **state)
 	scene_end(&s);
 }
 
-/* Those before it are unsignaled: their acknowledgement brings its error. */
+/* The requests before it are unsignaled: their acknowledgement brings its error. */
 static void failure__is_foreseen(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -142,7 +142,7 @@ static void failure__is_foreseen(void **state)
 	scene_end(&s);
 }
 
-/* Nobody can be woken: nothing is written. */
+/* Without a channel no thread can be woken: nothing is written. */
 static void without_a_channel__nothing(void **state)
 {
 	struct pair_options o = pair_defaults();

@@ -88,7 +88,7 @@ static void judge(struct scene *s)
 	for (u32 i = 0; i < s->w->num_sent; i++) {
 		const struct sent_frame *f = &s->w->sent[i];
 
-		/* what has arrived by now */
+		/* the packets that have arrived by now */
 		for (; counted < i && s->w->sent[counted].time_ns + s->w->latency_ns <= f->time_ns;
 		     counted++) {
 			const struct sent_frame *a = &s->w->sent[counted];
@@ -175,12 +175,12 @@ static void receives__are_waited_for(void **state)
 	struct scene s = scene_with("receives", XROCE_UD, 0);
 	u64 start_ns;
 
-	post_receives(&s, FLOW_START); /* so many come unasked */
+	post_receives(&s, FLOW_START); /* all of these come unsolicited */
 	post(&s, POSTS, WR_SEND);
 	start_ns = s.w->now_ns;
 	for (u32 posted = FLOW_START; s.b->recv->n < POSTS;) {
 		check(s.w, s.w->now_ns < start_ns + 100 * NSEC_PER_MSEC);
-		world_run_for(s.w, 3 * NSEC_PER_MSEC); /* in vain, at first */
+		world_run_for(s.w, 3 * NSEC_PER_MSEC); /* without an answer, at first */
 		check(s.w, s.b->recv->n == min_u32(posted, POSTS));
 		post_receives(&s, batch);
 		posted += batch;
@@ -258,7 +258,7 @@ static void strangers__are_waited_for_less(void **state)
 	scene_end(&s);
 }
 
-/* Where an answer takes longer than a probe waits, each of those that went again is as good. */
+/* If an answer takes longer than the probe's wait, an answer to any resent probe counts. */
 static void slow_path__any_probe_is_right(void **state)
 {
 	struct scene s = scene_with("slow path", XROCE_UC, 0);
@@ -275,8 +275,8 @@ static void slow_path__any_probe_is_right(void **state)
 }
 
 /*
- * One that has answered and then says nothing any more is waited for FLOW_PATIENCE_NS; afterwards
- * it is asked once a second, and believed.
+ * A receiver that answered before and is now silent is waited for FLOW_PATIENCE_NS; then it is
+ * probed once a second, and believed.
  */
 static void dead_peer__stops_nothing(void **state)
 {
@@ -347,7 +347,7 @@ static void lost_probes__go_again(void **state)
 	}
 }
 
-/* Those who send to one ring share it, and an engine has one for each. */
+/* Senders to one ring share it, and each engine has its own ring. */
 static void senders__share_the_ring(void **state)
 {
 	struct scene s = scene_on("senders", XROCE_UC, 0, 1);
@@ -380,7 +380,7 @@ static void senders__share_the_ring(void **state)
 	scene_end(&s);
 }
 
-/* QPs that begin at the same time share what may be sent unasked, and give it back. */
+/* QPs that start at the same time share the unsolicited window, and return it. */
 static void beginners__share_the_ring(void **state)
 {
 	static const u32 mtus[] = { 256, 4096 };
@@ -420,8 +420,8 @@ static void beginners__share_the_ring(void **state)
 }
 
 /*
- * An answer to no probe of this QP, by whom it may be, changes nothing; one to its own allows so
- * much and no more.
+ * An answer to no probe of this QP changes nothing; an answer to its own probe allows exactly the
+ * granted window.
  */
 static void answer__needs_the_cookie(void **state)
 {
@@ -448,8 +448,8 @@ static void answer__needs_the_cookie(void **state)
 }
 
 /*
- * A probe is answered with its cookie, the window of a whole ring for one, and what is posted; a
- * flood of them only as far as there is room.
+ * A probe is answered with its cookie, a ring's window for a single sender, and the posted
+ * receives; a flood of probes only as room permits.
  */
 static void probe__is_answered(void **state)
 {
@@ -465,7 +465,7 @@ static void probe__is_answered(void **state)
 	post_recv_buffer(&r.s, 1, r.mem, 0, 64);
 	post_recv_buffer(&r.s, 2, r.mem, 0, 64);
 	p.flow_cookie = 0xfeedbee5;
-	/* of another QP than the one that it is connected with */
+	/* of another QP than the connected one */
 	p.src_qpn = RAW_PEER_QPN + 1;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_peer);
 	raw_expect_silence(&r, __FILE__, __LINE__);
@@ -499,7 +499,7 @@ static u32 probe_of(struct raw *r, u32 src_qpn)
 	return answer->flow_allowance >> 16;
 }
 
-/* What is promised to one is promised to no other, whatever their QPNs are. */
+/* Room promised to one sender is promised to no other, whatever their QPNs are. */
 static void probe__of_two(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -514,7 +514,7 @@ static void probe__of_two(void **state)
 	}
 }
 
-/* Those that are too many to be known get the least. */
+/* Senders beyond the table's size get the least. */
 static void probe__of_many(void **state)
 {
 	struct pair_options o = pair_defaults();

@@ -5,7 +5,7 @@
 /* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * UC and UD over a path that loses data, probes and answers, and towards receivers that post few
- * receives or none: how long a message waits before it leaves, and how often is asked for it.
+ * receives or none: how long a message waits before it leaves, and how often the sender probes.
  */
 #include "../../user/engine/internal.h"
 #include "scene.h"
@@ -65,7 +65,7 @@ static void post_receives(struct scene *s, struct side *at, u32 n)
 		post_recv_buffer(at, i, at->node->index ? s->remote : s->local, 0, GRH + LEN);
 }
 
-/* The sender has asked and has had an answer: from here on what it sends is held to answers. */
+/* The sender has probed and got an answer: from here on answers limit what it sends. */
 static void warm_up(struct scene *s, u32 receives)
 {
 	post_receives(s, s->b, WARM + receives);
@@ -75,7 +75,7 @@ static void warm_up(struct scene *s, u32 receives)
 	check(s->w, s->a->qp->flow->known);
 }
 
-/* Runs until node 0 has sent so many; returns how long that took, 0 if longer than limit_ns. */
+/* Runs until node 0 has sent `n` packets. Returns the time taken, 0 if longer than limit_ns. */
 static u64 time_to_send(struct scene *s, u32 n, u64 limit_ns)
 {
 	const u64 start_ns = s->w->now_ns;
@@ -131,7 +131,7 @@ static void probes__are_lost_at_random(void **state)
 	}
 }
 
-/* One that has not answered yet is soon asked again, for it is not waited for long. */
+/* A peer that has not answered yet is soon probed again, as the wait for it is short. */
 static void probes__to_a_stranger(void **state)
 {
 	for (u64 lost_ns = 20 * NSEC_PER_MSEC; lost_ns + FLOW_RETRY_STRANGER_NS < FLOW_STRANGER_NS;
@@ -153,8 +153,8 @@ static void probes__to_a_stranger(void **state)
 }
 
 /*
- * What nothing is posted for over there waits, and goes at last. It is asked for often at first,
- * and later less and less.
+ * A message without a posted receive over there waits, and finally leaves. Probes are frequent at
+ * first, then less so.
  */
 static void receives__none_for_long(void **state)
 {
@@ -203,7 +203,7 @@ static bool is_of_kind(const struct sent_frame *f, void *arg)
 	return loses & (f->packet.opcode == OPCODE_FLOW_PROBE ? LOSES_PROBES : LOSES_ANSWERS);
 }
 
-/* Both programs for so long: each posts a receive again, and node 1 echoes what has come. */
+/* Runs both programs for `ns`: each posts a receive again, and node 1 echoes each message. */
 static void talk(struct scene *s, u64 ns)
 {
 	const u32 came = s->a->recv->n, asked = s->b->recv->n;
@@ -214,7 +214,7 @@ static void talk(struct scene *s, u64 ns)
 	post_to(s, s->b, s->a, s->b->recv->n - asked);
 }
 
-/* A request: returns whether an echo came within so long. */
+/* Sends a request. Returns whether an echo came within limit_ns. */
 static bool request(struct scene *s, u64 limit_ns)
 {
 	const u64 start_ns = s->w->now_ns;
@@ -228,8 +228,8 @@ static bool request(struct scene *s, u64 limit_ns)
 
 /*
  * Requests and echoes, some of which are lost for a while in one direction or both, with receivers
- * that post few receives or many: when nothing is lost any more, the next echo comes after one more
- * try of a probe at the latest, and those behind it at once.
+ * that post few receives or many: when the loss ends, the next echo comes after one more probe at
+ * the latest, and later ones at once.
  */
 static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 links)
 {
@@ -248,7 +248,7 @@ static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 
 		request(&s, FLOW_PATIENCE_NS / 12);
 	loses = 0;
 	check(s.w, request(&s, FLOW_RETRY_MAX_NS + 2 * NSEC_PER_MSEC));
-	/* what had to wait, and is echoed too */
+	/* delayed messages are echoed too */
 	for (u32 i = 0; i < 100; i++)
 		talk(&s, NSEC_PER_MSEC / 10);
 	for (u32 i = 0; i < 5; i++)
@@ -302,7 +302,7 @@ static u32 shared_sent(void)
 	return sent;
 }
 
-/* All of them send at once, with so many receives in the SRQ. */
+/* All of them send at once, with `receives` receives in the SRQ. */
 static void share(u32 receives)
 {
 	const u32 n = SENDERS * WARM;
@@ -330,7 +330,7 @@ static void share(u32 receives)
 	}
 	world_run(t.s.w);
 	shared_sent();
-	/* those that had promises of the first round as well */
+	/* messages with promises from the first round as well */
 	check(t.s.w, t.taken - n > n / 2);
 	for (u32 i = 1; i < SENDERS; i++)
 		pair_destroy(&t.more[i - 1]);
@@ -340,7 +340,7 @@ static void share(u32 receives)
 	world_destroy(t.s.w);
 }
 
-/* More senders than receives are posted to an SRQ: those that are posted are used, and no more. */
+/* More senders than receives in an SRQ: all posted receives are used, and no more. */
 static void srq__fewer_than_senders(void **state)
 {
 	for (u32 receives = 1; receives <= 2 * SENDERS; receives++)

@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * One UD queue pair that sends to several in turn: what it knows of each stays, so all that is
- * under way fits into the ring that they share, and one that is gone stops the others once.
+ * One UD queue pair that sends to several peers in turn. Its state for each peer stays, so all
+ * packets under way fit into the ring that they share, and a dead peer stops the others once.
  */
 #include "../../user/engine/internal.h"
 #include "scene.h"
@@ -68,7 +68,7 @@ static void post(u32 receiver, const struct path *path, u32 n)
 	}
 }
 
-/* The most frames of node 0 that were under way at a time: so many would a receiver find. */
+/* The most frames of node 0 under way at a time: the most a receiver would find. */
 static u32 most_on_their_way(const struct world *w)
 {
 	u32 most = 0, first = 0, frames = 0;
@@ -104,7 +104,7 @@ static void bursts__in_turn(void **state)
 	}
 }
 
-/* Those of a QP that has been reset are forgotten, and count no more. */
+/* Packets of a QP that has been reset are forgotten, and no longer counted. */
 static void bursts__then_reset(void **state)
 {
 	begin("reset", NSEC_PER_MSEC);

@@ -47,7 +47,7 @@ static void post(struct scene *s, struct side *a, u32 n)
 	}
 }
 
-/* The most frames of node 0 that were under way at a time: so many would a receiver find. */
+/* The most frames of node 0 under way at a time: the most a receiver would find. */
 static u32 most_on_their_way(const struct world *w)
 {
 	u32 most = 0, first = 0, frames = 0;
@@ -115,8 +115,8 @@ static u32 untaken(const struct scene *s)
 }
 
 /*
- * One has begun and has the window of a sender that is alone, so many others begin, and then the
- * receiver does not run: whenever that happens, the ring has room for what comes.
+ * One sender has started and has the whole window, `others` more start, and then the receiver
+ * stops: at any such moment the ring has room for all packets.
  */
 static void receiver_stops(struct scene s, u32 others, u64 alone_ns, u64 together_ns,
 			   u64 stopped_ns)
@@ -148,7 +148,7 @@ static void receiver__stops(void **state)
 				       together * step_ns, FLOW_STRANGER_NS);
 }
 
-/* One that has answered is not given up before FLOW_PATIENCE_NS. */
+/* A receiver that has answered is not declared dead before FLOW_PATIENCE_NS. */
 static void receiver__stops_for_long(void **state)
 {
 	receiver_stops(scene_uc(20 * NSEC_PER_USEC, 1), SENDERS - 1, NSEC_PER_MSEC / 10,
@@ -182,7 +182,7 @@ static void sender__with_an_old_window(void **state)
 	scene_end(&s);
 }
 
-/* What is promised to one is what others do not get; it is theirs when the one has gone. */
+/* Room promised to one sender is not the others'; it becomes theirs when that sender is gone. */
 static void sender_stays(u32 engines)
 {
 	struct scene s = scene_uc(10 * NSEC_PER_USEC, engines);
@@ -216,7 +216,7 @@ static void sender__alone_on_several_engines(void **state)
 	sender_stays(2);
 }
 
-/* What one has sent counts as taken once an answer says so. */
+/* A sender's packets count as taken once an answer reports them. */
 static void sender__untaken(void **state)
 {
 	struct scene s = scene_uc(10 * NSEC_PER_USEC, 1);
@@ -232,7 +232,7 @@ static void sender__untaken(void **state)
 	post(&s, s.a, 1);
 	world_run(s.w);
 	check(s.w, engine_untaken(s.a->qp) && engine_untaken(s.a->qp) != untaken);
-	/* a probe is behind all of it, and has no answer yet */
+	/* a probe follows all of it, and has no answer yet */
 	s.a->qp->flow->mark = s.a->qp->flow->sent;
 	s.a->qp->flow->probing = true;
 	check(s.w, engine_untaken(s.a->qp) != 0);

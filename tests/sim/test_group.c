@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Multicast groups: each attached QP has its own copy, the sender's too, and nobody else has one;
- * what one member cannot take the others do.
+ * Multicast groups: each attached QP gets its own copy, the sender's too, and no other QP gets one;
+ * a packet that one member cannot take reaches the others.
  */
 #include "scene.h"
 
@@ -219,7 +219,7 @@ static void attach__limits(void **state)
 	address.raw[13] = 1;
 	check_eq(s.w, attach(&s, 3, &address), -ENOMEM);
 	check_eq(s.w, group_members(s.w->node[1].engine, &address), 0);
-	/* one that is there takes more */
+	/* an existing group takes more members */
 	for (u32 i = 0; i < GROUP_MEMBERS_MAX; i++) {
 		member[i] = side_create(&s.w->node[1], &s.o, NULL);
 		check_eq(s.w,
@@ -273,7 +273,7 @@ static void member__may_refuse_its_copy(void **state)
 	check_eq(s.w, attach(&s, 4, &s.address), 0);
 	check_eq(s.w, group_attach(s.w->node[1].engine, waiting.qp, &s.address, 0), 0);
 	post_recv_buffer(&s.side[4], 104, s.memory[4], 0, 200);
-	/* no receive; well; not ready: those are two packets' reasons, and it is taken */
+	/* no receive; success; not ready: two packets' drop reasons, and one taken */
 	send_to_group(&s, 1, 64);
 	expect_copy(&s, 4, 0, 64);
 	check_eq(s.w, s.side[3].recv->n, 0);
@@ -306,7 +306,7 @@ static void member__may_refuse_its_copy(void **state)
 	groups_end(&s);
 }
 
-/* A packet that is not whole, or is no datagram, is nobody's. */
+/* A packet that is not whole, or is no datagram, belongs to no member. */
 static void packet__is_checked_once(void **state)
 {
 	struct groups s = groups_make("damaged", false);

@@ -4,10 +4,10 @@
 /* tier: long san */
 /* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
- * Blind injection: an attacker knows the QPN and the addresses of a connection, and no PSN. What it
- * sends ahead of the sequence is kept for a while; it must never be executed, cost a message its
- * time-out or end the connection. Excepted is what an endpoint without reordering takes as well, a
- * packet at the exact PSN that is expected, and what takes as exact a guess: see is_exact().
+ * Blind injection: an attacker knows the QPN and the addresses of a connection, and no PSN. Forged
+ * packets ahead of the sequence are kept for a while; they must never be executed, cost a message
+ * its time-out or end the connection. Exceptions: a packet at the exact expected PSN, which an
+ * endpoint without reordering takes as well, and guesses as exact: see is_exact().
  */
 #include "../../user/engine/internal.h"
 #include "../../user/engine/reorder.h"
@@ -75,9 +75,9 @@ static void inject_response(struct scene *s, u8 low, u32 psn)
 }
 
 /*
- * PSNs that cost as much to guess as they do without reordering: the one that is expected, its
- * neighbours (one that could repeat a repair, and one behind a gap of one packet), and those behind
- * the last that is held, next to it or behind a gap of one.
+ * PSNs that are as hard to guess as without reordering: the expected one, its neighbours (one that
+ * could repeat a repair, and one after a gap of one packet), and those after the last held one,
+ * next to it or after a gap of one.
  */
 static bool is_exact(const struct reorder *early, u32 expected, u32 psn)
 {
@@ -269,7 +269,7 @@ static void both__under_traffic_with_late_packets(void **state)
 
 /* ---- responses ---- */
 
-/* At each PSN of a READ's responses but the first, before any of them has come. */
+/* Forges each PSN of a READ's responses but the first, before any has arrived. */
 static void response__planted_before_the_genuine(void **state)
 {
 	for (u32 ahead = 1; ahead < 40; ahead++)

@@ -191,7 +191,7 @@ static void run_one(struct scene *s, enum exchange ex, struct faults forward,
 	p = pair_connect(s->w, &o);
 	s->w->node[0].to[1] = forward;
 	s->w->node[1].to[0] = backward;
-	/* Twice: what a loss left behind must not stop the work that comes after. */
+	/* Twice: the traces of a loss must not stop later work. */
 	for (u32 round = 0; round < 2; round++) {
 		p.side[0].send->n = p.side[1].recv->n = 0;
 		start(s, &p, ex);
@@ -307,7 +307,7 @@ static void corrupt__is_counted_by_icrc(void **state)
 	world_destroy(s.w);
 }
 
-/* Retries cost what was lost, not more: with nothing lost nothing is sent twice. */
+/* Retries resend only lost packets: without loss nothing is sent twice. */
 static void retransmission__only_after_a_loss(void **state)
 {
 	struct scene s = scene_make();
@@ -335,7 +335,7 @@ static void retransmission__only_after_a_loss(void **state)
 	world_destroy(s.w);
 }
 
-/* A READ whose second response is lost is asked for that one again, and for no other. */
+/* A READ whose second response is lost requests that one again, and no other. */
 static void read__resumes_in_the_middle(void **state)
 {
 	struct scene s = scene_make();
@@ -360,8 +360,8 @@ static void read__resumes_in_the_middle(void **state)
 }
 
 /*
- * Several READs in flight, and an answer of the second lost: the third's answer says so before the
- * timer does.
+ * Several READs in flight, and an answer of the second lost: the third's answer reveals it before
+ * the timer does.
  */
 static void implied_nak__resends_without_a_timeout(void **state)
 {

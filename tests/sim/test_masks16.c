@@ -124,7 +124,7 @@ static bool judge(struct scene *s, struct pair *p, enum exchange ex, bool must)
 		       .qpn = b->qp->qpn, .src_qpn = a->qp->qpn, .flags = CQE_WITH_IMM,
 		       .imm = htobe32(5));
 	/*
-	 * A READ that was lost is asked for again by requests for one packet, each of which counts.
+	 * A lost READ is requested again one packet at a time, and each request counts.
 	 */
 	if (ex == EX_READ)
 		check(s->w, b->qp->resp.seq.msn >= 1 && b->qp->resp.seq.msn <= PACKETS);
@@ -170,9 +170,9 @@ static void judge_counters(struct scene *s, enum exchange ex, bool ok)
 static void run_one(struct scene *s, enum exchange ex, u32 forward, u32 backward)
 {
 	/*
-	 * Beyond its retries it may give up. But where all packets of a direction are under way at
-	 * once, as those with the data are, a mask of 16 lies on the first flight alone and one
-	 * round of repairs must do.
+	 * Beyond its retries it may fail. But where all packets of a direction are under way at
+	 * once, as the data packets are, a mask of 16 covers the first flight alone, and one round
+	 * of repairs must do.
 	 */
 	bool data_only = ex == EX_READ ? !forward :
 			 is_atomic(ex) ? !forward || !backward :

@@ -20,7 +20,7 @@
 #define LONG  (2 * SPOIL_PAGE)	/* from the first page's middle into the third */
 #define MID   (SPOIL_PAGE / 2)
 
-/* What lies in memory that goes bad. */
+/* The use of memory that goes bad. */
 enum where { LOCAL, REMOTE, RECEIVE };
 
 struct request {
@@ -35,7 +35,7 @@ struct request {
 	enum cqe_status status;	/* of the request */
 	enum vendor_err verr;
 	enum cqe_status receive; /* of the receive, if it ends */
-	/* the requester's QP ends for a reason of its own: the responder's does not */
+	/* the requester's QP fails for its own reason: the responder's does not */
 	bool is_mine;
 	u32 pmtu;		/* 0: the default; at 4096 packets come in two buffers */
 };
@@ -156,7 +156,7 @@ static void memory_receive(const struct scene *s, const struct request *r, const
 		post_recv((struct side *)s->b, 50, &sge, 1);
 }
 
-/* A pair beside the one that ended: the engines are as they were, and no lock is held. */
+/* Another pair than the failed one: the engines work as before, and no lock is held. */
 static void others_go_on(struct scene *s)
 {
 	struct pair_options o = pair_defaults();
@@ -256,7 +256,7 @@ static void memory__each_request_each_way(void **state)
 	assert_true(landing_count() >= runs);
 }
 
-/* What is only read may be read-only. */
+/* Memory that is only read may be read-only. */
 static void memory__read_only_is_read(void **state)
 {
 	landing_install();
@@ -287,8 +287,7 @@ static void memory__read_only_is_read(void **state)
 }
 
 /*
- * A packet is lost, and what it carried is gone when it is to be sent again: the request fails, in
- * its turn.
+ * A packet is lost, and its source memory is gone at the resend: the request fails, in its turn.
  */
 static void memory__gone_before_it_is_sent_again(void **state)
 {
@@ -306,7 +305,7 @@ static void memory__gone_before_it_is_sent_again(void **state)
 		struct bad bad;
 
 		bad_make(&bad, s.a->node, SPOIL_UNMAP);
-		/* behind the WRITE before it; packets 0 and 1 take the first page's rest */
+		/* after the WRITE before it; packets 0 and 1 take the first page's rest */
 		s.a->node->to[1].drop = 1ull << (2 + lost);
 		scene_post(&s, 1, WR_WRITE, 64);
 		send = memory_request(&s, &r, &bad);
@@ -325,7 +324,7 @@ static void memory__gone_before_it_is_sent_again(void **state)
 	}
 }
 
-/* Of a packet that came in two buffers only what lies in the second has nowhere to go. */
+/* Of a packet in two buffers only the second buffer's part has nowhere to go. */
 static void memory__gone_under_the_second_buffer(void **state)
 {
 	struct request r = { .name = "second buffer",
@@ -408,9 +407,8 @@ static const struct request half_good = { .name = "half good",
 					  .transport = XROCE_RC };
 
 /*
- * A READ that is refused half-way, when a response before the refusal is lost or late: the
- * responder is in error and says it once. The READ ends as refused, not as one that nobody
- * answered.
+ * A READ is refused half-way, and a response before the refusal is lost or late: the responder is
+ * in error and reports it once. The READ ends as refused, not as unanswered.
  */
 static void memory__refused_half_way(void **state)
 {
@@ -439,7 +437,7 @@ static void memory__refused_half_way(void **state)
 		check_eq(s.w, s.a->send->n, before + 1);
 		check_eq(s.w, s.a->send->log[before].status, CQE_REM_ACCESS_ERR);
 		check_eq(s.w, s.a->send->log[before].vendor_err, VERR_NAK_REMOTE_ACCESS);
-		/* at once where nothing is missing: what came before its turn is asked for again */
+		/* at once where nothing is missing: earlier parts are requested again */
 		if (is_late && is_second)
 			check_eq(s.w, s.a->node->stats.timeouts, 0);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
@@ -507,7 +505,7 @@ static void memory__a_refusal_before_its_turn_says_which(void **state)
 	}
 }
 
-/* What is refused is behind a READ whose responses are lost: of that one nothing is known. */
+/* The refused request follows a READ whose responses are lost: the fate of that READ is unknown. */
 static void memory__refused_behind_what_is_lost(void **state)
 {
 	struct srq *srq = NULL;

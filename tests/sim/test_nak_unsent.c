@@ -34,7 +34,7 @@ static void run(u8 syndrome, u32 disable)
 	struct requester *req = &s.a->qp->req;
 
 	world_label(w, "test_nak_unsent %02x %x", syndrome, disable);
-	w->node[1].to[0].dead = true; /* no answer but those made by hand */
+	w->node[1].to[0].dead = true; /* no answer except handmade ones */
 	scene_post(&s, 1, WR_WRITE, 3 * 1024);
 	scene_post(&s, 2, WR_WRITE, 64);
 	world_run_for(w, 4 * WORLD_LATENCY_NS);
@@ -69,7 +69,7 @@ static void nak_of_unsent__acknowledges_all_before(void **state)
 			run(syndromes[i], plain ? ENGINE_NO_SELECTIVE | ENGINE_NO_ADAPTIVE_RTO : 0);
 }
 
-/* A READ before it is not acknowledged but missing: it is asked for again. */
+/* An earlier READ is not acknowledged but missing: it is requested again. */
 static void nak_of_unsent__does_not_pass_a_read(void **state)
 {
 	struct world *w = world_create(2, 3);

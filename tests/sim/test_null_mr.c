@@ -4,8 +4,8 @@
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The null region (ibv_alloc_null_mr(3)): a scatter/gather element of it reads as zeros and drops
- * what is written, whatever its address. READs and WRITEs of a peer do the same. Nothing else that
- * takes a key takes its.
+ * what is written, whatever its address. READs and WRITEs of a peer do the same. No other use of
+ * its key is accepted.
  */
 #include "landing.h"
 #include "scene.h"
@@ -54,7 +54,7 @@ static struct sge null_sge(const struct mr *null, u64 addr, u32 len)
 	return (struct sge){ .addr = addr, .length = len, .lkey = null->key };
 }
 
-/* EDGE bytes of b, HOLE bytes of nothing, and the EDGE bytes behind those in b. */
+/* EDGE bytes of b, a hole of HOLE bytes, and the next EDGE bytes of b. */
 static void with_hole(struct sge *sge, const struct buffer *b, const struct mr *null, u64 addr)
 {
 	sge[0] = buffer_sge(b, 0, EDGE);
@@ -216,7 +216,7 @@ static void null__opens_to_a_peer(void **state)
 	}
 }
 
-/* Its key names nothing to a peer in requests that have to know what is there. */
+/* For a peer, its key is invalid in requests that need real memory. */
 static void null__has_no_word_for_a_peer(void **state)
 {
 	static const enum wr_opcode opcodes[] = { WR_FETCH_ADD, WR_CMP_SWAP, WR_ATOMIC_WRITE,
@@ -259,7 +259,8 @@ static void null__is_its_own_domains(void **state)
 	}
 }
 
-/* What fails beside it is told as ever: the key is good, the memory behind it is not. */
+/* An error of other memory is reported as usual: the key is good, the memory at that address is
+ * not. */
 static void null__is_not_what_failed(void **state)
 {
 	struct stage g = stage_make("beside bad memory", XROCE_RC, PAIR_PD);

@@ -48,7 +48,7 @@ static const struct request requests[] = {
 	{ "XRC fetch and add", XROCE_XRC, WR_FETCH_ADD, .len = 8 },
 };
 
-/* Address space of a node that nothing is mapped in yet, and the region that names it. */
+/* Address space of a node without mappings yet, and the region over it. */
 struct later {
 	u8 *bytes;
 	struct mr *mr;
@@ -199,7 +199,7 @@ static void odp__mapped_after_its_region_was_made(void **state)
 	assert_int_equal(landing_count(), 0);
 }
 
-/* Used before it is mapped: the end that it is of says so. */
+/* Used before it is mapped: the end that owns the region reports the error. */
 static void odp__used_before_it_is_mapped(void **state)
 {
 	static const struct request write = { "RC write", XROCE_RC, WR_WRITE, .len = 4000 };

@@ -3,9 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Partitions: the P_Key that a QP's index picks is what it sends with, on both ends of a
- * connection, and packets of another partition, or between two limited members, are dropped and
- * counted.
+ * Partitions: a connection's two ends send with the P_Key that the QP's index selects. Packets of
+ * another partition, or between two limited members, are dropped and counted.
  */
 #include "scene.h"
 
@@ -69,7 +68,7 @@ static void rc__each_sends_with_its_own(void **state)
 	scene_end(&s);
 }
 
-/* Who may send to whom, as datagrams: nothing is answered, so each is one packet. */
+/* Datagrams between all kinds of members: nothing is answered, so each is one packet. */
 static void ud__membership(void **state)
 {
 	static const struct {
@@ -106,7 +105,7 @@ static void ud__membership(void **state)
 	}
 }
 
-/* A connection across partitions is as one to nobody: silence, each packet counted. */
+/* A connection across partitions reaches no peer: silence, each packet counted. */
 static void rc__another_partition(void **state)
 {
 	static const u16 of_b[] = { 0, OTHER, LIMITED };
@@ -127,7 +126,7 @@ static void rc__another_partition(void **state)
 	}
 }
 
-/* What has been decoded once is not believed of the next packet. */
+/* A P_Key decoded once is not assumed for the next packet. */
 static void rc__moves_to_another_partition(void **state)
 {
 	struct scene s = scene_make("moves", XROCE_RC, &table, FULL, FULL);
@@ -149,7 +148,7 @@ static void rc__moves_to_another_partition(void **state)
 		check_eq(s.w, side_state(side, QPS_RTS), 0);
 		if (i)
 			break;
-		/* one end alone: the other drops what it says */
+		/* one end alone: the other drops its packets */
 		scene_post(&s, 2, WR_WRITE, 100);
 		world_run_for(s.w, s.w->latency_ns * 2);
 		check(s.w, s.b->node->drops.pkey > 0);

@@ -269,8 +269,8 @@ static void placement__needs_the_qps_right(void **state)
 }
 
 /*
- * Two requests of one PSN are not each other's repetition: what was a READ is not answered as an
- * ATOMIC WRITE or FLUSH, nor the other way round.
+ * Two requests of one PSN are not each other's repetition: a PSN used by a READ is not answered as
+ * an ATOMIC WRITE or FLUSH, nor vice versa.
  */
 static void duplicate__is_of_the_same_kind(void **state)
 {
@@ -298,8 +298,8 @@ static void duplicate__is_of_the_same_kind(void **state)
 }
 
 /*
- * A repeated request is answered and not executed; one that was never seen and is a duplicate by
- * its number is dropped.
+ * A repeated request is answered and not executed; an unseen one that is a duplicate by its PSN is
+ * dropped.
  */
 static void atomic_write__a_duplicate_is_only_answered(void **state)
 {
@@ -356,8 +356,8 @@ static void placement__counts_as_outstanding(void **state)
 /* ---- loss ---- */
 
 /*
- * Each ATOMIC WRITE sets the word, each FETCH_ADD says what it found: one that came twice, late or
- * not at all shows.
+ * Each ATOMIC WRITE sets the word, each FETCH_ADD returns the old value: a request executed twice,
+ * late or not at all shows.
  */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {

@@ -307,7 +307,7 @@ static void err__flushes_both_queues_in_order(void **state)
 	world_forget_sent(s.w);
 	world_run(s.w);
 	check_eq(s.w, s.w->num_sent, 0);
-	/* What is posted in ERR is flushed too. */
+	/* Work posted in ERR is flushed too. */
 	scene_post(&s, 9, WR_WRITE, 64);
 	post_recv_buffer(s.a, 59, s.local, 0, 64);
 	world_settle(s.w);
@@ -428,7 +428,7 @@ static void sqd__drains_and_resumes(void **state)
 			   QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns),
 		 0);
 	world_run(s.w);
-	/* What was begun is finished; the rest waits. */
+	/* Started work is finished; the rest waits. */
 	done = s.a->send->n;
 	check(s.w, done > 0 && done < 20);
 	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 1);

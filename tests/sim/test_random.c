@@ -6,8 +6,8 @@
 /*
  * Random workloads over bad links against an oracle: up to three connections of RC, XRC and UC at
  * once, all their operations, own and shared receive queues, windows, errors of every kind, drained
- * queues; loss, duplicates, reordering, corruption. What must come out is known when a request is
- * posted, since each has memory of its own and a QP executes in order.
+ * queues; loss, duplicates, reordering, corruption. The result is known when a request is posted,
+ * since each has its own memory and a QP executes in order.
  *
  * XROCE_SIM_SEED=n runs one seed; XROCE_SIM_SEEDS=n sets how many are run.
  */
@@ -23,7 +23,7 @@
 #define SEEDS 10000
 #endif
 
-/* What was seen in all runs: a workload that never does something proves nothing about it. */
+/* Counts of all runs: a workload that never does something proves nothing about it. */
 static u32 seen_transport[8];
 static u64 seen_moves;
 
@@ -52,7 +52,7 @@ static u32 judge_sends(struct world *w, struct flow *f)
 		return i;
 	}
 	/*
-	 * The peer that refuses says so once and is dead: where packets get lost, what came before
+	 * The peer that refuses reports it once and is dead: if packets are lost, earlier requests
 	 * may go without an answer as well.
 	 */
 	check(w, i <= f->poison_at);
@@ -72,8 +72,8 @@ static u32 judge_sends(struct world *w, struct flow *f)
 }
 
 /*
- * Receives of one flow in one inbox: in order, each in a slot of its own, with its bytes and no
- * others.
+ * Checks the receives of one flow in one inbox: in order, each in its own slot, with exactly its
+ * bytes.
  */
 static void judge_receives(struct world *w, struct flow *f, struct inbox *inbox)
 {
@@ -157,7 +157,7 @@ static void judge(struct workload *l, struct flow *f)
 					op->len) == 0);
 	}
 	check_eq(w, qp_state(f->a->qp), f->poisoned ? QPS_ERR : QPS_RTS);
-	/* local requests do not wait for what the peer says of those before */
+	/* local requests do not wait for the peer's answers to earlier ones */
 	if (!f->poisoned || !poisons[f->poison].remote) {
 		check_eq(w, f->mw->key, f->mw_key);
 		check_eq(w, f->mw->region != NULL, f->mw_bound);
@@ -291,8 +291,7 @@ static void run_seed(u64 seed)
 	assert_non_null(l);
 	r->state = seed * 7919 + 1;
 	/*
-	 * Half of the engines do without some of what is above the plainest protocol, so that
-	 * unequal peers meet.
+	 * Half of the engines lack some optional features, so that unequal peers meet.
 	 */
 	for (u32 i = 0; i < 2; i++)
 		parts.disable[i] = rng_below(r, 2) * rng_below(r, 32);

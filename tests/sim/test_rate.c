@@ -89,7 +89,7 @@ static struct send datagram(struct scene *s, u64 wr_id)
 			      .remote_qkey = PAIR_QKEY };
 }
 
-/* 200 packets of data from node 0 and what they take until they are sent. */
+/* Sends 200 data packets from node 0. Returns the time that this takes. */
 static void send_200(struct scene *s)
 {
 	if (s->o.transport != XROCE_UD) {
@@ -171,7 +171,7 @@ static void rate__responses_wait_through_an_ack(void **state)
 	scene_end(&s);
 }
 
-/* How many packets leave at once after a pause: what fits into the burst, and one always does. */
+/* The number of packets that leave at once after a pause: at most a burst, at least one. */
 static void rate__bursts_are_bounded(void **state)
 {
 	static const struct {
@@ -256,7 +256,7 @@ static void rate__limit_outlasts_congestion(void **state)
 	scene_end(&s);
 }
 
-/* What is refused leaves the limit as it is; what the QP forgets in RESET. */
+/* A refused value leaves the limit as it is; RESET clears the QP's limit. */
 static void rate__refuses_what_it_cannot_keep(void **state)
 {
 	struct scene s = scene_make(XROCE_RC, "refused");

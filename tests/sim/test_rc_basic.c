@@ -233,7 +233,7 @@ static void atomics__results_and_memory(void **state)
 				       .rkey = s.remote->mr->key,
 				       .compare_add = start,
 				       .swap = 0x0102030405060708 });
-	/* The second compares with what is no longer there. */
+	/* The second compares with the old value. */
 	post_send(s.a, &(struct send){ .wr_id = 3,
 				       .opcode = WR_CMP_SWAP,
 				       .flags = WR_SIGNALED,
@@ -500,8 +500,7 @@ static void fence__waits_for_reads(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 2);
 	/*
-	 * What it wrote is what had been read; and no byte of it left before the last response
-	 * came.
+	 * It wrote the bytes that had been read, and sent none before the last response came.
 	 */
 	check(s.w, bytes_are(s.remote->bytes + 10000, 5000, 1));
 	for (u32 i = 0; i < s.w->num_sent; i++) {

@@ -17,8 +17,8 @@
 #define DEEP QP_MAX_RD_ATOMIC
 
 /*
- * The allocator of rings. While allocations_left is not negative, so many succeed and the next
- * fail.
+ * The allocator of rings. If allocations_left is not negative, that number of allocations succeed
+ * and the next fail.
  */
 static int allocations_left = -1;
 static u32 allocations;
@@ -51,7 +51,7 @@ static struct pair_options deep_options(u8 initiated, u8 answered)
 
 #define REQUESTS (3 * DEEP)
 
-/* An atomic on one word and a READ of its own place in turn. */
+/* Posts an atomic on one word and a READ of its own place in turn. */
 static void post_mixed(struct scene *s, const struct buffer *word)
 {
 	for (u32 i = 0; i < REQUESTS; i++) {
@@ -71,7 +71,7 @@ static void post_mixed(struct scene *s, const struct buffer *word)
 	}
 }
 
-/* Each is executed once and answered with its own value, whatever is lost, repeated or late. */
+/* Each is executed once and answered with its own value, under loss, duplicates and delay. */
 static void deep__each_answered_right(void **state)
 {
 	for (u32 seed = 0; seed < 24; seed++) {
@@ -216,7 +216,7 @@ static int modify_depth(struct side *s, u8 initiated, u8 answered)
 			 s->node->world->now_ns);
 }
 
-/* What is stored, and what is still to be answered, outlives the ring that it was in. */
+/* Stored results, and answers still to be sent, outlive the ring that they were in. */
 static void sqd__responder_grows(void **state)
 {
 	for (u32 answered = 0; answered < 2; answered++) {
@@ -321,7 +321,7 @@ static void enomem__changes_nothing(void **state)
 	world_destroy(w);
 }
 
-/* Only what is asked for, only past QP_OWN_RD_ATOMIC, and until RESET. */
+/* Only the requested size, only beyond QP_OWN_RD_ATOMIC, and until RESET. */
 static void memory__of_those_that_ask(void **state)
 {
 	static const struct {

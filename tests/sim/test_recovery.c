@@ -4,9 +4,9 @@
 /* tier: long san */
 /* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
- * Loss recovery beyond go-back-N: what was lost is sent again and nothing else, whoever the peer
- * is; the adaptive time-out; credits; the response to congestion. Each part is compared with an
- * engine that has it turned off.
+ * Loss recovery beyond go-back-N: only lost packets are sent again, whatever the peer; the adaptive
+ * time-out; credits; the response to congestion. Each part is compared with an engine that has it
+ * turned off.
  */
 #include "pair.h"
 
@@ -151,8 +151,8 @@ static void read__each_lost_response_is_asked_for_alone(void **state)
 			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_LAST) +
 			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_ONLY);
 		/*
-		 * the last one of all is missed by the timer only, which asks for what is behind
-		 * the last that came
+		 * only the timer notices the loss of the last one; it requests the packets after
+		 * the last received
 		 */
 		check_eq(s.w, responses, PACKETS + 1);
 		scene_close(&s);
@@ -249,7 +249,7 @@ static void sweep__each_part_cuts_what_is_sent_again(void **state)
 		assert_true(cost[0].bytes * 2 < cost[2].bytes);
 		assert_true(cost[0].bytes * 2 < cost[5].bytes);
 	}
-	/* the time-out's worth is time, the window's is what the others would have sent in vain */
+	/* the time-out's worth is time, the window's is useless transmissions of the others */
 	assert_true(sum[0] <= sum[3] + sum[3] / 4);
 	assert_true(sum[0] <= sum[4] + sum[4] / 4);
 }
@@ -281,8 +281,7 @@ static void rto__repairs_a_lost_tail_before_the_users_timeout(void **state)
 			check(s.w, s.w->now_ns - start < user_ns + user_ns / 4);
 		}
 		/*
-		 * the oldest that has no answer, and, when it turns out to have come, the one that
-		 * has not
+		 * the oldest unanswered one and, when that proves to have arrived, the missing one
 		 */
 		check_eq(s.w, s.w->node[0].stats.tx_retransmitted, 2);
 		scene_close(&s);
@@ -290,8 +289,8 @@ static void rto__repairs_a_lost_tail_before_the_users_timeout(void **state)
 }
 
 /*
- * The answer to a probe says that all behind it is lost: it goes out then, not with the next
- * time-out.
+ * The answer to a probe reports that all later packets are lost: they are resent then, not after
+ * the next time-out.
  */
 static void rto__a_longer_tail_goes_out_with_the_probes_answer(void **state)
 {
@@ -304,7 +303,7 @@ static void rto__a_longer_tail_goes_out_with_the_probes_answer(void **state)
 	transfer(&s, WR_WRITE, 2);
 	check_eq(s.w, s.w->node[0].stats.rto_probes, 1);
 	check_eq(s.w, s.w->node[0].stats.timeouts, 0);
-	/* the oldest that has no answer, and those that are lost */
+	/* the oldest unanswered one, and the lost ones */
 	check_eq(s.w, s.w->node[0].stats.tx_retransmitted, 4);
 	scene_close(&s);
 }
@@ -441,7 +440,7 @@ static void dcqcn__nothing_without_ecn(void **state)
 	struct scene s = scene_open(&(struct world_options){ 0 }, 4, 14);
 
 	world_label(s.w, "test_recovery no ecn");
-	s.w->node[0].to[1].mark_rate = 65535; /* marks only what says it is ECN-capable */
+	s.w->node[0].to[1].mark_rate = 65535; /* marks only ECN-capable packets */
 	transfer(&s, WR_WRITE, 1);
 	check_eq(s.w, s.w->node[1].stats.rx_ce, 0);
 	check_eq(s.w, s.w->node[1].stats.tx_cnps, 0);

@@ -35,7 +35,7 @@ static struct send refused_request(struct scene *s, u64 wr_id, enum wr_opcode op
 }
 
 /*
- * One that is good, the bad one, one behind it: a success, this status, a flush; nothing of the bad
+ * A good request, the bad one, one after it: a success, this status, a flush; nothing of the bad
  * one leaves.
  */
 static void refused_in_turn(struct scene *s, struct send bad, enum cqe_status status)
@@ -142,7 +142,7 @@ static void unaligned_atomic__is_the_peers_to_refuse(void **state)
 	}
 }
 
-/* What is answered is done by the peer before the answer finds no place here. */
+/* The peer executes the request before its answer finds no place here. */
 static void l_key__is_looked_at_with_the_answer(void **state)
 {
 	static const enum wr_opcode opcodes[] = { WR_READ, WR_FETCH_ADD, WR_CMP_SWAP };

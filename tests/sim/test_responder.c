@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * The RC responder under packets made by hand: what a request must be, by itself and within its
- * message, and what becomes of one that is not. Each case fails when its one check is taken out of
+ * The RC responder under handmade packets: the requirements for a request, alone and within its
+ * message, and the treatment of invalid ones. Each case fails when its one check is taken out of
  * the responder.
  */
 #include "raw.h"
@@ -201,7 +201,7 @@ static void atomic__must_be_aligned(void **state)
 }
 
 /*
- * In a region whose addresses on the wire are not those in memory the word must be aligned in both.
+ * In a region whose wire addresses differ from those in memory the word must be aligned in both.
  */
 static void atomic__must_be_aligned_by_both_addresses(void **state)
 {
@@ -310,7 +310,7 @@ static void rnr__followers_are_silent(void **state)
 	raw_destroy(&r);
 }
 
-/* COMM_EST: the first packet in RTR, once; in RTS nobody needs it. */
+/* COMM_EST: the first packet in RTR, once; not needed in RTS. */
 static void comm_est__once_in_rtr(void **state)
 {
 	struct world *w = world_create_with(

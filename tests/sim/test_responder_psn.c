@@ -3,9 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * The RC responder and the PSN, under packets made by hand: what is expected, what is ahead, what
- * is a duplicate, and answers in order. Each case fails when its one check is taken out of the
- * responder.
+ * The RC responder and the PSN, under handmade packets: the expected PSN, PSNs ahead, duplicates,
+ * and answers in order. Each case fails when its one check is taken out of the responder.
  */
 #include "raw.h"
 
@@ -60,7 +59,7 @@ static void psn__ahead_is_nakked_once(void **state)
 	}
 	check_eq(r.w, raw_load(&r, 0), 0);
 	check_eq(r.w, r.s.node->stats.tx_sequence_naks, 1);
-	/* The expected one ends the silence; the next gap is NAKed anew. */
+	/* The expected packet ends the silence; the next gap gets a new NAK. */
 	check_eq(r.w, raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN, 0, 8), NULL, 8), 0);
 	expect_ack(&r, SYNDROME_ACK, RAW_PSN, 1);
 	check(r.w, raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN + 2, 0, 8), NULL, 8) != 0);
@@ -73,7 +72,7 @@ static void psn__half_the_circle_decides(void **state)
 {
 	struct raw r = raw_create_small("psn__half_the_circle_decides");
 
-	/* The farthest that is still ahead, and the first that is behind. */
+	/* The farthest PSN still ahead, and the first duplicate. */
 	raw_send(&r, raw_request(RC(SEND_ONLY), psn_add(RAW_PSN, (1 << 23) - 1)), NULL, 4);
 	expect_ack(&r, AETH_NAK | NAK_PSN_SEQUENCE, RAW_PSN, 0);
 	raw_send(&r, raw_request(RC(SEND_ONLY), psn_add(RAW_PSN, 1 << 23)), NULL, 4);
@@ -190,8 +189,8 @@ static void read__responses_and_msn(void **state)
 }
 
 /*
- * A READ that is asked for again from its middle: its responses start with FIRST or ONLY and an
- * AETH, as for any other request.
+ * A READ that is resumed in its middle: its responses start with FIRST or ONLY and an AETH, as for
+ * any other request.
  */
 static void read__resumed_answer_is_a_whole_one(void **state)
 {
@@ -339,7 +338,7 @@ static void duplicate_atomic__forgotten_is_dropped(void **state)
 	raw_destroy(&r);
 }
 
-/* A duplicate is of the same kind as what it repeats, or it is none. */
+/* A duplicate has the same kind as the request that it repeats, or is dropped. */
 static void duplicate__of_another_kind_is_dropped(void **state)
 {
 	struct raw r = raw_create_small("duplicate__of_another_kind_is_dropped");
@@ -379,8 +378,8 @@ static void duplicate_read__never_more_than_asked(void **state)
 }
 
 /*
- * A READ that the network delivered twice is not one more that is outstanding: the request behind
- * it, which its requester was free to send, must not be refused for it.
+ * A READ that the network duplicates does not count as one more outstanding: the next request,
+ * which its requester was free to send, must not be refused for it.
  */
 static void duplicate_read__does_not_use_up_rd_atomic(void **state)
 {
@@ -405,8 +404,7 @@ static void duplicate_read__does_not_use_up_rd_atomic(void **state)
 /* ---- order ---- */
 
 /*
- * A request that ends the connection does not take back the answers of those before it: they leave,
- * then the NAK.
+ * A request that ends the connection does not cancel earlier answers: they leave, then the NAK.
  */
 static void fatal_nak__after_the_answers_before_it(void **state)
 {

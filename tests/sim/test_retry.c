@@ -81,8 +81,8 @@ static void ends_well(struct scene *s, u32 n)
 		check_eq(s->w, s->a->send->log[i].status, CQE_SUCCESS);
 }
 
-/* READ responses are lost for so long while WRITEs behind the READ are acknowledged, one for each 2
- * ms. Returns when the outage is over. */
+/* Loses READ responses for `ns` while WRITEs after the READ are acknowledged, one for each 2 ms.
+ * Returns when the outage is over. */
 static void outage(struct scene *s, u64 ns)
 {
 	u32 n = 0;
@@ -228,8 +228,8 @@ static void sequence_nak__after_a_time_out_is_heeded(void **state)
 	scene_end(&s);
 }
 
-/* What one probe of a READ asks for: one packet, however it is sent. When it is answered, the rest
- * is asked for at once. */
+/* One probe of a READ requests one packet, on any path. When it is answered, the rest is requested
+ * at once. */
 static void probe__asks_for_one_packet_of_a_read(void **state)
 {
 	const u32 disable[] = { 0, ENGINE_NO_ADAPTIVE_RTO, ENGINE_NO_SELECTIVE,
@@ -293,7 +293,7 @@ static void probe__of_a_late_read_asks_for_no_more(void **state)
 	scene_end(&s);
 }
 
-/* Where a requester goes back, one packet goes out after each time-out, and what is behind it when
+/* If a requester goes back, one packet is resent after each time-out, and the packets after it when
  * it has been answered. */
 static void probe__going_back_sends_one_packet(void **state)
 {

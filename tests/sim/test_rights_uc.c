@@ -5,7 +5,7 @@
 /*
  * Access rights on UC, which has no NAK (IBTA 9.9.3): a WRITE without its right is dropped and
  * counted, once for its message; nothing of it is written, no receive is consumed, both QPs go on,
- * and neither application is told. SENDs need no right of the key's or of the QP's.
+ * and neither application is notified. SENDs need no right of a key or of the QP.
  */
 #include "raw.h"
 #include "scene.h"
@@ -102,7 +102,7 @@ static void one(struct scene *s, u32 key, bool imm, u32 len, bool may)
 		check_eq(s->w, s->remote->bytes[i], 0xee);
 	check_eq(s->w, s->remote->bytes[FAR_AT + len], 0xee);
 	send_takes(s, imm && may ? 71 : 70);
-	/* the message's first packet for the right, the others as what they are of */
+	/* the message's first packet is counted for its right, the others for their opcode */
 	check_eq(s->w, s->b->node->drops.access - was.access, !may);
 	check_eq(s->w, s->b->node->drops.sequence - was.sequence, may ? 0 : packets - 1);
 	check_eq(s->w, s->b->node->drops.length, was.length);
@@ -143,8 +143,8 @@ static void write__key_and_queue_pair(void **state)
 }
 
 /*
- * The receives of an SRQ are its other QPs', too: what is refused takes none away, neither a whole
- * message nor one whose region goes, or loses its right, before the immediate data comes.
+ * An SRQ's receives belong to its other QPs, too: a refused message consumes none, neither a whole
+ * one nor one whose region is deregistered, or loses its right, before the immediate data comes.
  */
 static void write_imm__refused_leaves_the_srq_its_receive(void **state)
 {

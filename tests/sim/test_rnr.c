@@ -216,8 +216,8 @@ static void rnr_retry__starts_again_on_progress(void **state)
 }
 
 /*
- * An RNR NAK shows that the peer lives: time-outs are counted anew. The first and the third sending
- * are lost, and one may be.
+ * An RNR NAK shows that the peer lives: it resets the count of time-outs. The first and the third
+ * transmission are lost, and one may be.
  */
 static void rnr_nak__time_outs_count_anew(void **state)
 {
@@ -291,8 +291,8 @@ static void deliver_rnr_nak(struct scene *s, u32 psn)
 }
 
 /*
- * One that comes late, for a request that was taken back by a time-out and is not out again: it
- * acknowledges those before, but is not to be waited for. With rnr_retry 0 it would be the end.
+ * An RNR NAK that comes late, for a request that a time-out withdrew and that is not resent yet,
+ * acknowledges earlier requests, but starts no wait. With rnr_retry 0 it would be fatal.
  */
 static void rnr_nak__for_what_was_taken_back(void **state)
 {
@@ -326,7 +326,7 @@ static void rnr_nak__for_what_was_taken_back(void **state)
 	scene_end(&s);
 }
 
-/* While it waits, the requester keeps silent: also with work behind the message that waits. */
+/* During the wait the requester is silent, also with work after the waiting message. */
 static void rnr_wait__is_silent(void **state)
 {
 	struct pair_options o = pair_defaults();

@@ -39,8 +39,7 @@ static struct scene scene_make(u8 retry_cnt, u32 disable, const char *name)
 	return s;
 }
 
-/* A request leaves, its sender stops for so long, and the answer comes so much later than it goes
- * on. */
+/* Sends a request, stops its sender for pause_ns; the answer comes behind_ns after it resumes. */
 static void stop_after_post(struct scene *s, enum wr_opcode opcode, u64 pause_ns, u64 behind_ns)
 {
 	s->w->latency_ns = (pause_ns + behind_ns) / 2;
@@ -94,7 +93,7 @@ static void stopped__a_late_deadline_has_a_grace(void **state)
 	}
 }
 
-/* What was lost meanwhile (the ring overflowed) is asked for by a probe within the grace. */
+/* Packets lost in that time (the ring overflowed) are requested by a probe within the grace. */
 static void stopped__what_was_lost_is_probed_for(void **state)
 {
 	struct scene s = scene_make(0, 0, "lost");
@@ -162,7 +161,7 @@ static void stopped__a_dead_peer_is_found_out(void **state)
 	scene_end(&s);
 }
 
-/* Deadlines that are noticed in time count as ever, and so does one that was put off and then
+/* Deadlines that are noticed in time count as usual, and so does one that was postponed and then
  * noticed in time. */
 static void stopped__a_grace_ends(void **state)
 {

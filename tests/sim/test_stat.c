@@ -189,7 +189,7 @@ static void stat__last_error(void **state)
 	check_eq(w, s.b->node->stats.resp_invalid, 0);
 	check_eq(w, s.b->qp->stat->error_ns > 0, true);
 	check_eq(w, s.a->qp->stat->error_ns > s.b->qp->stat->error_ns, true);
-	/* what comes later is not why */
+	/* later events are not the cause */
 	engine_fail(qp_engine(s.a->qp));
 	check_eq(w, s.a->qp->stat->error_reason, XROCE_REASON_NAK_REMOTE_ACCESS);
 	scene_end(&s);
@@ -263,7 +263,7 @@ static void stat__interface_that_is_gone(void **state)
 	scene_end(&s);
 }
 
-/* A receive that is shorter than the message, and what is flushed with it. */
+/* A receive that is shorter than the message, and the receives flushed with it. */
 static void stat__receive_too_short(void **state)
 {
 	struct world *w = world_create(2, 26);

@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Tag matching: eager messages, those that are not matched, what goes wrong, and every small
- * pattern of losses. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
+ * Tag matching: eager messages, unmatched messages, errors, and every small pattern of losses.
+ * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "runs.h"
 #include "tag_scene.h"
@@ -50,7 +50,8 @@ static void eager__one_packet(void **state)
 	}
 }
 
-/* The match is told at once, the data when they are there; the length is of what the buffer got. */
+/* The match is reported at once, the data when they are there; the length is that of the buffer's
+ * part. */
 static void eager__several_packets(void **state)
 {
 	struct tag_scene s;
@@ -147,7 +148,7 @@ static void match__order_and_mask(void **state)
 	tag_close(&s);
 }
 
-/* ---- what has no tag ---- */
+/* ---- messages without a tag ---- */
 
 static void whole__what_is_not_matched(void **state)
 {
@@ -183,7 +184,7 @@ static void whole__what_is_not_matched(void **state)
 		world_run(s.w);
 		check_eq(s.w, s.cq->n, 1);
 		expect_whole(&s, 0, 3, table[i].seen_as, &send);
-		/* only what has a tag counts as unexpected */
+		/* only tagged messages count as unexpected */
 		check_eq(s.w,
 			 tag_op_post(&s, &(struct tag_op){ .wr_id = 8,
 							   .opcode = TAG_SYNC,
@@ -243,7 +244,7 @@ static void write_imm__is_no_message_of_tags(void **state)
 	tag_close(&s);
 }
 
-/* No receive WQE for an unexpected message: RNR, and when it comes again it is matched anew. */
+/* No receive WQE for an unexpected message: RNR, and at its retransmission it is matched again. */
 static void unexpected__waits_for_a_receive(void **state)
 {
 	struct tag_scene s;
@@ -304,7 +305,7 @@ static void error__buffer(void **state)
 		check_eq(s.w, s.cq->log[s.cq->n - 1].opcode, matched ? CQE_TM_RECV : CQE_RECV);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, s.a->send->log[0].status, key ? CQE_REM_OP_ERR : CQE_REM_INV_REQ_ERR);
-		/* nobody saw an unexpected message */
+		/* the application saw no unexpected message */
 		check_eq(s.w,
 			 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC,
 							   .flags = TAG_OP_SIGNALED }),

@@ -36,13 +36,13 @@ static void step__new_tags_wait_after_an_unexpected_message(void **state)
 	send_eager(&s, 1, 12); /* an entry of before is matched all the same */
 	expect_match(&s, 2, 70, 1, BOTH, 12);
 	sync_to(&s, 1);
-	send_eager(&s, 3, 13); /* still behind: unexpected: 3 */
+	send_eager(&s, 3, 13); /* still out of step: unexpected: 3 */
 	expect(s.w, s.cq, 3, .wr_id = 2, .opcode = CQE_TM_RECV, .byte_len = 29,
 	       .qpn = s.b->qp->qpn);
 	sync_to(&s, 3);
 	send_eager(&s, 3, 14);
 	expect_match(&s, 4, 71, 3, BOTH, 14);
-	/* an ADD may say the count itself, for those before it as well */
+	/* an ADD may carry the count itself, also for earlier ones */
 	send_eager(&s, 9, 15); /* unexpected: 4 */
 	tag_add(&s, 72, 4, UINT64_MAX, 128, 64, 3);
 	tag_add(&s, 73, 5, UINT64_MAX, 192, 64, 4);
@@ -87,7 +87,7 @@ static void step__is_asked_for(void **state)
 	tag_close(&s);
 }
 
-/* Far behind, also an unexpected message's completion asks. */
+/* Far out of step, an unexpected message's completion requests a sync as well. */
 static void step__is_asked_for_by_messages(void **state)
 {
 	struct tag_scene s;
@@ -234,7 +234,7 @@ static void ops__delete(void **state)
 	expect(s.w, s.cq, 3, .wr_id = 6, .opcode = CQE_TM_DEL);
 	check_eq(s.w, tag_op_post(&s, &del), 0);
 	check_eq(s.w, s.cq->log[4].status, CQE_TM_ERR);
-	del.flags = 0; /* nothing is said of it */
+	del.flags = 0; /* without a completion */
 	check_eq(s.w, tag_op_post(&s, &del), 0);
 	del.handle = handle[1]; /* the head */
 	check_eq(s.w, tag_op_post(&s, &del), 0);

@@ -4,13 +4,14 @@
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /* tier: long san_long XROCE_SIM_ENGINES=3 */
 /*
- * Random tag matching over bad links, with an application that does its half: it matches what the
- * engine did not, deletes what it matched from the engine's list, and says how far it is.
+ * Random tag matching over bad links, with an application that does its half: it matches the
+ * messages that the engine did not, deletes their buffers from the engine's list, and reports its
+ * count.
  *
  * The oracle: messages of one sender come in order, buffers are posted in order, each side takes
  * the oldest of the other that fits. Whatever is posted or arrives first, only one result is
  * possible, the one of giving each message in turn the oldest buffer that fits. A message that is
- * matched twice, out of turn or by a buffer that was not in step makes another.
+ * matched twice, out of turn or by an out-of-step buffer gives another result.
  */
 #include <stdlib.h>
 
@@ -38,7 +39,7 @@ struct message {
 struct buffer_state {
 	u64 tag, mask;
 	u32 handle;
-	u32 message;	/* of its sender, or NOBODY */
+	u32 message;	/* the message's number at its sender, or NOBODY */
 	bool by_engine, done;
 };
 
@@ -141,8 +142,7 @@ static void check_data(struct run *x, u32 sender, u32 b)
 }
 
 /*
- * The application wants a buffer filled: from what has come unexpected, or it goes to the engine's
- * list.
+ * Gets a buffer filled: from an unexpected message, or through the engine's list.
  */
 static void post_buffer(struct run *x, u32 sender)
 {

@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Rendezvous: the engine fetches what a tag has matched, by READs of its own, and answers with a
- * FIN, beside what the application does on the same QP.
+ * Rendezvous: the engine fetches the matched message by its own READs, and answers with a FIN,
+ * while the application uses the same QP.
  */
 #include "tag_scene.h"
 
@@ -112,7 +112,7 @@ static void rendezvous__without_sends_of_its_own(void **state)
 	tag_close(&s);
 }
 
-/* More than the engine has slots for: the others are told to come again, and lose nothing. */
+/* More than the engine has slots for: the others are deferred, and lose nothing. */
 static void rendezvous__many(void **state)
 {
 	struct pair_options o = tag_options();

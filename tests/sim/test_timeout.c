@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
-/* A peer that does not answer: how often it is asked, when, and what becomes of the work. */
+/* A peer that does not answer: how often and when requests are resent, and how the work ends. */
 #include "scene.h"
 
 #include <setjmp.h>
@@ -301,7 +301,7 @@ static void timeout__late_answer_to_a_probe_is_not_timed(void **state)
 	scene_end(&s);
 }
 
-/* The answer to an earlier request comes again, behind a probe that was needed. */
+/* The answer to an earlier request comes again, after a probe that was needed. */
 static void timeout__old_answer_says_nothing_of_a_probe(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -357,8 +357,8 @@ static void timeout__idle_has_no_deadline(void **state)
 }
 
 /*
- * The failed one completes although unsignaled; those behind it are flushed in order, unsignaled
- * ones too; receives as well.
+ * The failed one completes although unsignaled; later ones are flushed in order, unsignaled ones
+ * too; receives as well.
  */
 static void timeout__flushes_in_order(void **state)
 {
@@ -390,7 +390,7 @@ static void timeout__flushes_in_order(void **state)
 	scene_end(&s);
 }
 
-/* Acknowledged work before the silence is done, and only what was not acknowledged fails. */
+/* Work acknowledged before the silence succeeds, and only the rest fails. */
 static void timeout__after_some_success(void **state)
 {
 	struct pair_options o = pair_defaults();

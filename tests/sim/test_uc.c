@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
-/* UC: what is lost is lost with its message, the next one is fine, and nobody says a word. */
+/* UC: a lost packet loses its message, the next message is fine, and neither end reports it. */
 #include "raw.h"
 #include "scene.h"
 
@@ -82,7 +82,7 @@ static void every_operation__every_size(void **state)
 
 /*
  * Three messages of three packets, every mask of losses over the nine: exactly the whole ones
- * arrive, each in a receive of its own, and the sender does not notice.
+ * arrive, each in its own receive, and the sender does not notice.
  */
 static void send__every_loss_mask(void **state)
 {
@@ -274,7 +274,7 @@ static void sequence__bad_orders_lose_messages_only(void **state)
 
 			raw_send(&r, p, NULL, PMTU);
 		}
-		/* A SEND that came whole, alone or behind something else. */
+		/* A SEND that arrived whole, alone or after another packet. */
 		want = (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_LAST)) ||
 		       (order[1] == UC(SEND_FIRST) && order[2] == UC(SEND_LAST)) ||
 		       (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_MIDDLE) &&

@@ -3,8 +3,7 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * UD: one packet a message, 40 bytes of GRH in front, Q_Keys, and what happens to datagrams that
- * nobody can take.
+ * UD: one packet a message, 40 bytes of GRH in front, Q_Keys, and datagrams that no QP can take.
  */
 #include "scene.h"
 
@@ -122,7 +121,7 @@ static void qkey__must_match(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.b->recv->n, 0);
 	check_eq(s.w, s.b->node->drops.qkey, 1);
-	/* It left, and more nobody knows. */
+	/* It was sent; its delivery is unknown. */
 	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 10,
 	       .qpn = s.a->qp->qpn);
 	/* The top bit asks for the QP's own. */
@@ -136,7 +135,7 @@ static void qkey__must_match(void **state)
 	end_in_silence(&s);
 }
 
-/* Nobody is told of a datagram that finds no receive, and the next is taken. */
+/* A datagram without a receive is dropped without a report, and the next is taken. */
 static void receive__missing_is_counted(void **state)
 {
 	struct scene s = scene_make("no receive", false);
@@ -157,8 +156,8 @@ static void receive__missing_is_counted(void **state)
 }
 
 /*
- * One that is too short for the datagram and its GRH ends in error, as on adapters, and the others
- * are flushed.
+ * A receive that is too short for the datagram and its GRH ends in error, as on adapters, and the
+ * others are flushed.
  */
 /* A mark is counted; the sender of a datagram has no rate that a CNP would cut. */
 static void mark__is_counted(void **state)
@@ -268,7 +267,7 @@ static void send__each_its_own_path(void **state)
 	end_in_silence(&s);
 }
 
-/* Lost, repeated and late datagrams: those that arrive are whole, in receives of their own. */
+/* Lost, repeated and late datagrams: those that arrive are whole, in their own receives. */
 static void faults__are_the_applications(void **state)
 {
 	struct scene s = scene_make("faults", true);

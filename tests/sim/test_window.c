@@ -3,9 +3,9 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Memory windows, and the work requests that send nothing (BIND_MW, LOCAL_INV): what a window opens
- * and for whom, what a bind may not do, how a window is closed from here and from afar, and that a
- * local request is executed once and in its turn although the cursor goes back over it.
+ * Memory windows, and the work requests that send nothing (BIND_MW, LOCAL_INV): the access that a
+ * window grants and to which QPs, invalid binds, local and remote invalidation, and that a local
+ * request is executed once and in its turn although the cursor goes back over it.
  * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one loss mask.
  */
 #include "pair.h"
@@ -332,8 +332,8 @@ static void local_inv__closes_a_type_2_window(void **state)
 }
 
 /*
- * A local request of b's that is refused: it fails in its turn, behind a WRITE that takes a repair,
- * and although unsignaled; what is behind it is flushed.
+ * A local request of b that is refused fails in its turn, after a WRITE that needs a repair, and
+ * although unsignaled; later requests are flushed.
  */
 static void check_refused(struct scene *s, struct side *b, const struct send *local,
 			  enum cqe_status status)
@@ -472,7 +472,8 @@ static void bind__refused_in_order(void **state)
 }
 
 /*
- * The application names 8 bits of the new key; the window keeps the others, whatever it is given.
+ * The application chooses 8 bits of the new key; the window keeps the others, whatever the
+ * application passes.
  */
 static void bind__takes_the_low_bits_of_its_key(void **state)
 {
@@ -643,8 +644,8 @@ static void uc__has_local_requests_too(void **state)
 }
 
 /*
- * A window that is opened, used, closed from afar and opened again, with data before, between and
- * behind, under loss: a bind or an invalidation that were executed twice would fail.
+ * A window is opened, used, invalidated remotely and opened again, with data before, between and
+ * after, under loss: a bind or an invalidation executed twice would fail.
  */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {

@@ -4,9 +4,9 @@
 /* tier: long san */
 /* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
- * XRC: one target QP, several SRQs of its domain, each with a PD and a CQ of its own. Each request
- * names the SRQ; where its completion lands, whose keys count and what is refused follow from that
- * name alone. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
+ * XRC: one target QP, several SRQs of its domain, each with its own PD and CQ. Each request names
+ * the SRQ, which alone decides where its completion goes, whose keys count and which errors occur.
+ * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "raw.h"
 #include "runs.h"
@@ -185,7 +185,7 @@ static void kinds__each_completes_where_its_srq_says(void **state)
 }
 
 /*
- * Messages to several SRQs one behind the other, and two targets on one SRQ: each WQE is used once.
+ * Messages to several SRQs one after the other, and two targets on one SRQ: each WQE is used once.
  */
 static void srqs__are_shared_by_targets(void **state)
 {
@@ -323,7 +323,7 @@ static void overrun__fails_the_srq_and_the_targets_that_meet_it(void **state)
 	check_eq(s.w, world_events(n, EVENT_QP_FATAL, NULL), 2);
 	check_eq(s.w, world_events(n, EVENT_CQ_ERR, NULL), 1);
 	check_eq(s.w, world_events(n, EVENT_SRQ_ERR, NULL), 1);
-	/* RESET mends the QP, not the CQ */
+	/* RESET clears the QP's error, not the CQ's */
 	check_eq(s.w, side_state(s.b, QPS_RESET), 0);
 	world_settle(s.w);
 	check_eq(s.w, qp_state(s.b->qp), QPS_RESET);
@@ -485,8 +485,8 @@ static void refused(struct raw_scene *s, u32 psn, u32 msn)
 }
 
 /*
- * Every kind of request, to a number that nobody has, to one of another domain and to an SRQ that
- * is not XRC's.
+ * Every kind of request, to an unused number, to an SRQ of another domain and to one that is not
+ * XRC's.
  */
 static void srq__must_be_of_the_domain(void **state)
 {

@@ -149,7 +149,7 @@ static enum wr_opcode random_opcode(const struct flow *f, struct rng *r)
 	enum wr_opcode op = f->a->qp->transport == XROCE_UC ? uc[rng_below(r, ARRAY_SIZE(uc))] :
 							      all[rng_below(r, ARRAY_SIZE(all))];
 
-	/* what can be done to a window depends on what was done before */
+	/* the possible operations on a window depend on earlier ones */
 	if (op == WR_LOCAL_INV && !f->mw_bound)
 		return WR_BIND_MW;
 	if (op == WR_BIND_MW && f->mw_bound)
@@ -198,7 +198,7 @@ static void spoil(struct flow *f, struct send *send)
 		break;
 	case BAD_INV:
 	case BAD_REMOTE_INV:
-		send->inv_rkey = f->source->mr->key; /* a region's, or nobody's */
+		send->inv_rkey = f->source->mr->key; /* a region's, or no key */
 		break;
 	case BAD_SRQ:
 		send->xrc_srqn ^= 0x800000;
@@ -214,7 +214,7 @@ static bool is_send(enum wr_opcode op)
 }
 
 /*
- * The request's remote half, executed by the oracle: what it leaves where, if it is executed at all
+ * The request's remote half, executed by the oracle: its result and place, if it is executed at all
  * (run).
  */
 static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op,
@@ -244,7 +244,7 @@ static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op
 			expect_message(f, inbox, send, CQE_RECV_WITH_IMM, op->len, 0);
 		break;
 	case WR_READ:
-		if (f->posted && rng_below(r, 3) == 0) { /* what was written before must be seen */
+		if (f->posted && rng_below(r, 3) == 0) { /* earlier writes must be seen */
 			u32 slot = rng_below(r, f->posted) * SLOT;
 
 			op->len = min_u32(op->len, MAX_LENGTH);
@@ -323,7 +323,7 @@ bool workload_post(struct flow *f, struct rng *r)
 	bool bad_receive = inbox->owner && f->num_messages == inbox->bad_slot && !f->poisoned;
 	struct op *op = &f->op[f->posted];
 	/*
-	 * a READ fails with its answer: what is behind it may have been executed by then, and is to
+	 * a READ fails with its answer: later requests may have been executed by then, and must
 	 * leave no trace
 	 */
 	bool traceless = f->poisoned && f->poison == BAD_READ_LKEY;

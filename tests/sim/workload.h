@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A random workload: its flows and inboxes, and the requests that are posted, each with what must
- * come of it. test_random.c runs and judges it.
+ * A random workload: its flows and inboxes, and the posted requests, each with its expected result.
+ * test_random.c runs and judges it.
  */
 #ifndef SIM_WORKLOAD_H
 #define SIM_WORKLOAD_H
@@ -42,7 +42,7 @@ struct poison_effect {
 };
 extern const struct poison_effect poisons[POISONS];
 
-/* What was posted in all runs. */
+/* Counts of posted requests in all runs. */
 extern u32 seen_op[WR_OPCODES], seen_poison[POISONS];
 
 /* Where receives are posted: a QP's own queue or a shared one. WQE n takes slot n of the memory. */
@@ -52,7 +52,7 @@ struct inbox {
 	struct watched_cq *cq;	/* XRC: where it completes */
 	struct buffer *memory;
 	u32 slots, posted, wanted;
-	/* NO_SLOT, or the one that is posted with bad_length or a wrong key */
+	/* NO_SLOT, or the slot posted with bad_length or a wrong key */
 	u32 bad_slot;
 	u32 bad_length;
 	bool used[MAX_SLOTS];
@@ -73,7 +73,7 @@ struct message {
 	bool uncertain;		/* an error that may find no receive */
 };
 
-/* One QP's outgoing work, and what is to come of it. */
+/* One QP's outgoing work, and its expected results. */
 struct flow {
 	struct side *a, *b;	/* from, to */
 	struct inbox *inbox[2];
@@ -114,7 +114,7 @@ struct inbox *workload_inbox(struct workload *l, struct node *n, struct side *ow
 /* What a sends to b, by way of one inbox or two. sound: nothing of it fails. */
 void workload_flow(struct workload *l, struct side *a, struct side *b, struct inbox *first,
 		   struct inbox *second, bool sound);
-/* One more request, and what is to come of it. False if there is no room, or none is left. */
+/* Posts one more request with its expected result. False if there is no room, or none is left. */
 bool workload_post(struct flow *f, struct rng *r);
 /* One more receive, if there is room. */
 void workload_receive(struct inbox *i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The simulator's clock and nodes; world_link.c has the links, world_deliver.c a packet's arrival.
- * None looks into an engine: what they know of one comes from the contract.
+ * None looks into an engine: all they use is the contract.
  */
 #include "world_internal.h"
 
@@ -397,7 +397,7 @@ void world_settle(struct world *w)
 	}
 }
 
-/* When a node sees what happens to it at time_ns. */
+/* The time when a node sees an event of time_ns. */
 static u64 seen_ns(const struct node *n, u64 time_ns)
 {
 	return max_u64(time_ns, n->stopped_until_ns);
@@ -450,7 +450,7 @@ static void expire(struct world *w, struct node *n)
 		pump(w, n);
 }
 
-/* Do what comes next if it comes by limit_ns. False if nothing does. */
+/* Does the next event if it is due by limit_ns. False if there is none. */
 static bool step(struct world *w, u64 limit_ns)
 {
 	u64 next_ns = NSEC_NEVER;
@@ -505,7 +505,7 @@ void world_run_for(struct world *w, u64 ns)
 	w->now_ns = limit_ns;
 }
 
-/* ---- what was seen ---- */
+/* ---- observations ---- */
 
 u32 world_events(const struct node *n, enum engine_event_type type, const struct qp *qp)
 {

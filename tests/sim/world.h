@@ -2,12 +2,11 @@
 /*
  * The world that engines live in when no kernel is there: a few nodes with one engine each or
  * several, links between them that lose, repeat, hold back and damage packets by schedule, and a
- * clock that jumps from event to event. It is the engine's second caller besides the pump in
- * user/run and owes it the same: one call at a time, exact buffers, every frame final.
+ * clock that jumps from event to event. It is the engine's second caller, after the pump in
+ * user/run, under the same contract: one call at a time, exact buffers, every frame final.
  *
- * Of several engines of a node it runs those that have something to do, and no others: what one
- * leaves to another must be said. XROCE_SIM_ENGINES=n gives every node so many, and each QP made
- * the next one as its owner.
+ * Of a node's several engines it runs only those with work: work that one leaves to another must be
+ * reported. XROCE_SIM_ENGINES=n gives every node n engines, and QPs are assigned to them in turn.
  *
  * Nothing here is random but by the world's seed. A run that does not end fails with the world's
  * label, which replays it.
@@ -24,7 +23,7 @@
 
 #define WORLD_MAX_NODES	 4
 #define WORLD_LATENCY_NS 1000
-/* Where AF_XDP cuts a frame: what fits a 4 KiB chunk behind its headroom. */
+/* Where AF_XDP cuts a frame: the size that fits a 4 KiB chunk after its headroom. */
 #define WORLD_SPLIT_BYTES 3840
 
 /* What happens to a packet on its way. */
@@ -41,7 +40,7 @@ enum fate {
 /* A frame that an engine sent: its headers as the codec reads them, and the whole frame. */
 struct sent_frame {
 	u64 time_ns;
-	u32 from, to;		/* nodes; to is WORLD_MAX_NODES if nobody has the address */
+	u32 from, to;		/* nodes; to is WORLD_MAX_NODES if no node has the address */
 	enum fate fate;
 	struct packet packet;	/* its pointers point into data */
 	u8 *data;
@@ -58,7 +57,7 @@ struct faults {
 	u32 mark_rate;		/* ECN-capable packets become CE */
 	u32 hold_packets;	/* how many later packets overtake a held one; 0 counts as 1 */
 	bool dead;		/* drops everything */
-	/* Drops what it says true to; for schedules by content rather than by count. */
+	/* Drops the packets for which it returns true; for schedules by content, not by count. */
 	bool (*drops)(const struct sent_frame *f, void *arg);
 	void *drops_arg;
 	u64 count;		/* packets seen */
@@ -79,13 +78,13 @@ struct node {
 	struct engine *engine;	/* number 0: what wants all of them takes any */
 	struct engine *engines[ENGINE_MAX];
 	u32 num_engines;
-	u32 to_run;		/* those that have something to do, a bit each by number */
+	u32 to_run;		/* those with work, a bit each by number */
 	u32 next_owner;
 	u32 *qpns;		/* of all QPs ever made by side_create() */
 	u32 num_qpns, qpns_room;
 	struct xroce_engine_stats stats; /* of all engines together */
 	struct xroce_drops drops;
-	struct xroce_expect *expect; /* what XDP is told of responses; see world_deliver() */
+	struct xroce_expect *expect; /* expectations of responses for XDP; see world_deliver() */
 	u8 mac[6];
 	struct gid gid4, gid6;
 	struct faults to[WORLD_MAX_NODES];
@@ -121,10 +120,10 @@ struct world {
 	u64 moves;
 	/* engines are drawn by this, so that with several of them all else happens as with one */
 	struct rng where;
-	/* packets handed to an engine before its output is asked for; at least 1 */
+	/* packets handed to an engine before its output is fetched; at least 1 */
 	u32 rx_batch;
 	u64 max_steps;		/* of one world_run(); a run that takes more fails */
-	bool keep_frames;	/* keep what was sent in sent[] */
+	bool keep_frames;	/* keep sent frames in sent[] */
 	/* print every packet; also by XROCE_SIM_TRACE=1 in the environment */
 	bool trace;
 	struct sent_frame *sent;
@@ -157,23 +156,22 @@ void world_label(struct world *w, const char *format, ...) __attribute__((format
 void world_run(struct world *w);
 /* Run what happens in the next ns nanoseconds, then stand there. */
 void world_run_for(struct world *w, u64 ns);
-/* Let the engines say what they have to say now; no time passes. */
+/* Lets the engines send all that is due now; no time passes. */
 void world_settle(struct world *w);
 /*
- * A node's process does not run for so long: its threads get no processor, or somebody stopped it.
- * What comes for it waits in its receive ring, which is emptied before time-outs fire, as in the
- * port.
+ * Stops a node's process for `ns`: its threads get no processor, or a user stopped it. Arriving
+ * packets wait in its receive ring, which is emptied before time-outs fire, as in the port.
  */
 void world_stop(struct node *n, u64 ns);
 /* Throw away all packets that are under way. */
 void world_drop_flights(struct world *w);
 void world_forget_sent(struct world *w);
 
-/* The owner of the next QP: the engines take turns, but for what must live in number 0. */
+/* The owner of the next QP: engines take turns, except for pinned QPs, which live in number 0. */
 struct engine *world_owner(struct node *n, bool is_pinned);
 /* A QP that may be moved, as long as there is one of its number. */
 void world_know_qp(struct node *n, const struct qp *qp);
-/* Tell a QP's owner of what was posted. */
+/* Notifies a QP's owner of posted work. */
 void world_ring(struct node *n, struct qp *qp);
 /* Move a QP to another engine of its node. */
 void world_move(struct node *n, struct qp *qp, u32 to);

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 /*
- * Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is
- * another's; one that is no packet is dropped anywhere.
+ * Returns the frame's engine. A frame may reach any of the node's engines, which ignores another's
+ * frame; an invalid packet is dropped by any.
  */
 static struct engine *owner_of(struct world *w, struct node *n, const struct rx_frame *rx)
 {
@@ -50,8 +50,8 @@ static bool xdp_wakes(const struct node *n, const struct packet *p)
 }
 
 /*
- * Responses that came early complete with one that is no message's end: those are found by whoever
- * runs the engine.
+ * Early responses complete with one that does not end a message: the thread that runs the engine
+ * finds them.
  */
 static struct woken xdp_sees(const struct node *n, const struct rx_frame *rx)
 {

@@ -46,7 +46,7 @@ static void link_launch(struct world *w, u32 from, u32 to, const u8 *data, u32 l
 	memcpy(f->data, data, len);
 }
 
-/* One more packet passed those that are held back in this direction. */
+/* One more packet passed the held packets of this direction. */
 static void link_release(struct world *w, u32 from, u32 to)
 {
 	for (u32 i = 0; i < w->num_flights; i++) {
@@ -147,8 +147,8 @@ void link_transmit(struct world *w, u32 from, u8 *frame, u32 len)
 		w->sent[w->num_sent++] = f;
 	}
 	/*
-	 * a congested switch; over IPv4 it mends the header checksum as well, which nobody here
-	 * looks at
+	 * a congested switch; over IPv4 it updates the header checksum as well, which no node here
+	 * checks
 	 */
 	if (l && l->mark_rate && !f.packet.is_ipv6 && f.packet.tos & 3 &&
 	    rng_chance(&w->rng, l->mark_rate))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A second host for launchers of parallel programs, in place of a remote shell: `$AGENT HOST
-# COMMAND...` has a shell of the same unprivileged user in namespace B run the command, and ends as
-# the command does. Sourced behind unprivileged.sh.
+# A second host for launchers of parallel programs, instead of a remote shell. `$AGENT HOST
+# COMMAND...` runs the command in a shell of the same unprivileged user in namespace B, and exits
+# with its status. Sourced after unprivileged.sh.
 
 AGENT=$OWN/bin/agent
 cat >"$AGENT" <<END
@@ -27,8 +27,8 @@ END
 chmod 755 "$AGENT" "$OWN/bin/answer"
 
 # agent_start: the host B, which has a name of its own, and no memory that it shares with another.
-# Its output is that of `answer`. Its first process stays root's: one that becomes another's
-# outlives unshare.
+# Its output is that of `answer`. Its first process stays root's: one of another user would outlive
+# unshare.
 agent_start() {
 	rm -f "$OWN/home/calls"
 	mkfifo -m 666 "$OWN/home/calls"
@@ -36,7 +36,7 @@ agent_start() {
 		sh -c 'hostname "$0"; "$@" & wait' "host-$IF_B" "${NOBODY[@]}" "$OWN/bin/answer"
 	agent_pid=$child
 }
-# A launcher may end before its agents: those whose command ended with the host are told.
+# A launcher may exit before its agents: those whose command ended with the host are notified.
 agent_stop() {
 	local waiting
 	kill -9 "$agent_pid"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# agree.py FOLDER PID COUNTERS-DOC DEVICE v4|v6: a process that rests, as all that tells of it says.
-# Prints a line for each number that is not what the maps have. The folder has
+# agree.py FOLDER PID COUNTERS-DOC DEVICE v4|v6: compares all reports on an idle process. Prints a
+# line for each number that differs from the maps. The folder has
 #   MAP.json    `bpftool -j map dump` of its maps
 #   stat.json, qp.json, metrics (OpenMetrics), files (a line "counters/NAME VALUE" each)
 # The names of counters.md are computed from the maps by the formulas that stand there.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client's end of the conversation with a broker (user/os/ask.h), without the library: for
- * programs that mean to misuse what they are given.
+ * The client's end of the conversation with a broker (user/os/ask.h), without the library: for
+ * programs that misuse it on purpose.
  */
 #ifndef NETNS_ASKED_H
 #define NETNS_ASKED_H

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # A bad cable between the ends of netns_chain: tests/netns/impair.c loses, repeats and reorders what
-# it forwards. Sourced behind case.sh.
+# it forwards. Sourced after case.sh.
 
 cable=
 # cable_with OPTION-OF-IMPAIR...: in place of the one before.

@@ -37,8 +37,8 @@ late() {
 	return 1
 }
 
-# show NAME: add a program's output to the case's notes; of a long one its ends and xroce's lines.
-# What it said on standard error may stand first, as that is not buffered.
+# show NAME: add a program's output to the case's notes; if long, its ends and xroce's lines.
+# Standard error may come first, as that is not buffered.
 show() {
 	[ -f "$WORK/$1.out" ] || return 0
 	{
@@ -175,10 +175,10 @@ keep_of_halted() {
 }
 
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
-# server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
-# `client`. With keep=1 the server's counters are kept as `server`, the client's not; keep=halted is
-# for a server that has no maps yet as it begins to listen. $before_client, if set, is called before
-# the client starts.
+# server listens on the TCP port; both must exit with 0 in time. Outputs are named `server` and
+# `client`. keep=1 keeps the server's counters as `server`, not the client's; keep=halted is for a
+# server without maps when it begins to listen. $before_client, if set, is called before the client
+# starts.
 client_server() {
 	local port=$1 bound=$2 server client halt=() rc
 	split_words server client "${@:3}"

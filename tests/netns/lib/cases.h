@@ -22,7 +22,7 @@ extern union address {
 } at;
 extern socklen_t at_bytes;
 
-/* Ends the case with a line that says what did not hold. */
+/* Ends the case with a line that names the failed condition. */
 #define CHECK(condition)                                                                     \
 	do {                                                                                 \
 		if (!(condition)) {                                                          \

@@ -7,7 +7,7 @@
 #   within	both in A, on one interface, which they share when the second comes
 #   user	both in A, of a user without any privilege, on a broker's interface
 #
-# and over two families. Sourced behind case.sh and unprivileged.sh, after the topology is made.
+# and over two families. Sourced after case.sh and unprivileged.sh and the topology.
 #
 #   cm_place between|within|user
 #   cm_family v4|v6	sets $server_ip, $client_ip, $any_ip

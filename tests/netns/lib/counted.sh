@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What programs did, by the lines of XROCE_COUNTERS in their output. Sourced behind case.sh.
+# The work of programs, by the lines of XROCE_COUNTERS in their output. Sourced after case.sh.
 
-# counted NAME WORD: of all processes in that output, the sum of what stands behind the word: RC,
-# UC, UD, XRC (queue pairs), in, out, loopback (packets), WRITE, READ, atomic (executed for peers).
+# counted NAME WORD: the sum, over all processes in that output, of the number after WORD: RC, UC,
+# UD, XRC (queue pairs), in, out, loopback (packets), WRITE, READ, atomic (executed for peers).
 counted() {
 	awk -v want="$2" '/xroce: xroce_.*executed for peers/ {
 			gsub(/;/, ""); seen = 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the test programs of this directory share beside verbs: how they give up, and the TCP
- * connection over which two of them agree. The connection carries addresses and barriers, never the
- * data under test.
+ * Shared parts of this directory's test programs other than verbs: the exit on failure, and the TCP
+ * connection over which two programs agree. The connection carries addresses and barriers, never
+ * the data under test.
  */
 #ifndef NETNS_CTL_H
 #define NETNS_CTL_H
@@ -35,8 +35,8 @@ void ctl_swap(int fd, const void *mine, void *theirs, size_t len);
 /* Both sides are at the same point: tag must be equal. */
 void ctl_barrier(int fd, uint32_t tag);
 /*
- * Say "rests", and keep all there is until somebody opens the FIFO for writing: what it has counted
- * can be read meanwhile.
+ * Prints "rests", and keeps all objects until a writer opens the FIFO: the counters can be read
+ * until then.
  */
 void ctl_rest(const char *fifo);
 

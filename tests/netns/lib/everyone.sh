@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Brokers with files for all processes (`xroce serve --files`), in a mount namespace of the test's
-# own, which it has to be in already, and two hosts. Sourced behind case.sh.
+# Brokers with files for all processes (`xroce serve --files`), in the test's own mount namespace,
+# which the caller has entered, and two hosts. Sourced after case.sh.
 
 # A /dev of the test's own, which other tests do not see.
 mkdir "$WORK/dev" && mount -t tmpfs -o mode=0755 none "$WORK/dev" && cp -a /dev/{null,zero,random,urandom,tty,full,fd,fuse} "$WORK/dev" &&
 	mkdir "$WORK/dev"/{net,pts,shm} && cp -a /dev/net/tun "$WORK/dev/net" && mount --rbind /dev/pts "$WORK/dev/pts" &&
 	mount --bind /dev/shm "$WORK/dev/shm" && mount --rbind "$WORK/dev" /dev || exit 1
-# Nor do other tests find names of its network namespaces, which lead nowhere for them.
+# Other tests do not find this mount namespace's names of network namespaces either.
 mkdir -p /run/netns && mount -t tmpfs none /run/netns || exit 1
 # One test makes the directory of these files another user's.
 mkdir -p /run/xroce && mount -t tmpfs -o mode=0755 none /run/xroce || exit 1

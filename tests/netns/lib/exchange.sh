@@ -13,7 +13,7 @@ as_nobody() {
 	words=("${NOBODY[@]}" "$OWN/bin/xroce" run --dev "$(iface_of "$2")" --share "$1" --)
 }
 
-# program WHO NS: `user` is nobody with a broker, `alone` is root without one.
+# program WHO NS: `user` is the user nobody, with a broker; `alone` is root, without one.
 program() {
 	case $1 in
 	user) as_nobody always "$2" ;;
@@ -67,8 +67,8 @@ measure() {
 	has_results client "$size" "$n"
 }
 
-# pingpong_cases NAME SERVER CLIENT NS: makes the cases of the pingpongs, of which core_cases has
-# those of the core.
+# pingpong_cases NAME SERVER CLIENT NS: runs the cases of the pingpongs; core_cases selects the
+# core's.
 pingpong_cases() {
 	local name=$1 who=("${@:2}") t
 	for t in rc uc srq; do

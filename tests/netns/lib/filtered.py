@@ -70,7 +70,7 @@ def main():
     except OSError:
         sys.exit(77)
     libc = ctypes.CDLL(None, use_errno=True)
-    # what is imported for it is imported before the filter
+    # its imports are done before the filter
     path = shutil.which(command[0]) or sys.exit(f"filtered: no {command[0]}")
     told, go = os.pipe(), os.pipe()
     pid = os.fork()

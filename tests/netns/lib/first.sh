@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A process of root that had its interface alone (`first`, on A), its partner on B, which has the
-# other end of the cable alone (`peer`), and others that come to A (`guest`, `third`), of a user
-# without privileges. All of them are first_traffic.c: what arrives is checked message by message.
-# Sourced behind case.sh, after the topology is made.
+# A root process that owns its interface (`first`, on A), its partner on B that owns the other end
+# of the cable (`peer`), and unprivileged processes that join on A (`guest`, `third`). All of them
+# are first_traffic.c, which checks each message. Sourced after case.sh and the topology.
 
 OWN=$WORK/own GO=$WORK/own/go
 NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
@@ -16,9 +15,9 @@ install -m 755 "$XROCE" "$OWN/bin/xroce.bin"
 install -m 755 "$TOOLS"/{first_traffic,asker,sharer} "$OWN/bin"
 install -m 755 "$BUILD/lib/libibverbs.so.1" "$OWN/lib/libibverbs.so.1"
 
-# What the library finds beside itself and starts as a broker. A line in `pids` and in `started`
-# each time: its process, and when that began, in clock ticks as the kernel has it, however late
-# that comes to run; what `how` says happens to it.
+# The program that the library finds in its directory and starts as a broker. Each start adds a line
+# to `pids` and `started`: its process and its start time, in the kernel's clock ticks, however late
+# it runs. `how` selects its behaviour.
 cat >"$OWN/bin/xroce" <<END
 #!/bin/sh
 echo \$\$ >>$OWN/pids
@@ -38,7 +37,7 @@ has_started() { [ "$(started)" -ge "$1" ]; }
 by_root() { words=("$OWN/bin/xroce.bin" run --dev "$1" --share "$2" --); }
 by_user() { words=("${NOBODY[@]}" "$OWN/bin/xroce.bin" run --dev "$1" --share "$2" --); }
 
-# What is polled below starts no processes while the answer is no.
+# These polled checks start no process while the answer is no.
 said() {
 	local line
 	while IFS= read -r line || [ -n "$line" ]; do
@@ -48,7 +47,7 @@ said() {
 }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 
-# traffic NAME NS WORDS... -- ARGUMENT...: one that is ready; its pid in $child
+# traffic NAME NS WORDS... -- ARGUMENT...: starts a ready one; its pid in $child
 traffic() {
 	local name=$1 ns=$2 dev=$DEV_A
 	shift 2
@@ -58,8 +57,8 @@ traffic() {
 	said "$name" '^ready' || { fail "$name does not begin"; show "$name"; show first; return 1; }
 }
 
-# begin [OPTION...]: both ends of the cable at work, in $first and $peer: a link that stays, one
-# that is made anew all the time, and one of the first with itself. Options are of both.
+# begin [OPTION...]: starts both ends of the cable, in $first and $peer: a link that stays, one that
+# is remade all the time, and one from the first to itself. Both get the options.
 begin() {
 	guests_died=
 	: >"$GO"
@@ -76,8 +75,8 @@ begin() {
 }
 listens_alone() { [ -S "$SOCKET" ]; }
 
-# guests MESSAGES [OPTION...]: two processes of a user come to A. The one exchanges so many messages
-# on each stream with the first, the peer, and the other; then both go. Sets $guest and $third;
+# guests MESSAGES [OPTION...]: two unprivileged processes join on A. One exchanges MESSAGES messages
+# on each stream with the first, the peer, and the other; then both exit. Sets $guest and $third;
 # guests_end waits.
 guests() {
 	local n=$1
@@ -98,10 +97,10 @@ guests_end() {
 	need_line guest ' messages right, [0-9]* bytes, 3 links ended, 0 lost$'
 }
 
-# Neither of the two has lost a packet, as all messages are right, and as the counters say if there
-# is one queue: between several, frames overtake each other, and RC asks for them again. Probes of
-# the adaptive time-out are no loss: on a busy machine an answer may be late. Nor are time-outs of
-# what was sent to guests that were killed.
+# Neither of the two has lost a packet: all messages are right and, with one queue, so are the
+# counters. With several queues frames overtake each other, and RC resends them. Probes of the
+# adaptive time-out are no loss, as an answer may be late on a busy machine. Nor are time-outs of
+# messages to killed guests.
 nothing_was_lost() {
 	local side f maps timeouts=timeouts
 	[ "${XROCE_TEST_QUEUES:-1}" = 1 ] || return 0
@@ -116,7 +115,7 @@ nothing_was_lost() {
 		need_equal "PSNs of $side that came too early" "$(field psn_ahead <"$WORK/dump")" 0
 	done
 }
-# of those in $maps, to a file
+# dumps one of the maps in $maps to a file
 dump_map() {
 	bpftool map dump id "$(awk -v name="$1" '$1 == name { print $2 }' <<<"$maps")" >"$WORK/dump"
 }
@@ -126,7 +125,7 @@ arrived() {
 	# before the program itself runs, the signal would end it: `xroce run` may have to wait
 	wait_until 20 catches "${!1}" || return
 	kill -USR1 "${!1}" || return
-	# what it says comes with the next event at the latest
+	# its message comes with the next event at the latest
 	wait_until 5 said_more "$1" "$2" || return 1
 }
 # Of signals bit 9 is SIGUSR1.
@@ -144,14 +143,14 @@ count_at() {
 	done <"$WORK/$1.out"
 }
 said_more() { count_at "$1"; [ "$at_lines" -gt "$2" ]; }
-# messages NAME: so many by now, in $count
+# messages NAME: sets $count to its messages so far
 messages() {
 	count_at "$1"
 	arrived "$1" "$at_lines"
 	count_at "$1"
 }
 has_more() { messages "$1"; [ "$count" -gt "$2" ]; }
-# goes_on NAME MESSAGES: so many more arrive there
+# goes_on NAME MESSAGES: waits for MESSAGES more messages there
 goes_on() {
 	messages "$1"
 	wait_until 60 has_more "$1" $((count + $2)) ||
@@ -172,8 +171,8 @@ brokers() {
 		tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q 'serve .*--while-used' && echo "$p"
 	done
 }
-# Whether one of those in `pids` is there: what brokers() finds, but one that nobody has started, in
-# less time.
+# Whether a process in `pids` lives: faster than brokers(), and blind to brokers that are not
+# started here.
 broker_lives() {
 	local p words
 	while read -r p; do
@@ -182,7 +181,7 @@ broker_lives() {
 	done <"$OWN/pids"
 	return 1
 }
-# Those of clients; the hairpin that a broker made stays the first's, until that ends.
+# Counts TAP devices of clients; a broker's hairpin stays the first's, until the first exits.
 taps() { ip -n $NS_A -o link show type tun | grep -c ": xrt$index_a\."; }
 devices() { ip -n $NS_A -o link show type tun | wc -l; }
 has_no_clients() { [ -z "$(brokers)" ] && [ "$(taps)" = 0 ] && [ "$(devices)" -le 1 ]; }
@@ -200,9 +199,9 @@ nothing_is_there() { [ ! -e "$SOCKET" ] && runs_nothing; }
 nothing_left() {
 	wait_until 15 nothing_is_there || fail "left: $(what_is_there)"
 }
-# What the first and its partner have in the kernel, and later whether it has gone. No arrays of
-# programs (type 3), whose programs tell: the kernel empties one when its last descriptor is closed,
-# and one that is opened and closed again before it has come to that, only to look, stays for ever
+# Lists the kernel objects of the first and its partner, to check later that they are freed. Program
+# arrays (type 3) are left out; their programs are listed. The kernel clears such an array when its
+# last descriptor is closed. If a reader opens and closes the array before that, it stays for ever
 # (Linux 6.18, prog_array_map_clear()).
 remember() {
 	mapfile -t kept_ids < <(cat "/proc/$first/fdinfo/"* "/proc/$peer/fdinfo/"* 2>/dev/null |
@@ -215,8 +214,8 @@ all_forgotten() {
 	left=$("$TOOLS/bpf_left" 20 "${kept_ids[@]}") || fail "of BPF is left: $left"
 }
 
-# end [LINES]: both sides come to an end, having received all; nothing is left. No lines of the
-# library, or so many at most of the first's.
+# end [LINES]: both sides end after all messages have arrived, and nothing is left. The first prints
+# at most LINES lines of the library, default none.
 end() {
 	local side rc lines=${1:-0}
 	remember
@@ -248,7 +247,7 @@ clear() {
 	wait_until 10 xdp_off $NS_A $IF_A
 	rm -f "$SOCKET"
 }
-# A case, and whatever it leaves taken away, if it has failed.
+# Runs a case, and cleans up if it failed.
 first_case() {
 	local name=$1
 	shift

@@ -139,7 +139,7 @@ void forged_seal(u32 kind)
 	}
 }
 
-/* ---- what is wrong with a frame; before it is sealed, or behind ---- */
+/* ---- faults of a frame; before or after it is sealed ---- */
 
 static void source_other(void)
 {
@@ -161,7 +161,7 @@ static void source_zero(void)
 	memset(f.b + f.ip + (f.v6 ? 8 : 12), 0, f.v6 ? 16 : 4);
 	forged_set_ip();
 }
-static void source_mapped(void) /* the own IPv4 address in an IPv6 packet: its GID */
+static void source_mapped(void) /* our own IPv4 address in an IPv6 packet: its GID */
 {
 	memset(f.b + f.ip + 8, 0, 10);
 	memset(f.b + f.ip + 18, 0xff, 2);
@@ -429,7 +429,7 @@ static void ud_immediate_foreign(void)
 	bth_of(0)[0] = 0x65;
 	source_qpn_foreign();
 }
-static void last_is_ud(void) /* behind a first that is RC: a DETH where none is looked for */
+static void last_is_ud(void) /* after a first RC packet: a DETH that is not expected */
 {
 	u8 *bth = bth_of(f.packets - 1);
 

@@ -24,8 +24,8 @@ struct kind {
 	bool may; /* leave */
 	bool v6, ud;
 	u16 packets, each;    /* of a super-packet: how many, and bytes of UDP payload of each */
-	void (*before)(void); /* what is wrong with it, before it is marked */
-	void (*after)(void);  /* and behind */
+	void (*before)(void); /* makes its fault before it is marked */
+	void (*after)(void);  /* and after */
 };
 extern const struct kind kinds[];
 extern const u32 num_kinds;
@@ -41,7 +41,7 @@ struct frame {
 	u32 each;    /* bytes of UDP payload of each */
 };
 
-/* The one that is being made. */
+/* The frame under construction. */
 extern struct frame f;
 /* Set by the caller: addresses of the interface and of a host that answers nothing, QP numbers. */
 extern u8 own4[4], sink4[4], own6[16], sink6[16];
@@ -49,7 +49,7 @@ extern u32 own_qpn, foreign[16], num_foreign;
 
 /* A frame with nothing wrong. */
 void forged_make(bool v6, bool ud, u32 packets, u32 each);
-/* Marks and digests of all of its packets, for what is in them now. */
+/* Adds marks and digests to all of its packets, for their present content. */
 void forged_seal(u32 kind);
 /* A frame of a kind, whole. */
 void forged_kind(u32 kind);

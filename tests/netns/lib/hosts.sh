@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Frameworks between two hosts as they come: on_host starts a program by `xroce run` and no more.
-# Each host has IPC, UTS and PID namespaces beside its network, so that shared memory is no way
-# between them. What a program did is in its line of XROCE_COUNTERS (counted.sh). Sourced behind
-# case.sh, after the topology is made.
+# Frameworks between two hosts, unmodified: on_host starts a program by `xroce run` and no more.
+# Each host has its own IPC, UTS and PID namespaces, so that shared memory is no path between them.
+# A program's work is in its line of XROCE_COUNTERS (counted.sh). Sourced after case.sh and the
+# topology.
 
 . "$(dirname "${BASH_SOURCE[0]}")/counted.sh"
 
-# host_make NS: its namespaces are those of a process that stays, as a broker that one program
-# starts has to outlive that: the first process of a PID namespace takes all others with it.
+# host_make NS: a long-lived process holds the host's namespaces, as a broker must outlive the
+# program that started it. The exit of a PID namespace's first process kills all others.
 declare -A host_pid
 host_outer=()
 host_make() {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See judge.h. The rules are those of ibv_poll_cq(3): which fields are valid for which opcode, and
- * what they hold.
+ * See judge.h. The rules are from ibv_poll_cq(3): the valid fields of each opcode, and their
+ * values.
  */
 #include "judge.h"
 
@@ -27,7 +27,7 @@ static void judge_send(struct side *s, const struct ibv_cq *cq, const struct ibv
 							      IBV_WC_RDMA_READ };
 	const struct message *m;
 
-	/* Requests complete in order; those not signaled leave no trace. */
+	/* Requests complete in order; unsignaled ones leave no trace. */
 	while (s->next_send < s->num_mine && !s->mine[s->next_send].is_signaled)
 		s->next_send++;
 	must(s->next_send < s->num_mine, "round %u: a send completion too many, wr_id %#llx",
@@ -48,7 +48,8 @@ static void judge_send(struct side *s, const struct ibv_cq *cq, const struct ibv
 	s->next_send++;
 }
 
-/* A UD receive says whom to answer: an address handle made of it must lead to the sender. */
+/* A UD receive carries the sender's address: an address handle made of it must lead to the
+ * sender. */
 static void judge_reply(struct side *s, const struct ibv_wc *wc, unsigned int i)
 {
 	uint8_t grh[PLAN_GRH];
@@ -113,7 +114,7 @@ void judge(struct side *s, const struct ibv_cq *cq, const struct ibv_wc *wc)
 	must(wc->qp_num == s->qp->qp_num, "round %u: qp_num %#x on QP %#x", s->round, wc->qp_num,
 	     s->qp->qp_num);
 	/*
-	 * The opcode is valid only for successful completions: an error is told apart by its wr_id.
+	 * The opcode is valid only for successful completions: an error is identified by its wr_id.
 	 */
 	if (wc->wr_id >> 48 == recv_id(0, 0) >> 48)
 		judge_recv(s, cq, wc);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# All counters that keep_maps holds, read once: a test that asks for many of them would start two
-# programs for each. Sourced behind case.sh.
+# All counters that keep_maps holds, read once: a test of many counters would start two programs for
+# each. Sourced after case.sh.
 
 # kept_read TAG: into $kept_value, by MAP.COUNTER, each summed over elements and CPUs. Fails if a
 # map cannot be read.

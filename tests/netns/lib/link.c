@@ -115,8 +115,8 @@ static void say(struct link *l, uint32_t type)
 		w.qpn[s] = l->stream[s].qp->qp_num;
 		w.sent[s] = l->stream[s].sent;
 	}
-	/* some ten words in a link's life: the socket has room; a partner that has gone is noticed
-	 * by reading */
+	/* some ten words in a link's life fit the socket; reading notices that the partner
+	 * exited */
 	if (send(l->fd, &w, sizeof(w), MSG_NOSIGNAL) < 0)
 		must(errno == EPIPE || errno == ECONNRESET, "control connection: %s",
 		     strerror(errno));
@@ -133,7 +133,7 @@ static void send_owed(struct link *l, unsigned int s)
 	}
 }
 
-/* All that was sent on both sides has come. */
+/* Checks whether all messages of both sides have arrived. */
 static void look_for_the_end(struct link *l)
 {
 	if (!l->stopping || !l->partner_stopped || l->done)
@@ -235,7 +235,7 @@ static void connect_ud(struct link *l, const union ibv_gid *peer)
 
 static void connect_all(struct link *l, const struct link_word *w)
 {
-	/* a second: on a busy machine nobody is late by that much, so nothing is sent twice */
+	/* a second: no peer is that late even on a busy machine, so nothing is resent */
 	const struct rc_options o = { .gid_index = (uint8_t)l->port->gid_index,
 				      .timeout = 18,
 				      .retry_cnt = 7,

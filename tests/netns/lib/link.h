@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Checked traffic between two processes that does not end by itself: an RC, a UC and a UD queue
- * pair to one partner, on each of which a fixed number of messages goes to and fro for ever. So
- * one message that is lost, late, twice, out of order or wrong in one byte is noticed, with UC and
- * UD too. The partners find each other, and part, over a TCP connection that never blocks.
+ * Endless checked traffic between two processes: an RC, a UC and a UD queue pair to one partner,
+ * each with a fixed number of messages that circulate for ever. So one message that is lost, late,
+ * duplicate, out of order or wrong in one byte is noticed, with UC and UD too. The partners find
+ * each other, and part, over a TCP connection that never blocks.
  */
 #ifndef NETNS_LINK_H
 #define NETNS_LINK_H
@@ -36,7 +36,7 @@ struct link_stream {
 	uint32_t owed; /* messages that are to be sent */
 };
 
-/* What the partners tell each other: one such at a time. */
+/* One message between the partners. */
 struct link_word {
 	uint32_t type;
 	uint32_t qpn[LINK_STREAMS];
@@ -50,7 +50,7 @@ struct link {
 	int fd;		 /* the TCP connection; the link's */
 	uint64_t limit;	 /* messages on each stream, after which it ends by itself; 0: none */
 	struct link_word word;
-	uint32_t word_bytes; /* of the next one that have come */
+	uint32_t word_bytes; /* bytes of the next one received so far */
 	struct ibv_ah *ah;
 	struct ibv_mr *mr;
 	uint8_t *memory;
@@ -73,7 +73,7 @@ static inline uint16_t link_of(uint64_t wr_id)
 {
 	return (uint16_t)(wr_id >> 16);
 }
-/* No more messages: the partner is told, and says the same. */
+/* Sends no more messages: notifies the partner, which does the same. */
 void link_stop(struct link *l);
 /* Whether all that was sent has been received, on both sides. */
 static inline bool link_is_over(const struct link *l)

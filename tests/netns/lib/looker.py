@@ -32,7 +32,7 @@ import termios
 import time
 
 MOST = 64 << 20  # bytes of output: more is without bound
-# what a program writes to a terminal of its own accord; a hostile name has other sequences
+# the program's own terminal sequences; a hostile name has others
 OWN_SEQUENCES = re.compile(r"\x1b\[(?:\?25[lh]|\?1049[lh]|\?7[lh]|[0-2]?[JK]|(?:\d+;\d+)?H|\d{0,2}m)|\r(?=\n)|\r(?=\x1b)")
 
 wrong = []

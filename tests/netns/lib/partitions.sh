@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs in partitions: by before_program(), which the script has, and behind exchange.sh.
+# Programs in partitions: the script defines before_program(). Sourced after exchange.sh.
 
 said_or_gone() { grep -qE "$2" "$WORK/$1.out" || is_gone_or_zombie "$3"; }
 
@@ -14,7 +14,7 @@ partition() {
 	finish "$child" 30 || { fail "partition $1 ended with $?"; show "$name"; }
 }
 
-# As the program sees it in /sys, too.
+# As the program reads it in /sys, too.
 in_sysfs() {
 	before_program a
 	start sysfs a "${words[@]}" sh -c "cd /sys/class/infiniband/$DEV_A/ports/1/pkeys && cat 0 1 2 3 && ls | wc -l"

@@ -3,9 +3,8 @@
 #
 # Data whose sender has several ways out, and which of them its frames took. Sourced after case.sh.
 #
-# A thread asks whether the peer takes redirected frames, and may have to wait for a processor
-# before it has an answer. So data flows until the counters of the server have come to the state
-# that the case is about, however long that takes.
+# A thread asks whether the peer takes redirected frames, and may wait for a processor before the
+# answer. So data flows until the server's counters reach the state that the case needs.
 
 # sent [WAY]: frames of the server by that way, or in all.
 sent() { kept server xroce_eng_stat "tx_${1:-packets}"; }
@@ -36,7 +35,7 @@ data_until() {
 	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 }
-# Takes the file away, in the background, when the state has come or the server has gone.
+# Removes the file, in the background, when that state is reached or the server has exited.
 go_on_until() {
 	(
 		trap - EXIT

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# One run of a perftest tool, for the tests that go through all of them. Sourced behind case.sh.
+# One run of a perftest tool, for the tests that run all of them. Sourced after case.sh.
 
 . "$(dirname "${BASH_SOURCE[0]}")/perf_clock.sh"
 

@@ -160,8 +160,8 @@ void slot_wipe(uint8_t *slot, const struct span *spans, unsigned int n)
 }
 
 /*
- * Each byte is read once: what is still arriving may change meanwhile, and memcmp(3) looks again at
- * the first byte that differs.
+ * Reads each byte once: arriving data may change between two reads, and memcmp(3) reads the first
+ * byte that differs twice.
  */
 static bool slots_are_equal(const uint8_t *a, const uint8_t *b)
 {
@@ -191,7 +191,7 @@ bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n
 	slot_fill(want, spans, n, skip, m);
 	is_right = slots_are_equal(slot, want);
 	if (!is_right) {
-		/* what is still arriving may have become right meanwhile */
+		/* arriving data may have become right since */
 		for (i = 0; i < SLOT_BYTES - 1 && slot[i] == want[i]; i++)
 			;
 		*where = i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is to be transferred, computed alike on both sides from one seed: each message's operation,
- * length, immediate, how its buffers are scattered, and every byte of its content. So each side
- * knows exactly what it must find. No verbs, no I/O.
+ * A plan of transfers, computed on both sides from one seed: each message's operation, length,
+ * immediate, scattering of its buffers, and every byte. So each side knows exactly what it must
+ * find. No verbs, no I/O.
  */
 #ifndef NETNS_PLAN_H
 #define NETNS_PLAN_H

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Small libraries that programs get by LD_PRELOAD, so that they take less of the processors. Sourced
-# behind case.sh.
+# Small libraries for LD_PRELOAD that make programs use less CPU. Sourced after case.sh.
 
 # preload_make NAME SOURCE: a file of tests/netns
 preload_make() {

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Ranks of MPI or PEs of OpenSHMEM over UCX, which a user without privileges starts: what Open MPI
-# is told, and the program that each of them is run by. Sourced after unprivileged.sh and
-# ucx_small.sh. Shared memory is left out: $OMPI_MCA_btl, and UCX_TLS in the program.
+# Ranks of MPI or PEs of OpenSHMEM over UCX, started by an unprivileged user: the settings of Open
+# MPI, and the program that runs each of them. Sourced after unprivileged.sh and ucx_small.sh.
+# Shared memory is left out: $OMPI_MCA_btl, and UCX_TLS in the program.
 
 export HOME=$OWN/home TMPDIR=$OWN/home
-# One core for many ranks: those that wait let others run.
+# One core for many ranks: waiting ranks let others run.
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp,ofi,uct
 

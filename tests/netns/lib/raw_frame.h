@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define FRAME_BYTES 512
-/* of frames that say that all before them have come */
+/* of frames that mark the end of all frames before them */
 #define FRAME_TYPE_LAST	     0x88b6
 #define FRAME_TYPE_LAST_COPY 0x88b7
 
@@ -42,11 +42,11 @@ uint32_t draw(uint32_t below);
  * draw_fields() take it often; any_fields: addresses and ports may be any.
  */
 void frame_make(struct frame *frame, uint32_t number, bool any_fields);
-/* Such a frame's fields: whatever they are of, all have values. */
+/* Draws a frame's fields: all have values, whatever the frame's type. */
 void draw_fields(struct frame_fields *f, bool any);
-/* The number at the end of a frame that was made otherwise, behind its bytes so far. */
+/* Appends the number to a frame that was made otherwise. */
 void frame_put_number(struct frame *frame, uint32_t number);
-/* One that ends a round, of that EtherType. */
+/* Makes a frame of that EtherType that ends a round. */
 void frame_make_last(struct frame *frame, uint16_t type, uint32_t number);
 /* False: it is no frame of ours. */
 bool frame_number(const uint8_t *bytes, uint32_t len, uint32_t *number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Frames sent by a packet socket in another network namespace, received by raw packet QPs and work
- * queues of this process, or by its kernel: who had how many copies of each.
+ * queues of this process, or by its kernel: how many copies of each frame each receiver had.
  */
 #ifndef NETNS_RAW_SIDE_H
 #define NETNS_RAW_SIDE_H
@@ -37,11 +37,11 @@ struct raw_frame {
 
 extern struct ibv_context *raw_ctx;
 extern struct ibv_pd *raw_pd;
-extern struct raw_queue raw_queues[RAW_QUEUES]; /* those without a cq are none */
+extern struct raw_queue raw_queues[RAW_QUEUES]; /* entries without a cq are unused */
 extern struct raw_frame raw_frames[RAW_FRAMES];
 /*
- * Set: flows have copies, which come by a way of their own. A round ends with a frame of
- * FRAME_TYPE_LAST_COPY, too, of which `last` has a copy and which goes nowhere else.
+ * Set: flows deliver copies, on a separate path. A round also ends with a frame of
+ * FRAME_TYPE_LAST_COPY, whose only copy goes to `last`.
  */
 extern bool raw_ends_with_copy;
 
@@ -53,13 +53,12 @@ void raw_add_qp(struct raw_queue *q);
 void raw_add_wq(struct raw_queue *q, struct ibv_cq_ex *cq);
 /* Without its CQ. */
 void raw_remove(struct raw_queue *q);
-/* All that such a frame is asked for. */
+/* A flow that matches one EtherType only. */
 struct ibv_flow *raw_flow_type(struct ibv_qp *qp, uint16_t ether_type);
 struct ibv_flow *raw_flow_default(struct ibv_qp *qp, enum ibv_flow_attr_type type);
 
 /*
- * Make and send count frames and take all that comes until one that is sent behind them has come to
- * the queue `last`.
+ * Makes and sends `count` frames, and receives until a final frame reaches the queue `last`.
  */
 void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last);
 /* The same with frames that make(frame, i, number) makes, the i-th of the round. */

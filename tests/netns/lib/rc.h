@@ -15,7 +15,7 @@ struct rc_address {
 	uint64_t addr;
 };
 
-/* How an RC QP is connected; zero-initialise what is not named. */
+/* Options of an RC connection; zero-initialise the rest. */
 struct rc_options {
 	uint8_t gid_index;
 	uint8_t timeout, retry_cnt, rnr_retry; /* as in ibv_modify_qp(3) */

@@ -343,8 +343,7 @@ void side_post(struct side *s)
 	errno = ibv_post_send(s->qp, wr, &bad);
 	must(errno == 0, "ibv_post_send of %u: %s", s->num_mine, strerror(errno));
 	/*
-	 * Inline data was taken with the call: what the buffer holds from now on is nobody's
-	 * business.
+	 * Inline data was copied by the call: later changes of the buffer must not matter.
 	 */
 	for (i = 0; i < s->num_mine; i++)
 		for (k = 0; s->mine[i].is_inline && k < s->mine[i].num_local; k++)
@@ -391,8 +390,8 @@ static void take_event(struct side *s)
 	void *context;
 
 	/*
-	 * The channel's descriptor is one that poll(2) takes: it must become readable for the event
-	 * that ibv_get_cq_event gives.
+	 * poll(2) works on the channel's descriptor: it must become readable for the event that
+	 * ibv_get_cq_event returns.
 	 */
 	must(poll(&pfd, 1, WAIT_MS) == 1,
 	     "round %u: no completion event in %d ms (%u of %u sends, %u of %u requests of the "
@@ -425,7 +424,7 @@ void side_complete(struct side *s)
 		     "peer done)",
 		     s->round, WAIT_MS, s->next_send, s->num_mine, s->next_recv, s->num_theirs);
 		if (!s->events) {
-			/* the peer, or what is between, may wait for this processor */
+			/* the peer, or a cable process, may wait for this processor */
 			if (!(++empty % EMPTY_POLLS))
 				sched_yield();
 			continue;
@@ -455,7 +454,7 @@ static void must_hold(const struct side *s, const char *what, uint8_t *area, uns
 	}
 }
 
-/* What was just seen to be poison stays it: only what the messages held is poisoned again. */
+/* Bytes just seen to be poison stay poison: only the messages' bytes are poisoned again. */
 void side_verify(struct side *s)
 {
 	struct message nothing = { .len = 0 };
@@ -541,8 +540,8 @@ void side_sleep(struct side *s, uint64_t *wall, uint64_t *cpu)
 	int n = 0;
 
 	/*
-	 * An older arming may have left an event: only the one that comes with the message counts.
-	 * Arm before looking, or it is missed.
+	 * An older arming may have left an event: only the message's event counts. Arm before
+	 * polling, or it is missed.
 	 */
 	do {
 		must(ibv_get_cq_event(s->channel, &cq, &context) == 0, "ibv_get_cq_event: %s",

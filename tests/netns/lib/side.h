@@ -2,7 +2,7 @@
 /*
  * One end of a connection: a queue pair with its buffers, which carries out a plan round by round
  * and judges every completion and every byte. Two sides may live in one process (loopback) or in
- * two. It never decides what is transferred: plan.c does.
+ * two. plan.c decides the transfers.
  */
 #ifndef NETNS_SIDE_H
 #define NETNS_SIDE_H
@@ -47,7 +47,7 @@ struct side {
 	enum ibv_mtu mtu;
 	uint8_t timeout, retry_cnt;
 	enum side_paging paging;
-	/* slots: own requests, receives, what the peer WRITEs, what it READs */
+	/* slots: own requests, receives, targets of the peer's WRITEs and READs */
 	uint8_t *tx, *rx, *written, *read;
 	struct ibv_mr *tx_mr, *rx_mr, *written_mr, *read_mr;
 	struct side_address own, peer;
@@ -76,7 +76,7 @@ void side_close(struct side *s);
 /* buffers filled, between poison; receives posted unless the round is late */
 void side_prepare(struct side *s, uint32_t round);
 void side_post(struct side *s);			   /* own requests posted (and late receives) */
-/* until every completion of the round has come and was right */
+/* Runs until every completion of the round has come and is right. */
 void side_complete(struct side *s);
 void side_verify(struct side *s);		   /* every byte; all is poison again */
 

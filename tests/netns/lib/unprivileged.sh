@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs of a user without any privilege on interfaces that brokers share: a copy of the build
-# that this user may read, its words before a command, and brokers. Sourced behind case.sh, after
-# the topology is made.
+# Unprivileged programs on interfaces that brokers share: a copy of the build that this user may
+# read, the words before a command, and brokers. Sourced after case.sh and the topology.
 
 OWN=$WORK/own
 NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
@@ -15,12 +14,12 @@ chown 65534:65534 "$OWN/home"
 
 # broker_answers NS IFACE [PID]: there is a broker, or it is that process.
 broker_answers() { in_ns "$1" "$XROCE" list "$2" | grep -q "broker *pid ${3:-}"; }
-# The last that a broker lets go of is the interface's name.
+# A broker releases the interface's name last.
 has_no_broker() { ! in_ns "$1" "$XROCE" list "$2" | grep -qE '^  (broker|in use) '; }
 
-# serve NS IFACE...: a broker, once each interface of it answers; its pid is in $broker. It ends
-# with the test, and has serve_options. One that was started by need is waited for: it ends a second
-# after its last client.
+# serve NS IFACE...: starts a broker, and waits until each interface of it answers; its pid is in
+# $broker. It ends with the test, and gets serve_options. An earlier on-demand broker is waited for:
+# it exits a second after its last client.
 serve_options=()
 serve() {
 	local ns=$1 i
@@ -35,8 +34,8 @@ serve() {
 	done
 }
 
-# between_two PORT COMMAND...: a server on A, which listens on that TCP port, and a client that is
-# the same with A's address behind it; both must exit with 0 in time. Output is that of `client`.
+# between_two PORT COMMAND...: runs a server on A, which listens on that TCP port, and the same as a
+# client with A's address appended; both must exit with 0 in time. Output is that of `client`.
 between_two() {
 	local port=$1 server rc
 	shift

@@ -10,8 +10,7 @@
 #define WIRE_FRAME_MAX 65536
 
 /*
- * A socket on the interface that sees what arrives there and nothing that leaves; receive false:
- * only for sending.
+ * A socket on the interface that receives arriving frames only; receive false: only for sending.
  */
 int wire_open(const char *ifname, bool receive);
 /* Send one frame; waits while the interface's queue is full. */
@@ -20,8 +19,8 @@ void wire_send(int fd, const uint8_t *frame, size_t len);
 size_t wire_receive(int fd, uint8_t *frame, size_t room);
 
 /*
- * Offset of the IP header behind up to two VLAN tags if the frame is UDP to port 4791 of a length
- * that can be read; else 0.
+ * Offset of the IP header after up to two VLAN tags if the frame is UDP to port 4791 of a readable
+ * length; else 0.
  */
 size_t wire_roce_ip(const uint8_t *frame, size_t len, bool *ipv6);
 
