@@ -9,8 +9,8 @@ netns_pair 4500
 
 PEER_QPN=0x4711
 
-# One wake-up a round, by XDP: whoever waits in poll(2) is told of each armed completion, and of
-# nothing else.
+# One wake-up a round, by XDP: a thread that waits in poll(2) is woken for each armed completion,
+# and for nothing else.
 unsignaled() {
 	gids_for "$2" || return
 	keep=1 client_server 18622 60 "$TOOLS/arming" unsignaled "$1" $DEV_A "$gid_a" 20 -- \

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# How the XDP program is attached (XROCE_ATTACH) where there can be no dispatcher: alone, which is
-# said. A dispatcher needs a kernel with freplace: tests/vm/rxe.sh has those cases.
+# How the XDP program is attached (XROCE_ATTACH) where no dispatcher is possible: alone, with a
+# message. A dispatcher needs a kernel with freplace: tests/vm/rxe.sh has those cases.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 1500
@@ -37,7 +37,7 @@ no_dispatcher() {
 	alone
 }
 
-# Nobody asks for one, and none is there.
+# None is requested, and none is there.
 not_asked() {
 	local how
 	for how in XROCE_ATTACH=auto XROCE_ATTACH=exclusive A=; do

@@ -64,7 +64,7 @@ attacked() {
 	done
 	is_gone_or_zombie "$client" && fail "it ends before its time"
 	rm "$WORK/keep"
-	# Both are quiet when the data has been transferred, and have what they had.
+	# Both are idle after the transfer, with the same counts as before.
 	wait_until 60 rests_or_gone server "$server" && wait_until 60 rests_or_gone client "$client" ||
 		fail "an end does not rest"
 	wait_until 60 all_are_seen || fail "$(left_to_a) frames left for A, $(seen_by_a) were redirected or dropped"

@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# What goes wrong says so in one clear line that names the remedy, with the errno of the man page,
-# and leaves nothing behind.
+# Errors are reported in one clear line that names the remedy, with the errno of the man page, and
+# leave nothing allocated.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -40,8 +40,8 @@ wrong_usage() {
 }
 
 no_privileges() {
-	# The build may lie where user 65534 cannot look: what is under test is the kernel's
-	# refusal, so drop capabilities only.
+	# User 65534 may not be able to read the build directory: the kernel's refusal is under
+	# test, so drop capabilities only.
 	attempt setpriv --bounding-set -all --inh-caps -all "$XROCE" run --dev $IF_A -- setpriv --reuid 65534 --regid 65534 --clear-groups true
 	attempt setpriv --bounding-set -all "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
 	need_line bad 'not permitted.*run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW'
@@ -60,14 +60,14 @@ taken_by_process() {
 	wait_until 10 listens_or_gone a 18515 "$child"
 	attempt "$XROCE" run --dev $IF_A --share never -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
 	need_line bad "in use by process $child \\(ibv_rc_pingpong\\)"
-	# Queries still work beside it.
+	# Queries still work.
 	on_a timeout 10 ibv_devinfo >"$WORK/bad.out" 2>&1 || fail "ibv_devinfo beside it ends with $?"
 	kill -0 "$child" 2>/dev/null || fail "the holder did not survive"
 	stop "$child"
 }
 
-# Any local user can bind the name that tells who has an interface: that keeps nobody off it, and is
-# not believed.
+# Any local user can bind the name that announces the owner of an interface: this keeps no process
+# off it, and is not believed.
 name_taken_by_a_stranger() {
 	local ifindex stranger
 
@@ -88,7 +88,8 @@ name_taken_by_a_stranger() {
 	stop "$stranger"
 }
 
-# The usual 8 MiB are enough for one process, and not to let another in beside it: both are told.
+# The usual limit of 8 MiB is enough for one process, but not to share the interface: both facts are
+# reported.
 memlock_of_two() {
 	local first
 	local words=(prlimit --memlock=8388608:8388608
@@ -122,8 +123,8 @@ file_size() {
 	finish "$server" 10 || { fail "the server ends with $?"; show server; }
 }
 
-# With the three capabilities alone it works, and what is missing is one line, without the
-# verifier's log.
+# With the three capabilities alone it works, and each missing one is reported in one line, without
+# the verifier's log.
 # Without CAP_PERFMON `xroce doctor` took 3.6 s of processor time, probably because the kernel's
 # verifier then follows speculative paths, too.
 few_capabilities() {
@@ -166,8 +167,8 @@ hook_taken() {
 	# MTU.
 	in_a ip link set $IF_A mtu 1500
 	in_b ip link set $IF_B mtu 1500
-	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it
-	# goes with it.
+	# ip mounts bpffs when it loads a program, and leaves it mounted: in a private mount
+	# namespace it is removed as well.
 	in_a unshare --mount ip link set $IF_A xdpdrv obj "$WORK/other.o" sec xdp 2>"$WORK/bad.out" || { fail "ip link set xdp ends with $?"; show bad; }
 	attempt "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
 	need_line bad 'XDP hook holds program [0-9]+ .*xdp off'
@@ -201,7 +202,7 @@ link_down() {
 	wait_until 10 netns_is_ready $NS_A $IF_A || fail "$IF_A does not come up again"
 }
 
-# doctor exits with 0 where all is well, and names what is not where it is not.
+# doctor exits with 0 if all is well, and otherwise names the faults.
 doctor() {
 	in_a timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1 || { fail "doctor ends with $? where all is well"; show bad; }
 	attempt setpriv --bounding-set -all "$XROCE" doctor $IF_A

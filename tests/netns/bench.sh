@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# xroce bench: every way over both families, polling and asleep; its JSON, pictures and comparison;
-# peers that say what they should not, from either end. How fast it was decides nothing.
+# xroce bench: every path over both families, polling and asleep; its JSON, pictures and comparison;
+# peers that send invalid messages, from either end. Its speed is not judged.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -39,8 +39,8 @@ bench_from() {
 	show bench
 	return 1
 }
-# json_has EXPRESSION...: each of the document d. To start python once for all of them is most of
-# what they cost.
+# json_has EXPRESSION...: each of the document d. One python for all of them, as its start is most
+# of their cost.
 json_has() {
 	local missing
 	missing=$(python3 -c 'import json, sys
@@ -58,8 +58,8 @@ ways() {
 	bench_server || return
 	bench_from 0 "${SHORT[@]}" -t $ALL -s 64,2k,16k --json $option "$peer" || return
 	server_ends
-	# UD takes no more than the path MTU; each round trip is in a bin, and no percentile is out
-	# of order; what is acknowledged is not lost
+	# UD takes no more than the path MTU; each round trip is in a bin, percentiles are in order;
+	# no acknowledged message is lost
 	json_has '[(p["way"], p["size"]) for p in d["latency"]] == [(w, s) for s in (64, 2048, 16384)
 		for w in ("send", "write", "read", "ud", "udp", "tcp") if w != "ud" or s <= 4096]' \
 		'len(d["bandwidth"]) == len(d["latency"])' \
@@ -78,7 +78,7 @@ ways() {
 			if p["way"] not in ("ud", "udp"))'
 }
 
-# The words for people, one measure alone, a path MTU that was asked for.
+# The text output, one measurement alone, a requested path MTU.
 tables() {
 	bench_server || return
 	bench_from 0 "${SHORT[@]}" -s 64 -m 1024 $IP4_A || return
@@ -140,7 +140,7 @@ picture() {
 	server_ends
 }
 
-# Without gnuplot it is said before anything is measured.
+# A missing gnuplot is reported before any measurement.
 no_gnuplot() {
 	bench_server || return
 	start bench b env PATH="$WORK" "$XROCE" bench "${SHORT[@]}" --svg "$WORK/x.svg" $IP4_A
@@ -209,7 +209,7 @@ compare() {
 	json_has 'len(d) == 12 and all(p["ratio"] == 1 and p["verdict"] == "within the rounds" for p in d)'
 }
 
-# A client that says what it likes: each costs its own connection, and the server serves on.
+# A client that sends invalid messages: each costs its own connection, and the server continues.
 hostile_clients() {
 	bench_server || return
 	in_b timeout 60 python3 - $IP4_A $PORT <<-'END' >"$WORK/hostile.out" 2>&1 || { fail "hostile: $?"; show hostile; }
@@ -275,7 +275,7 @@ hostile_clients() {
 	server_ends
 }
 
-# A server that says what it likes costs the client a line and an exit status.
+# A server that sends invalid messages costs the client a line and an exit status.
 hostile_servers() {
 	local lie
 	for lie in nothing close short garbage other_gid failed bad_errno no_mtu after_hello ready_then_close wrong_order; do

@@ -3,8 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# The broker itself: its command, its socket, what it gives and takes back, whatever a client does.
-# Its clients here are asker.c, which sends no packet; what programs do over it is shared.sh's.
+# The broker itself: its command, its socket, the resources that it gives and takes back, whatever a
+# client does. Its clients here are asker.c, which sends no packet; shared.sh tests programs over
+# it.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 4500
@@ -32,7 +33,7 @@ serve() {
 	return 0
 }
 
-# ask NAME COMMAND...: as root, to its end, within $bound; what it said in NAME.out
+# ask NAME COMMAND...: runs it as root to its end, within $bound; output in NAME.out
 ask() {
 	local name=$1
 	shift
@@ -55,7 +56,7 @@ keep() {
 taps() { ip -n $NS_A -o link show type tun | grep -c "$1"; }
 taps_are() { [ "$(taps "$1")" = "$2" ]; }
 nothing_left() { xdp_off $NS_A $IF_A && taps_are xrt 0 && ! socket_is_there; }
-# Programs that clients were given, by what they said.
+# Programs that clients got, by their output.
 programs() { sed -n 's/^hello 0 .* prog \([0-9]*\) .*/\1/p' "$WORK/$1.out"; }
 program_is_gone() { ! bpftool prog show id "$1"; }
 
@@ -105,7 +106,7 @@ signals() {
 	done
 }
 
-# The socket's mode decides who comes in.
+# The socket's mode decides who may connect.
 modes() {
 	serve --mode 0600
 	ask_nobody other hello && fail "mode 0600: anybody comes in"
@@ -142,7 +143,7 @@ wrong_usage() {
 	nothing_left || fail "something is left"
 }
 
-# Whoever is there is named, whichever came first.
+# A present process is named, whichever came first.
 second() {
 	serve
 	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
@@ -159,9 +160,9 @@ second() {
 	stop "$child"
 }
 
-# A socket that nobody listens on is a dead broker's; a file that is none of ours stays.
-# Whoever has the interface's name gives it back once the broker has asked who that is: as a broker
-# by need, which lets go of its socket first and of the name last.
+# A socket without a listener is a dead broker's; a file of another owner stays. The holder of the
+# interface's name returns it after the broker has asked for its identity: like an on-demand broker,
+# which closes its socket first and releases the name last.
 given_back() {
 	start holder a python3 -c "
 import socket
@@ -178,8 +179,8 @@ s.accept()
 	end_server
 }
 
-# Sockets of killed processes: one of a network namespace that is gone goes; one of a namespace that
-# is there, a young one, one that somebody listens on and a file of another kind do not.
+# Sockets of killed processes: one of a deleted network namespace is removed; one of a live
+# namespace, a young one, one with a listener and a file of another kind are not.
 dead_sockets() {
 	local dir=/run/xroce gone=4999999991 who name left
 	mkdir -p $dir
@@ -249,7 +250,7 @@ left_by_a_killed_one() {
 	finish "$server" 5
 	stop "$notified"
 	need_equal "TAP devices of a client that lives" "$(taps xrt)" 2
-	# what would redirect frames has gone with the broker
+	# the redirecting programs ended with the broker
 	ip -n $NS_A -o link show type tun | grep -q xdp && fail "an XDP program stays"
 	left=$(ip -n $NS_A -o link show type tun | cut -d: -f1 | paste -sd '|')
 	serve
@@ -282,8 +283,8 @@ netns_cleanup_pair() {
 	SOCKET=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$index_a.sock
 }
 
-# elements PID MAP: how many it has. The broker's own of a name is its oldest: those of its spare
-# instances come later.
+# elements PID MAP: their number. The broker's own map of a name is its oldest; its spare instances'
+# are newer.
 elements() { bpftool map dump id "$(map_id "$1" "$2" | sort -n | head -1)" | grep -c '"key":'; }
 gids() { elements "$server" xroce_gid; }
 gids_are() { [ "$(gids)" = "$1" ]; }
@@ -392,8 +393,8 @@ looks() {
 	need_line "$name" "\"pid\": *$pid[,}]"
 }
 
-# As the unit has it: these capabilities and no others, and the BPF file system of its machine. All
-# that looks into clients works; what is looked through is read-only.
+# As in the unit: exactly these capabilities, and the machine's BPF file system. All commands that
+# inspect clients work, through read-only maps.
 few_capabilities() {
 	local bounding=-all,+net_admin,+bpf,+perfmon,+chown as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	start serve a unshare -m sh -c 'mount -t bpf -o mode=0700 bpf /sys/fs/bpf && exec "$@"' sh \
@@ -416,7 +417,7 @@ few_capabilities() {
 	nothing_left || fail "something is left"
 }
 
-# A client that freezes what it can of its maps is looked at as any other.
+# A client that freezes all it can of its maps is inspected like any other.
 frozen() {
 	serve
 	start other a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" freeze hold
@@ -504,7 +505,7 @@ malformed() {
 	end_server
 }
 
-# One that sends and does not read is dropped; it holds up nobody.
+# A client that sends and does not read is dropped; it delays no other.
 flood() {
 	local i pids=()
 	serve
@@ -522,8 +523,8 @@ flood() {
 	end_server
 }
 
-# Descriptors in flight count against the limits of all that are the broker's user: those of one
-# unread answer are, for each user of the broker. One that reads has what it asks for.
+# Descriptors in flight count against the limits of the broker's user: one unread answer's
+# descriptors, for each user of the broker. A client that reads gets its answers.
 unread() {
 	serve
 	ask_nobody other unread 30 ring
@@ -537,7 +538,7 @@ unread() {
 	end_server
 }
 
-# Many that ask for what takes its time do not hold up one that asks for little, nor another user.
+# Many clients with slow requests do not delay one with a small request, nor another user.
 crowd() {
 	local word claim hello
 	serve
@@ -564,7 +565,7 @@ numbers() {
 	ask second hello claims 100 1000 release 100
 	need_line second '^claims 0 EEXIST$'
 	need_line second '^release ENOENT$'
-	# Who may not choose is told of no number whether it is taken.
+	# A client without that right learns of no number whether it is taken.
 	answers_nobody hello claim 0 claim 1 claim 5 claim 100 claim 0xffffff release 100 draws 3000
 	need_equal "of another user" "$answers" \
 		"hello 0,claim EPERM,claim 0,claim EPERM,claim EPERM,claim EPERM,release ENOENT,draws 3000 0,"
@@ -576,7 +577,7 @@ numbers() {
 numbers_are_free() {
 	ask second hello claims 100 1000 && grep -q '^claims 1000 0$' "$WORK/second.out"
 }
-# What was answered, in one line.
+# The answer, in one line.
 answers() { ask own "$@" && answered; }
 answers_nobody() { ask_nobody own "$@" && answered; }
 answered() {
@@ -633,7 +634,7 @@ limits() {
 	wait_until 5 nobody_comes_in || fail "a dead client counts"
 	end_server
 }
-# What they take of the kernel's memory: a port and eleven rings.
+# Their kernel memory: a port and eleven rings.
 memory() {
 	serve --max-memory 11
 	keep root hello

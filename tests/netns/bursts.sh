@@ -8,9 +8,9 @@
 # needs: alone
 #
 # UC and UD lose nothing on a path that loses nothing: perftest with its defaults, whose bursts are
-# several times what the receiver's ring holds, ends with all its data, because a sender waits for
-# what the receiver can take. Each of these hung in most runs before there was flow control. Alone:
-# the veth pair does lose frames where whoever empties its ring waits for a processor.
+# several times the receiver's ring, ends with all its data, because a sender waits for the
+# receiver's room. Without flow control each of these hung in most runs. Alone: the veth pair does
+# lose frames while the thread that empties its ring waits for a processor.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/preload.sh"
 preload_make halt perftest/halt.c
@@ -47,8 +47,8 @@ all_arrives() {
 	drop_maps server
 }
 
-# ib_send_bw, while its threads are moved to and fro between two CPUs. Frames leave by the queue of
-# the CPU where there are several, and those of UC must not overtake each other.
+# ib_send_bw, while its threads are moved between two CPUs. With several queues frames leave by the
+# CPU's queue, and those of UC must not overtake each other.
 cat >"$WORK/moved" <<-'END'
 	#!/bin/bash
 	(n=0; while kill -0 $$; do taskset -apc $((n++ & 1)) $$; done) >/dev/null 2>&1 &

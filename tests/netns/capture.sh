@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# xroce capture: what it writes is what was sent, by an own reader (lib/pcapng.py) and by tshark,
-# each ICRC right; drops come with their reasons; what was lost is said; nothing is left of it, also
-# after kill -9.
+# xroce capture: its files have the packets that were sent, by our own reader (lib/pcapng.py) and by
+# tshark, each ICRC right; drops have their reasons; losses are reported; nothing of it is left,
+# also after kill -9.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -21,7 +21,7 @@ capture() {
 # With -C the first file has a number.
 has_begun() { [ -s "$WORK/$1.pcapng" ] || [ -s "$WORK/$1.pcapng0" ]; }
 
-# captured NAME: it ends by itself or is ended; what it wrote is in $WORK/NAME.packets
+# captured NAME: waits for its end or ends it; the packets that it wrote are in $WORK/NAME.packets
 captured() {
 	local name=$1 pid=$2
 	kill -INT "$pid" 2>/dev/null
@@ -31,7 +31,7 @@ captured() {
 }
 packets() { grep -cE -- "$2" "$WORK/$1.packets"; }
 
-# tshark opens it, and finds so many packets of InfiniBand, and their comments.
+# tshark opens it, and finds that number of InfiniBand packets, and their comments.
 tshark_agrees() {
 	local name=$1 n
 	command -v tshark >/dev/null || return 0
@@ -101,8 +101,8 @@ server_on_a() {
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
 }
-# The word that says who looks at $server, and whether a process does: of the map that its
-# xroce_tell has, and no client of a broker has itself.
+# The word that shows who looks at $server, and whether a process does: from the map that its
+# xroce_tell uses, which no client of a broker holds.
 looked_at() { trace_has '"listening": *'"$1"'\b'; }
 looks() { trace_has '"owner": *'"$1"'\b'; }
 trace_has() {
@@ -208,8 +208,8 @@ go_on_until_lost() {
 has_lost() { trace_has '"lost": *[1-9]'; }
 lost_or_gone() { has_lost || is_gone_or_zombie "$server_pid"; }
 
-# The two that follow send for as long as it takes to see enough, and lose nothing: their buffers
-# take more than what is sent while the capture waits for a processor.
+# The next two send for as long as it takes to see enough, and lose nothing: their buffers hold more
+# than is sent while the capture waits for a processor.
 
 # Seen from both ends: each packet that came to B, which begins when it is looked for and so is not
 # seen at once, A has sent, as often at least (a busy machine loses some), also where the kernel
@@ -242,7 +242,7 @@ both_ends() {
 	tshark_agrees far
 }
 
-# Frames with VLAN tags, one or two, as they were on the wire; which tag the QP is told of.
+# Frames with one or two VLAN tags, as they were on the wire; the tag that the QP reports.
 tagged() {
 	local family=$1 from=$IP4_B to=$IP4_A capa tci i=0
 	gids_for "$family" || return
@@ -286,7 +286,7 @@ rotating() {
 	need_equal "files" "$n $(find "$WORK" -name 'turn.pcapng*' | wc -l)" "3 3"
 }
 
-# The options that end it, and those that are wrong.
+# The options that end it, and invalid ones.
 bounds() {
 	local capa
 	server_on_a || return
@@ -310,7 +310,7 @@ bounds() {
 	need_equal "status of a file that cannot be made" $? 1
 }
 
-# A client of a broker shows what it sends and receives as well, and its QPs' events.
+# A broker's client shows sent and received packets as well, and its QPs' events.
 by_a_broker() {
 	local broker watch capa
 	gids_once v4 || return
@@ -336,9 +336,8 @@ by_a_broker() {
 	stop "$broker"
 }
 
-# Two clients of a broker, each with a ring of its own: no packet is received before it was sent,
-# and none has an earlier time than one in front of it. What came before a process was
-# found is said.
+# Two clients of a broker, each with its own ring: no packet is received before it was sent, and
+# times never decrease. Packets from before a process was found are reported.
 in_order() {
 	local broker capa data waiter
 	gids_once v4 || return
@@ -356,7 +355,7 @@ in_order() {
 	capture order a --buffer 256 $IF_A
 	capa=$child
 	wait_until 20 has_grown "$WORK/order.pcapng" 5000000 || fail "hardly anything is captured"
-	# far behind, for less than a lease: more than it reads of one ring before the other
+	# late, for less than a lease: by more than it reads of one ring before the other
 	kill -STOP "$capa"
 	sleep 0.1
 	kill -CONT "$capa"
@@ -384,8 +383,8 @@ copy_for_users() {
 	install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
 }
 
-# A user's programs under a broker, whom it may look at and who looks on: all that root sees of
-# them, and none of another user's.
+# A user's programs under a broker, which that user may inspect: everything that root sees of them,
+# and nothing of another user's.
 users_own() {
 	local broker watch capa roots other
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
@@ -458,7 +457,7 @@ users_bounds() {
 	ended=$?
 	need_line third 'as many look at it as can'
 	need_equal "status of a third" "$ended" 1
-	# root has room beside them, for two
+	# root has room for two more
 	capture roots a $IF_A
 	third=$child
 	wait_until 10 looked_at 11 || fail "root does not look"
@@ -468,7 +467,7 @@ users_bounds() {
 	for id in "${rings[@]}"; do
 		bpftool map show id "$id" >/dev/null || fail "no ring '$id'"
 	done
-	# by one that is killed, at once: no lease is waited for
+	# a killed one's place, at once: without waiting for its lease
 	kill -9 "$first"
 	finish "$first" 5
 	wait_until 1 looked_at '[12]' || fail "the place of one that was killed is in use"

@@ -56,7 +56,7 @@ mon_data_avail_crit = 1
 END
 }
 
-# client SECONDS COMMAND...: at B; its output is that of `client`.
+# client SECONDS COMMAND...: runs it at B; its output is that of `client`.
 client() {
 	local bound=$1 rc
 	shift
@@ -120,7 +120,7 @@ bench() {
 	need_counted client in 1000
 }
 
-# The daemons are there to the end, and end when they are told to.
+# The daemons live to the end, and exit on request.
 ends() {
 	local pid
 	for pid in $osd $mon; do

@@ -3,7 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Clients of a broker that are killed at any moment, beside others that must not notice; the broker
+# Clients of a broker that are killed at any moment, while other clients must not notice; the broker
 # killed under their traffic; many starts and ends. XROCE_CHAOS_KILLS and XROCE_CHAOS_STARTS make it
 # longer: 600 and 1000 by hand.
 #
@@ -52,9 +52,9 @@ serve_no_more() {
 	need_equal "what the broker said" "$(cat "$WORK/broker.out")" ""
 }
 
-# pair NAME PORT NS: two processes that exchange checked data while there is $WORK/own/go, the first
-# on A, their pids in first and second. They rest between two rounds, so that 18 of them leave the
-# processors something, until they are hurried: whoever is killed has work under way.
+# pair NAME PORT NS: two processes that exchange checked data while $WORK/own/go exists, the first
+# on A, their pids in first and second. They pause between rounds, so that 18 of them leave CPU
+# time, until they are hurried: a killed process has work under way.
 pair() {
 	local name=$1 port=$2 ns=$3 client=("${SHARED[@]}") dev=$DEV_A gid=$gid_a
 	local options=(-e -n 1 -x 20000 -i 30 -k "$WORK/own/go" -p "$port" -s "$port" -T 16)
@@ -69,7 +69,7 @@ pair() {
 	second=$child
 }
 
-# One that is beginning still is ended by it, as it is by what follows.
+# One that is still starting is ended by it, as by the next lines.
 hurry() {
 	kill -USR1 "$@" 2>/dev/null
 	read -r -t 0.03 <>"$WORK/quiet"

@@ -80,7 +80,7 @@ late_neighbour() {
 # The kernel has given it up once, and we have asked again.
 failed_neighbour() { in_a ip neigh show "$1" | grep -qE 'FAILED|INCOMPLETE'; }
 
-# What was true of a neighbour, a route or an address a moment ago is asked again.
+# The state of a neighbour, a route or an address is queried again each time.
 resolves_again() {
 	in_a ip neigh add 10.77.0.60 lladdr 02:00:00:77:00:60 dev va nud permanent
 	answer a "resolved xroce_va 10.77.0.1" again 10.77.0.60 true
@@ -105,9 +105,9 @@ binds() {
 	answer a "rdma_bind_addr: ENODEV" bind fe80::a%vc 7000
 }
 
-# refused NS ADDRESS: nobody listens there.
+# refused NS ADDRESS: without a listener there.
 refused() { answer "$1" "RDMA_CM_EVENT_REJECTED 8" ask "$2" 7471; }
-# asked NS ADDRESS DEVICE: the listener is asked, at that device, and says no.
+# asked NS ADDRESS DEVICE: the listener gets the request, at that device, and rejects it.
 asked() {
 	answer "$1" "RDMA_CM_EVENT_REJECTED 28" ask "$2" 7471
 	need_equal "the listener's last line" "$(tail -n 1 "$WORK/server.out")" \
@@ -145,7 +145,7 @@ one_address() {
 	stop "$pid"
 }
 
-# Loopback addresses: between two processes of this host, and nobody else.
+# Loopback addresses: only between two processes of this host.
 loopback() {
 	local pid
 	cm server a listen 0.0.0.0 7471
@@ -182,7 +182,7 @@ processes() {
 	answer a "$5" bind "$1" 7471
 }
 
-# A listener on all interfaces, and one that goes and comes back, another that was never there.
+# A listener on all interfaces: one interface disappears and returns, another is new.
 interfaces_come() {
 	in_a ip link del vc
 	cm server a listen 0.0.0.0 7471

@@ -21,7 +21,7 @@ try_udaddy() {
 
 has_joined() { grep -q 'joined dgid' "$WORK/$1.out"; }
 
-# try_mckey MEMBERS [SENDER'S-OPTION...]: so many members at the server's side; 10 messages to each.
+# try_mckey MEMBERS [SENDER'S-OPTION...]: MEMBERS members at the server's side; 10 messages to each.
 try_mckey() {
 	local members=$1 group=239.7.7.7 i pids=()
 	shift

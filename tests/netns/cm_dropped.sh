@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# A process that opens its device as root and gives up its privileges has what an adapter's
-# descriptor gives: every object can be made, used and ended (cm_dropped.c). Alone on its interface,
-# and with a broker. What stays refused is raw frames, as from an adapter without CAP_NET_RAW.
+# A process that opens its device as root and drops its privileges can do as much as with an
+# adapter's descriptor: it can create, use and destroy every object (cm_dropped.c). Alone on its
+# interface, and with a broker. Only raw frames stay refused, as by an adapter without CAP_NET_RAW.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"

@@ -3,7 +3,7 @@
 # tier: core
 #
 # epoll(7), signals and other calls of event loops under librspreload.so: tests/netns/epolls.c, both
-# ends in one process, judged first on TCP of the kernel. What rsockets cannot do is said once.
+# ends in one process, judged first on the kernel's TCP. Each limit of rsockets is reported once.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -82,8 +82,8 @@ assert s.accept()[0].recv(5) == b'alive'
 	[ ! -s "$WORK/case.notes" ] || show said
 }
 
-# A child of vfork() closes and copies descriptors of its own, and no rsocket of the parent. A child
-# of fork() that closes a listener takes it out of no set of the parent.
+# A child of vfork() closes and copies its own descriptors, and no rsocket of the parent. A child of
+# fork() that closes a listener removes it from no set of the parent.
 children() {
 	in_a "$XROCE" run --rsockets --dev $IF_A -- timeout 60 python3 -c "
 import os, select, socket, subprocess

@@ -4,8 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # fio's rdma engine, which connects by librdmacm: memory semantics (write, read), channel semantics
-# (send), of which the server verifies what it got. The server takes no --bindname, of which fio
-# 3.33 makes another address (of its first letter); the engine knows IPv4 only. The client does not
+# (send), whose data the server verifies. The server takes no --bindname, as fio 3.33 derives a
+# wrong address from it (from its first letter); the engine knows IPv4 only. The client does not
 # wait for receives, and asks for no repetition: the server posts all of them before.
 . "$(dirname "$0")/lib/case.sh"
 command -v fio >/dev/null || skip_all "fio is not installed"

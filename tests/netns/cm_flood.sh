@@ -4,9 +4,10 @@
 # tier: long long XROCE_CASES=long
 # needs: processors
 #
-# 20,000 MADs of the connection manager that ask and are silent then (mad_flood.c), from one address
-# and from many, that answer ARP or do not, and a process that is stopped while it is asked: clients
-# of other addresses, and of other processes, connect without delay (cm_beside.c).
+# 20,000 MADs of the connection manager that send a request and are silent then (mad_flood.c), from
+# one address and from many, with or without answers to ARP, and a process that is stopped with
+# requests pending. Clients of other addresses, and of other processes, connect without delay
+# (cm_beside.c).
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -25,7 +26,7 @@ hears() {
 	said "$1" "$3" || { fail "$1 does not say '$3'"; show "$1"; }
 }
 
-# beside NAME NS ARGUMENT...: cm_beside, of a user if there is a broker; its pid is in $child
+# beside NAME NS ARGUMENT...: starts cm_beside, of a user if there is a broker; its pid is in $child
 beside() {
 	local name=$1 ns=$2
 	shift 2

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# A process that is killed leaves connections: a broker tells their peers, which are no device that
-# could find out (mad_peer.c), processes of the same interface, and such at the other end.
+# A killed process leaves connections. A broker notifies their peers: raw ones that are no device
+# and could not find out (mad_peer.c), processes of the same interface, and processes at the other
+# end.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -24,7 +25,7 @@ slow() {
 install -m 755 "$TOOLS/cm_slow" "$OWN/bin/cm_slow"
 
 killed() { kill -9 "$1"; finish "$1" 5; }
-# told NAME PID: it ends, as it was told.
+# told NAME PID: it ends after the notification.
 told() { finish "$2" 30 || { fail "$1 was not told"; show "$1"; }; }
 
 # peer_of CASE WORD: mad_peer from B, once it says the word; its pid is in $peer.
@@ -34,7 +35,7 @@ peer_of() {
 	wait_until 25 said peer "$2" || { fail "its peer does not say '$2'"; show peer; }
 }
 
-# passive PROGRAM-CASE PEER-CASE PEER-WORD: the one that was asked dies.
+# passive PROGRAM-CASE PEER-CASE PEER-WORD: the passive side dies.
 passive() {
 	slow program user a $IP4_A "$1" listening
 	peer_of "$2" "$3"
@@ -42,7 +43,7 @@ passive() {
 	told peer "$peer"
 }
 
-# active SERVER-NS ADDRESS: the one that has asked dies, a process of A.
+# active SERVER-NS ADDRESS: the active side dies, a process of A.
 active() {
 	local server
 	slow server root "$1" "$2" is_left listening
@@ -52,7 +53,7 @@ active() {
 	told server "$server"
 }
 
-# Both ends are the broker's, and the one that was asked dies.
+# Both ends are the broker's clients, and the passive side dies.
 near() {
 	local server
 	slow server user a "$1" serves listening
@@ -62,7 +63,7 @@ near() {
 	told client "$pid"
 }
 
-# The one that had the interface before there was a broker dies, connected since.
+# The process that owned the interface before the broker dies, connected since.
 first() {
 	local server client
 	slow server root a $IP4_A serves listening

@@ -51,8 +51,8 @@ forged() {
 	cable_ends
 	need_line cable ' forged [1-9]'
 }
-# A REP that comes twice has a MRA for an answer: if the RTU behind that is lost the next REP comes
-# after half a minute.
+# A duplicate REP is answered by an MRA: if the RTU after it is lost the next REP comes after half a
+# minute.
 bad_cable() {
 	cable_with -s "$1" -l 100 -u 200 -r 200
 	trials c 240 12 10

@@ -4,7 +4,7 @@
 # tier: long long XROCE_CASES=long
 #
 # Multicast groups by rdma_cm, as mckey uses them: a member and a sender, one that only sends,
-# several QPs. What a member did not get it waits for in vain.
+# several QPs. A member that misses a message waits until the time-out.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -24,8 +24,8 @@ local_of() {
 	esac
 }
 
-# group FAMILY GROUP MEMBERS QPS MESSAGES ARG...: so many members in A, and a sender in B, which has
-# ARG too. QPs and messages are the same at all of them.
+# group FAMILY GROUP MEMBERS QPS MESSAGES ARG...: MEMBERS members in A, and a sender in B, which
+# gets ARG too. QPs and messages are the same at all of them.
 group() {
 	local family=$1 group=$2 members=$3 qps=$4 messages=$5 pids=() i
 	shift 5

@@ -16,7 +16,7 @@ netns_pair 4500
 mkdir "$OWN/py" && cp -r $suite "$OWN/py/tests" && gunzip -r "$OWN/py/tests" && chmod -R a+rX "$OWN/py" ||
 	netns_die "cannot copy pyverbs' tests"
 
-# All of them in one run, of which the cases read what it printed.
+# All of them in one run; the cases read its output.
 run_suite() {
 	cm_start python server env PYTHONDONTWRITEBYTECODE=1 \
 		/usr/bin/python3 "$OWN/py/tests/run_tests.py" -v --dev $DEV_A tests.test_rdmacm.CMTestCase

@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# qperf, whose queue pairs librdmacm connects with -cm1: all its tests of RC, which are those that
-# have that option; one server for them all, as qperf is used. It resolves IPv4 addresses only.
+# qperf, whose queue pairs librdmacm connects with -cm1: all its RC tests, the only ones with that
+# option; one server for all, as qperf is used. It resolves IPv4 addresses only.
 . "$(dirname "$0")/lib/case.sh"
 command -v qperf >/dev/null || skip_all "qperf is not installed"
 netns_pair 4500

@@ -14,7 +14,7 @@ for program in rstream riostream rcopy udpong; do
 done
 netns_pair 4500
 
-# Where the client is: "b", or "a" beside the server.
+# The client's host: "b", or "a" like the server.
 client_on() {
 	local where=$1
 	shift

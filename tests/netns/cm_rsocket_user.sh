@@ -14,7 +14,7 @@ netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"
 . "$(dirname "$0")/lib/cm.sh"
 
-# both PROGRAM OPTION...: the same options at both ends, of which the client says how long it took.
+# both PROGRAM OPTION...: the same options at both ends; the client prints its duration.
 both() {
 	local program=$1
 	shift

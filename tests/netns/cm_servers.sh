@@ -90,7 +90,7 @@ http {
 END
 }
 
-# get TIMES: pages of some sizes, with and without a connection of their own.
+# get TIMES: pages of some sizes, with and without their own connection.
 pages() {
 	local i
 	for i in 10 5000 3000000; do
@@ -151,7 +151,7 @@ qperf_tests() {
 	stop "$cm_server"
 }
 
-# Redis and its benchmark, in single requests and in pipelines; what was stored comes back.
+# Redis and its benchmark, in single requests and in pipelines; stored data is read back.
 redis() {
 	local opens
 	has redis-server redis-cli redis-benchmark || return
@@ -164,7 +164,7 @@ redis() {
 	need_line client 'GET: [0-9.]+ requests per second'
 	ask 120 redis-benchmark -h $IP4_A -p 6400 -n 5000 -c 10 -P 16 -d 10000 -t set,get -q
 	need_line client 'GET: [0-9.]+ requests per second'
-	# a child that writes the database, beside connections
+	# a child that writes the database, while connections are open
 	ask 60 redis-cli -h $IP4_A -p 6400 bgsave
 	ask 60 redis-cli -h $IP4_A -p 6400 get key && need_line client '^value$'
 	no_tcp 6400 "$opens"

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Programs of librdmacm on a shared interface: processes of a user without privileges that connect
-# to each other, to the other end of the cable and from there, each with a QP 1 and communication
-# ids of its own; ports among them; and what becomes of those that end.
+# Programs of librdmacm on a shared interface: unprivileged processes that connect to each other, to
+# the other end of the cable and from there, each with its own QP 1 and communication ids; port
+# numbers among them; and the exit of processes.
 . "$(dirname "$0")/lib/case.sh"
 command -v rping >/dev/null || skip_all "rping is not installed (rdmacm-utils)"
 netns_pair 4500
@@ -106,7 +106,7 @@ listed() {
 	stop "$pid"
 }
 
-# Nobody listens: one of the others says so at once.
+# Without a listener one of the others rejects at once.
 nobody_listens() {
 	local before=$SECONDS
 	rping_server other user a $IP4_A -P

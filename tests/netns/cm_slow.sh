@@ -11,7 +11,7 @@ export LD_LIBRARY_PATH=$BUILD/lib
 
 said() { grep -qx "$2" "$WORK/$1.out"; }
 
-# delayed WHAT PEER-CASE [PORT]: the program does it by SIGUSR1, when its peer was told to wait.
+# delayed WHAT PEER-CASE [PORT]: the program does it on SIGUSR1, after its peer got an MRA.
 delayed() {
 	local program peer
 	if [ "$1" = accepts ]; then
@@ -33,7 +33,8 @@ delayed() {
 	finish "$peer" 30 || { fail "its peer ended with $?"; show peer; }
 }
 
-# A program that was asked ends by exit(3) and destroys nothing: its peer is told. (One that is
+# A program with a request pending calls exit(3) and destroys nothing: its peer is notified. (One
+# that is
 # connected: cm_api.sh.)
 leaves() {
 	local program peer

@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# UCX whose end points connect by librdmacm: io_demo, which checks what it reads and writes, and the
-# package's example of client and server.
+# UCX whose end points connect by librdmacm: io_demo, which checks all data, and the package's
+# example of client and server.
 . "$(dirname "$0")/lib/case.sh"
 command -v io_demo >/dev/null || skip_all "no io_demo (package ucx-utils)"
 example_source=/usr/share/doc/libucx-dev/examples/ucp_client_server.c

@@ -16,7 +16,7 @@ try_rping() {
 	[ "$(grep -c '^ping data: rdma-ping-' "$WORK/client.out")" -eq 20 ] || { fail "not 20 pings"; show client; }
 }
 
-# Nobody listens at that port, and the client is told so.
+# Without a listener at that port the client gets an error.
 try_rping_refused() {
 	local rc
 	[ "$cm_place" != between ] || cm_serve rping -s -P -a "$server_ip" || return

@@ -25,7 +25,7 @@ answers_a() { broker_answers a $IF_A; }
 # ---- containers ----
 
 mkdir -p "$OWN/kept"
-# inside MOUNT COMMAND...: with a /run of its own, in which there is xroce if MOUNT is `mounted`.
+# inside MOUNT COMMAND...: with its own /run, which has xroce if MOUNT is `mounted`.
 cat >"$OWN/bin/inside" <<END
 #!/bin/bash
 mount --bind /run/xroce "$OWN/kept" && mount -t tmpfs -o mode=755 none /run && mkdir /run/xroce || exit 1
@@ -139,7 +139,7 @@ pingpong() {
 	need_no_line client 'invalid data'
 }
 
-# ---- what is seen from inside ----
+# ---- the view from inside ----
 
 listed() {
 	possible "$1" || return 77
@@ -174,7 +174,7 @@ refused() {
 	need_line doctor "^ok    $IF_A port: "
 }
 
-# The socket is there, in a /run of its own: in ours one may lie that was left behind.
+# The socket is there, in a private /run: ours may have a stale one.
 has_own_door() {
 	[ "$(stat -c %d "/proc/$1/root/run")" != "$(stat -c %d /run)" ] && [ -S "/proc/$1/root$2" ]
 }
@@ -196,8 +196,8 @@ no_proc() {
 	stop "$served"
 }
 
-# Root of the host has no number in there, and so its directory is the proof: with one that others
-# may write to, there is none.
+# The host's root has no number in there, so its directory is the proof: a directory that others may
+# write to proves nothing.
 open_to_all() {
 	local opener path
 	possible user || return 77
@@ -219,7 +219,7 @@ open_to_all() {
 
 # ---- the broker's end ----
 
-# A container that has been there before the broker of now finds the new one.
+# A container older than the present broker finds the new one.
 restarted() {
 	local waiting
 	possible "$1" || return 77

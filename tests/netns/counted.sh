@@ -5,8 +5,8 @@
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # A bad cable that counts what it does, and the counters of both ends: to the packet, by the
-# equations of docs/maps.md and docs/counters.md. While both ends rest, all that tells of counters
-# says the same: the maps, xroce stat, qp and export, and the files of `xroce run`.
+# equations of docs/maps.md and docs/counters.md. While both ends are idle, all tools report the
+# same counters: the maps, xroce stat, qp and export, and the files of `xroce run`.
 . "$(dirname "$0")/lib/case.sh"
 . "$here/tests/netns/lib/cable.sh"
 export XROCE_ECN=1
@@ -19,20 +19,19 @@ of_cable() {
 		END { exit !seen }' "$WORK/did.out"
 }
 
-# rests NAME: the program has done all, and what it has is there still.
+# rests NAME: the program has finished its work, and keeps its objects.
 rests() { grep -q '^rests$' "$WORK/$1.out"; }
 rests_or_gone() { rests "$1" || is_gone_or_zombie "$2"; }
-# let_go NAME: an open of its FIFO for writing, and no wait for one that has gone.
+# let_go NAME: opens its FIFO for writing, without a wait for an exited one.
 let_go() { : <>"$WORK/$1.fifo"; }
 
-# settled TAG: all that XDP has handed over has come to an engine, and the sockets' own counters
-# were read.
+# settled TAG: all frames from XDP have reached an engine, and the sockets' own counters were read.
 settled() {
 	[ "$(kept "$1" xroce_eng_stat rx_packets)" -eq $(($(kept_packets "$1") + $(kept "$1" xroce_eng_stat loopback_packets))) ] &&
 		[ "$(kept "$1" xroce_rx redirected)" -eq $(($(kept "$1" xroce_sock rx_frames) + $(kept "$1" xroce_sock rx_left))) ]
 }
 
-# agrees NAME NS DEVICE PID: what every tool tells of it is what its maps have (lib/agree.py).
+# agrees NAME NS DEVICE PID: every tool reports the values of its maps (lib/agree.py).
 agrees() {
 	local at=$WORK/$1.d dev=xroce_$3 name id
 	rm -rf "$at"
@@ -53,7 +52,7 @@ agrees() {
 		{ fail "not all say the same of the $1"; show "$1-agrees"; }
 }
 
-# sent_is TAG IFACE: each packet that left by the interface is one that the cable saw.
+# sent_is TAG IFACE: each packet that left by the interface was seen by the cable.
 sent_is() {
 	local sent lost looped
 	sent=$(kept "$1" xroce_eng_stat tx_packets) && lost=$(kept "$1" xroce_eng_stat tx_lost) &&
@@ -61,9 +60,8 @@ sent_is() {
 	need_equal "packets that $1 sent" $((sent - lost - looped)) "$(of_cable "$2" roce)"
 }
 
-# came_is TAG IFACE MARKS: each packet that the cable forwarded from the interface came to XDP, all
-# that XDP handed over came to an engine, and of these the spoiled ones and the marked ones are
-# counted as such.
+# came_is TAG IFACE MARKS: each packet that the cable forwarded from the interface reached XDP, all
+# packets from XDP reached an engine, and the corrupted and the marked ones are counted as such.
 came_is() {
 	local roce dropped duplicated came refused handed
 	roce=$(of_cable "$2" roce) && dropped=$(of_cable "$2" dropped) &&

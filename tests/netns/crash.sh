@@ -29,7 +29,7 @@ leaves_nothing() {
 	mapfile -t progs < <(ids_of prog)
 	mapfile -t links < <(ids_of link)
 	need_least "number of maps" ${#maps[@]} 10
-	# with those of the way out, which is a TAP device in a namespace of its own
+	# with those of the transmit path, which is a TAP device in its own namespace
 	need_least "number of programs" ${#progs[@]} 6
 	need_least "number of links" ${#links[@]} 4
 	grep -q '^iff:' "/proc/$server/fdinfo/"* || fail "the server has no TAP device"
@@ -50,8 +50,9 @@ starts_again() {
 	xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B after an orderly end"
 }
 
-# The peer of one that was killed must not wait for ever: its retries run out, and it says so. It
-# always has something to send: who only waits to receive is told nothing, here as with an adapter.
+# The peer of a killed process must not wait for ever: its retries run out, and it reports that. It
+# always has something to send: a peer that only waits to receive learns nothing, as with an
+# adapter.
 peer_notices() {
 	local server client rc
 	start_on server a ib_send_bw -d $DEV_A -x "$gid_a" -F -n 10000000

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Many processes of short life that come to an interface at the same moment, as the first and as
-# those that come after it: whoever is the first ends while others are being let in. All must come
-# through. XROCE_CROWD, XROCE_CROWD_ROUNDS: how many, how often.
+# Many short-lived processes that come to an interface at the same moment, as the first and as later
+# ones: the first exits while others are being admitted. All must succeed. XROCE_CROWD,
+# XROCE_CROWD_ROUNDS: how many, and how many times.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"
@@ -49,7 +49,7 @@ crowds() {
 	stop "$server"
 }
 
-# No broker but those that they start themselves; the last one ends and leaves nothing.
+# No broker but those that they start themselves; the last one exits and leaves nothing.
 crowd_of_root() {
 	crowds "$1"
 	wait_until 20 nothing_is_left || fail "left: $(ls "$SOCKET" 2>&1)"

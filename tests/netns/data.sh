@@ -7,7 +7,7 @@
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and
-# loopback to the own GID; polling and events; memory that pages on demand.
+# loopback to the same GID; polling and events; memory that pages on demand.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -27,8 +27,8 @@ data() {
 
 tx_packets() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *\([0-9]*\).*/\1/p'; }
 
-# Both sides in one process, over the interface's own GID: the wire must see nothing of it (but what
-# IPv6 says of its own accord).
+# Both sides in one process, over the interface's own GID: none of it may appear on the wire (except
+# the kernel's own IPv6 packets).
 loopback() {
 	local t=$1 family=$2 rounds=$3 before after
 	shift 3

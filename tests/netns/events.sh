@@ -5,8 +5,8 @@
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 #
-# Who waits for a completion event sleeps: CPU time of the whole process against time that passed,
-# over a wait that is forced. That it is XDP that wakes is counted in arming.sh.
+# A thread that waits for a completion event sleeps: CPU time of the whole process against elapsed
+# time, over a forced wait. arming.sh counts XDP's wake-ups.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

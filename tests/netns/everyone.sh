@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# The files of devices for all processes (`xroce serve --files`): what they say is what the verbs
-# say, also when that changes; what else is in /sys/class and /dev is as before; and nothing of them
-# stays, whoever ends and however. The whole test is in a mount namespace of its own.
+# The files of devices for all processes (`xroce serve --files`): they agree with the verbs, also
+# after changes; the rest of /sys/class and /dev is as before; and nothing of them stays, whichever
+# process exits and however. The whole test is in its own mount namespace.
 if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
@@ -19,7 +19,7 @@ compare_without_counters() {
 	need_equal "what differs" "$(grep -v "^ports/1/[hw_]*counters/.* is ''" "$WORK/looked.out" | grep -v ^compared)" ''
 }
 
-# ---- what they say ----
+# ---- their content ----
 
 files() {
 	more_options=(--pkey '0x8001,0x0002')
@@ -73,7 +73,7 @@ ucx_chooses() {
 	nothing_is_left "after the end"
 }
 
-# What is looked for in vain before it comes, too.
+# Also a failed lookup before the file exists.
 follows() {
 	local state=$SYS/$DEV_A/ports/1/state
 	with_files a $IF_A || return
@@ -86,7 +86,7 @@ follows() {
 	ip -n $NS_A addr del fd78::9/64 dev $IF_A
 	compare $DEV_A
 	need_equal "its state" "$(cat $state)" '4: ACTIVE'
-	# whoever has it open keeps the others from nothing
+	# a process that has it open does not hinder the others
 	exec 9<$state
 	ip -n $NS_B link set $IF_B down
 	wait_until 10 grep -q '^1: DOWN' $state || fail "that the link goes down is not seen"
@@ -133,7 +133,7 @@ counters_killed() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# SIGIO tells the process that serves them that the keeper has gone, and may come without that.
+# SIGIO notifies the serving process of the keeper's exit, and may come without one.
 counters_told() {
 	local served
 	with_files a $IF_A || return
@@ -173,8 +173,7 @@ rest_is_as_before() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# Where the kernel has the class: only that is covered, its devices are there, as are those that
-# come later.
+# If the kernel has the class, only the class is covered; its devices are there, also later ones.
 beside_kernels() {
 	in_a unshare -m --propagation private bash -c '
 		broker= && fake=$1 && mkdir -p "$fake"/class/infiniband && mount -t tmpfs none "$fake/class" &&
@@ -324,8 +323,8 @@ both_killed() {
 	in_a "$XROCE" doctor $IF_A >"$WORK/doctor.out" 2>&1
 	need_line doctor '^ok +files: .*serve --files'
 }
-# namespace_gone [again]: in a mount namespace that goes with what it had. Again: another has its
-# number by now.
+# namespace_gone [again]: in a mount namespace that ends with all its mounts. Again: a new one has
+# its number by now.
 namespace_gone() {
 	local other= gone its
 	# killed are the keeper and the broker; the process that has the counters ends by itself

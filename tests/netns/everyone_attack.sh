@@ -3,10 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# The files of devices for all processes (`xroce serve --files`) where others are in the way: mounts
-# over ours and beneath them, nodes and directories that are theirs, a directory of ours that is
-# removed, a keeper that does not answer; and readers while all changes, comes and goes. The whole
-# test is in a mount namespace of its own.
+# The files of devices for all processes (`xroce serve --files`) against interference: mounts over
+# ours and beneath them, foreign nodes and directories, a removed directory of ours, a keeper that
+# does not answer; and readers during all changes. The whole test is in its own mount namespace.
 if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
@@ -46,7 +45,7 @@ covered() {
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1
 	nothing_is_left "after theirs"
 }
-# Whoever unmounts ours has done so; the next that serves mounts it.
+# A user's unmount of our directory stays; the next server mounts it again.
 unmounted() {
 	with_files a $IF_A || return
 	umount -l /sys/class
@@ -81,8 +80,8 @@ nested() {
 	stop "$outer"
 	nothing_is_left "after both"
 }
-# What is left of a mount namespace that is gone, with a /dev of its own: a node of that name here
-# is another's.
+# The rest of a mount namespace that has ended, with its own /dev: a node of that name here is
+# another's.
 another_dev() {
 	ip link add $IF_A netns $NS_B type veth peer name peer netns $NS_B && ip -n $NS_B link set $IF_A up && ip -n $NS_B link set peer up
 	# shellcheck disable=SC2016 # the inner shell's
@@ -126,7 +125,7 @@ removed() {
 	rm -rf /run/xroce/files
 	case $1 in
 	stop) stop_ends $IF_A && is_not_there $NODES/$DEV_A || fail "the node stays" ;;
-	# nobody knows any more whose the node is
+	# the node's owner is not recorded any more
 	killed) kill_both && rm $NODES/$DEV_A && in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 ;;
 	serve)
 		kill_both && rm $NODES/$DEV_A
@@ -152,7 +151,7 @@ keeper_stopped() {
 	need_line broker_$IF_A 'xroce-files, has not answered for 10 s: it is killed'
 	nothing_is_left "after stop"
 }
-# What they leave, wherever they are, `xroce stop` takes away.
+# `xroce stop` removes all that they leave, wherever it is.
 killed_anywhere() {
 	local i
 	for i in {1..6}; do
@@ -174,8 +173,8 @@ killed_anywhere() {
 
 # ---- readers ----
 
-# Until the file `end` is there: what is read is whole. With a device's name, it is always there;
-# without one, others' classes are.
+# Until the file `end` exists: each read is whole. With a device's name, it is always there; without
+# one, others' classes are.
 cat >"$WORK/reader.py" <<'PYTHON'
 import os, re, sys, time
 end, must = sys.argv[1], sys.argv[2:]
@@ -273,7 +272,7 @@ come_and_go() {
 	done
 	reader_ends
 }
-# Whoever has the directory open as the files go finds all classes in it.
+# A process that has the directory open when the files are removed finds all classes in it.
 kept_open() {
 	local classes
 	with_files a $IF_A || return

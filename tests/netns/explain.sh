@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# `xroce explain` names what is wrong: faults are staged with programs that then stay as they are,
-# through a forwarder that loses, marks, spoils or cuts off what is too long; and of healthy pairs
-# it says that nothing is. With XROCE_EXPLAIN_KEEP=DIR each text is kept there.
+# `xroce explain` names the faults: they are staged with programs that then stay as they are,
+# through a forwarder that loses, marks, corrupts or drops packets that are too long; of healthy
+# pairs it reports no fault. With XROCE_EXPLAIN_KEEP=DIR each text is kept there.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_chain 4500
@@ -40,13 +40,13 @@ q = [q for p in d["processes"] for q in p["qps"]]
 number = lambda id, name: [n["value"] for x in f if x["id"] == id for n in x["numbers"] if n["name"] == name][0]
 print(eval(sys.argv[2]))' "$WORK/json.out" "$1" 2>&1
 }
-# What is told first, and how grave it is; all that is told but notes.
+# The first finding and its severity; all findings but notes.
 first() { json '"%s %s" % (f[0]["id"], f[0]["severity"]) if f else "none"'; }
 causes() { json '" ".join(x["id"] for x in f if x["severity"] != "note" and not x["is_consequence"])'; }
 keep_text() { [ -z "${XROCE_EXPLAIN_KEEP:-}" ] || cp "$WORK/said.out" "$XROCE_EXPLAIN_KEEP/$1.txt"; }
 
-# names NS WHO ID SEVERITY ARGUMENT...: that is told first, with its numbers and what to do. On a
-# busy machine a second may come in which something else is graver: it is looked at again.
+# names NS WHO ID SEVERITY ARGUMENT...: that is the first finding, with its numbers and the advice.
+# On a busy machine a worse one may appear for a second: it runs again.
 is_named() {
 	explain_in "$1" "$2" "${@:5}"
 	[ $? -eq $FOUND ] && [ "$(first)" = "$3 $4" ]
@@ -132,7 +132,7 @@ healthy_bulk() {
 	unstage
 }
 
-# Nothing to do is no fault, and is said.
+# An idle pair is no fault, and is reported as idle.
 idle() {
 	stage still || return
 	nothing a root --qpn "$qpn_a"
@@ -254,7 +254,7 @@ begin_sink() {
 }
 datagrams() { in_b "$TOOLS/supers" -i $IF_B -D $MAC_A -S $IP4_B -T $IP4_A -q "$qpn" -Q 0x11111111 -n "$1" >/dev/null; }
 
-# One that always polls, and whose CPU is another's: it may run when nobody else wants to.
+# It always polls, on a CPU that another process uses: it runs only when the CPU is otherwise idle.
 starve_sink() {
 	begin_sink -p || return
 	taskset -c 0 bash -c 'while :; do :; done' &
@@ -376,7 +376,7 @@ spoiled() {
 	unstage
 }
 
-# Packets to the QP from an address that is not its peer's, ever and again.
+# Repeated packets to the QP from an address that is not its peer's.
 forged() {
 	local forger
 	stage still || return

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# xroce export: what it says is OpenMetrics by a strict parser and promtool, and what xroce stat,
-# qp, cq and the maps say; totals outlive processes; series are bounded; clients that are many, slow
-# or hostile. The alerts come of what they are for, and every query of the dashboard has data.
+# xroce export: its output is OpenMetrics by a strict parser and promtool, and agrees with xroce
+# stat, qp, cq and the maps; totals outlive processes; series are bounded; many, slow or hostile
+# clients. Each alert fires for its cause, and every query of the dashboard has data.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -31,7 +31,7 @@ scrape() {
 mkfifo "$WORK/questions" "$WORK/answers"
 "${PYTHON[@]}" "$HELP/metrics.py" "$WORK/scraped.out" "$WORK/questions" "$WORK/answers" >/dev/null &
 netns_children+=("$!")
-# what is asked before it has opened its FIFO would be lost
+# a request before it has opened its FIFO would be lost
 read -r -t 60 _ <>"$WORK/answers" || netns_die "metrics.py does not begin"
 say() {
 	local said
@@ -42,7 +42,7 @@ say() {
 is_valid() { need_equal "OpenMetrics, strictly" "$(say valid)" True; }
 once() { in_a "$XROCE" export --once --format openmetrics "$@" >"$WORK/scraped.out" || fail "--once ends with $?"; }
 
-# exporter [OPTION...]: one in A at a port of its own, which is in $port, its pid in $exporter.
+# exporter [OPTION...]: starts one in A on its own port, in $port, its pid in $exporter.
 exporter() {
 	start exporter a "$XROCE" export --listen 127.0.0.1:0 "$@"
 	exporter=$child
@@ -69,7 +69,7 @@ two() {
 	wait_until 20 has_done 1000 || { fail "nothing is counted"; show server; return 1; }
 }
 has_done() { [ "$(counter "$server" xroce_eng_stat rx_packets)" -ge "$1" ]; }
-# Both are stopped, at once: of one that waited for the other, a retry would be exceeded.
+# Both are stopped at once: if one waited for the other, a retry would be exceeded.
 rest() {
 	kill -STOP "$client" "$server"
 	wait_until 10 is_stopped "$client" && wait_until 10 is_stopped "$server" || fail "they run on"
@@ -78,7 +78,7 @@ rest() {
 is_stopped() { ! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv 'T (stopped)'; }
 both_end() { kill -CONT "$server" "$client"; stop "$client"; stop "$server"; }
 
-# waiting NAME PORT COMMAND...: one that waits for its client; its pid is in $waiting.
+# waiting NAME PORT COMMAND...: starts one that waits for its client; its pid is in $waiting.
 waiting() {
 	local name=$1 at=$2
 	shift 2
@@ -94,7 +94,7 @@ nobody_there() {
 	once
 	is_valid
 	need_equal "what there is" "$(say '(v("xroce_up"), s("xroce_device_info"), s("xroce_process_info"), s("xroce_qp_info"))')" "(1, [], [], [])"
-	# an interface that is asked for has its zeros
+	# a requested interface has its zeros
 	once --dev $IF_A
 	is_valid
 	need_equal "what it has" "$(say "(s('xroce_device_info'), v('xroce_device_tx_packets_total', device='$IF_A'))")" \
@@ -176,8 +176,8 @@ totals_outlive() {
 	end_exporter
 }
 
-# The process that was alone becomes one of several, under another program: what it has counted is
-# in the totals once.
+# The process that was alone becomes one of several, under another program: its counts are in the
+# totals once.
 first_becomes_one_of_several() {
 	local second
 	exporter || return
@@ -238,14 +238,14 @@ hostile_names() {
 	waiting odd 18518 "$XROCE" run --dev $IF_A -- "$OWN/odd/$name" || return
 	once
 	is_valid
-	# what can be printed comes through as it is
+	# printable characters pass unchanged
 	need_equal "its name" "$(say "[l['command'] for l, _ in s('xroce_process_info', pid=$waiting)]")" "['a\"} 9\\\\?#???']"
 	in_a "$XROCE" export --once >"$WORK/text.out"
 	promtool check metrics <"$WORK/text.out" >"$WORK/lint.out" 2>&1 || { fail "promtool check metrics ends with $?"; show lint; }
 	stop "$waiting"; stop "$broker"
 }
 
-# A user sees its own; that there are others is said.
+# A user sees its own processes; that there are others is reported.
 unprivileged() {
 	local own other
 	serve a $IF_A || return
@@ -264,12 +264,12 @@ unprivileged() {
 	in_a "${unit[@]}" "$XROCE" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what the unit sees" "$(say "(v('xroce_device_hidden'), sorted(int(l['pid']) for l, _ in s('xroce_process_info', kind='client')) == sorted(($own, $other)))")" "(0, True)"
 	stop "$own"; stop "$other"; stop "$broker"
-	# one that has the interface alone shows nobody anything
+	# an owner that shares with no other process shows nothing to users
 	waiting alone 18521 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
 	stop "$waiting"
-	# nor does one that lets nobody in, and has no socket
+	# nor does one without a socket, which admits no other process
 	waiting alone 18524 "$XROCE" run --dev $IF_A --share never -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
@@ -283,7 +283,7 @@ unprivileged() {
 foreign_program() {
 	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' >"$WORK/other.bpf.c"
 	clang -target bpf -O2 -g -c "$WORK/other.bpf.c" -o "$WORK/other.o" || { fail "clang ends with $?"; return; }
-	# ip mounts bpffs, and leaves it in a mount namespace of its own
+	# ip mounts bpffs, and leaves it in its private mount namespace
 	in_a unshare --mount ip link set $IF_A xdpgeneric obj "$WORK/other.o" sec xdp || { fail "ip link set xdp ends with $?"; return; }
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say 's("xroce_device_hidden")')" "[]"
@@ -308,8 +308,8 @@ broker_stands_still() {
 	end_exporter
 	stop "$waiting"; stop "$broker"
 }
-# A broker that is killed is reported, by an exporter that comes later as well, until another
-# serves; one that is stopped is not. Nor is a process that had the interface alone.
+# A killed broker is reported, by later exporters as well, until another serves; a stopped broker is
+# not. Nor is a process that owned the interface.
 broker_killed() {
 	serve a $IF_A || return
 	exporter || return
@@ -434,7 +434,7 @@ clients() {
 	wait_until 10 has_descriptors "$before" || fail "it has $(descriptors) descriptors, not $before"
 	both_end
 	scrape
-	# those of the process that has ended are closed, but for the exporter's own
+	# descriptors of the ended process are closed, except the exporter's own
 	wait_until 10 has_fewer "$before" || fail "it has $(descriptors) descriptors with no process, $before with one"
 	end_exporter
 }
@@ -495,7 +495,7 @@ rules() {
 	(cd "$WORK/rules" && promtool test rules alerts.yml) >"$WORK/alerts.out" 2>&1 || { fail "promtool test rules ends with $?"; show alerts; }
 	# each alert is in the test
 	need_equal "alerts without a test" "$(sed -n 's/^ *- alert: //p' "$rules" | while read -r name; do grep -q "alertname=\"$name\",instance=\"bad\"" "$HELP/alerts.yml" || echo "$name"; done)" ""
-	# and what they ask of is exported
+	# and the metrics of their queries are exported
 	two || return
 	once
 	for name in $(grep -oE 'xroce_[a-z0-9_]+' "$rules" | grep -vE '^xroce_(retransmitted)' | sort -u); do

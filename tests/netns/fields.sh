@@ -13,7 +13,7 @@ netns_pair 4500
 
 PEER_QPN=0x4711 QKEY=0x1234567
 
-# The packets, a line each: options of `tagged`, then what must be read.
+# The packets, a line each: options of `tagged`, then the expected values.
 packets() {
 	cat <<-END
 		-T a07b -c 0x60 -p 50001|sl 5, vlan 0xa07b

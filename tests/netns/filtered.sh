@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# Programs under a seccomp filter of their own, which allows the system calls that
-# docs/containers.md lists and refuses all others: two of a user without privileges behind a broker,
-# and two of root that have their interfaces alone. None is refused anything.
+# Programs under their own seccomp filter, which allows the system calls listed in
+# docs/containers.md and refuses all others: two unprivileged ones with a broker, and two of root
+# that own their interfaces. No call is refused.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500

@@ -4,9 +4,9 @@
 # tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5
 #
-# A process that has its interface alone becomes one of several when others come, and has it alone
-# again when they have gone; what it exchanges meanwhile with a host elsewhere is checked, message
-# by message, over RC, UC and UD. XROCE_FIRST_TIMES: how often they come; 100 by hand.
+# A process that owns its interface shares it when others come, and owns it again when they have
+# left. Its traffic with another host is checked all the time, message by message, over RC, UC and
+# UD. XROCE_FIRST_TIMES: how often they come; 100 by hand.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/first.sh"

@@ -3,9 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Processes that die while an interface becomes one of several processes', or is one: the broker,
-# the process that was first, those that came. XROCE_FIRST_TIMES: how many moments of death; 100 by
-# hand.
+# Processes that die while an interface becomes shared, or is shared: the broker, the first process,
+# the joining ones. XROCE_FIRST_TIMES: how many moments of death; 100 by hand.
 #
 # That clients and brokers die at each of their steps is brokersim's (tests/brokersim), which has no
 # process that was first and no kernel. Here the core has one death of each with packets under way.
@@ -42,7 +41,7 @@ kill_brokers() {
 	done
 }
 
-# all_is_well [LINES]: those that come next work, and the first and its peer have lost nothing.
+# all_is_well [LINES]: the next processes work, and the first and its peer have lost nothing.
 all_is_well() {
 	alone_again
 	guests 30 && guests_end
@@ -51,7 +50,7 @@ all_is_well() {
 	nothing_was_lost
 	end "$@"
 }
-# No broker is started for a second after one was: then somebody that comes is refused.
+# For a second after a broker's start no other is started: a process that comes then is refused.
 comes_in() {
 	by_user $IF_A auto
 	start early a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 30 $IP4_A:18600
@@ -60,7 +59,7 @@ comes_in() {
 
 # ---- the broker ----
 
-# It dies before it does anything: the ones that wait are told what they were told ever since.
+# It dies before it does anything: the waiting processes get the usual error.
 broker_dies_at_once() {
 	begin -x || return
 	echo kill >"$OWN/how"
@@ -75,7 +74,8 @@ broker_dies_at_once() {
 	all_is_well 1
 }
 
-# No broker is started for a second after one was that failed: those that came then come again.
+# For a second after a failed broker's start no other is started: processes that came then try
+# again.
 brought_a_broker() {
 	broker_lives && return
 	is_gone_or_zombie "$guest" && { kill_guests; begin_guests; }
@@ -97,11 +97,11 @@ broker_dies_soon() {
 	all_is_well
 }
 
-# The third has nobody left when the guest has gone, which may be told first: then it is through.
+# The third has no partner when the guest has exited; it may learn that first, and then it is done.
 is_without_partner() { [ "$1" = third ] && grep -q ', 1 lost$' "$WORK/third.out"; }
 
-# broker_ends HOW TIMES: under traffic of all. Its clients are told that their device is lost; the
-# first is not.
+# broker_ends HOW TIMES: under traffic of all. Its clients learn that their device is lost; the
+# first does not.
 broker_ends() {
 	local i side rc
 	begin -x || return
@@ -115,7 +115,7 @@ broker_ends() {
 				{ fail "stop ends with $?"; show stop; }
 			;;
 		*)
-			# until they have seen it they answer nobody
+			# until they have seen it they answer no peer
 			guests_died=yes
 			kill_brokers "$1"
 			;;
@@ -166,7 +166,7 @@ broker_stops() {
 	all_is_well
 }
 
-# ---- those that come ----
+# ---- the joining processes ----
 
 guest_dies_waiting() {
 	begin -x || return
@@ -213,7 +213,7 @@ first_ends_alone() {
 	end
 }
 
-# Under traffic of all: the others lose what they had with it, and nothing else.
+# Under traffic of all: the others lose their connections with it, and nothing else.
 first_ends() {
 	begin -x || return
 	guests 100000000 -x || return
@@ -233,7 +233,8 @@ first_ends() {
 	end_peer
 }
 
-# The first is killed while its broker begins: that one goes on without it, with those who wait.
+# The first is killed while its broker starts: the broker continues without it, with the waiting
+# processes.
 first_dies_joining() {
 	begin -x || return
 	remember
@@ -252,7 +253,7 @@ first_dies_joining() {
 	end_peer
 }
 
-# The broker is told to end, and finds with that word that the first has gone.
+# The broker is asked to stop, and finds at that moment that the first has exited.
 both_end() {
 	begin -x || return
 	# they stay, or it might be ending already
@@ -286,7 +287,7 @@ first_dies_soon() {
 	all_is_well
 }
 
-# Stopped before they come, and with them there. What comes to a stopped process waits.
+# Stopped before they come, and with them there. Packets to a stopped process wait.
 first_stops() {
 	begin || return
 	kill -STOP "$first"

@@ -42,7 +42,7 @@ together() {
 
 # ---- not allowed, not possible ----
 
-# refused BY...: another process is told that the first has the interface
+# refused BY...: another process gets the error that the first owns the interface
 refused() {
 	start late a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 1 $IP4_A:18600
 	finish "$child" 15
@@ -60,7 +60,7 @@ begin_alone() {
 	[ ! -e "$SOCKET" ] || fail "there is $SOCKET"
 }
 
-# The first shares with nobody.
+# The first shares with no other process.
 never_shares() {
 	: >"$GO"
 	by_root $IF_A never
@@ -76,7 +76,7 @@ never_shares() {
 	end
 }
 
-# The one that comes will not be one of several; the first does not even hear of it.
+# The joining process does not want to share; the first does not even learn of it.
 never_asks() {
 	begin || return
 	by_root $IF_A never
@@ -98,12 +98,12 @@ no_privileges() {
 	need_equal "lines of the first" "$(grep -c '^xroce: ' "$WORK/first.out")" 1
 	still_at_work
 	nothing_was_lost
-	# nobody listens, and the first may not take it away
+	# no listener, and the first may not remove it
 	rm "$SOCKET"
 	end 1
 }
 
-# Said once; whoever comes is told at once.
+# Reported once; later processes get the error at once.
 no_command() {
 	[ -x /usr/local/bin/xroce ] && { skip_reason="xroce is installed here"; return 77; }
 	mv "$OWN/bin/xroce" "$OWN/bin/xroce.away"
@@ -151,8 +151,8 @@ hurried() {
 	awk -v half=$(($(getconf CLK_TCK) / 2)) \
 		'NR > 1 && $1 - last < half { n++ } { last = $1 } END { print n + 0 }' "$OWN/started"
 }
-# hostile HOW N: a user at the socket. The first works on, brokers are started once a second at
-# most, and the next who is honest comes in when it has gone.
+# hostile HOW N: a user at the socket. The first works on, brokers are started at most once a
+# second, and the next honest process is admitted after the user has left.
 hostile() {
 	local before seconds knock
 	begin || return

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# Whoever reads what the first process writes, standard error too, is told of its end when it ends,
+# A reader of the first process's output, standard error too, gets its end of file when it exits,
 # though the broker that it started serves others on.
 . "$(dirname "$0")/lib/case.sh"
 
@@ -12,7 +12,7 @@ netns_pair 4500
 has_broker() { in_a "$XROCE" list $IF_A | grep -q '^  broker  *pid'; }
 has_guest() { in_a "$XROCE" list $IF_A | grep -q '^  client .* of nobody, 1 QP'; }
 
-# The reader ends when nobody has the write end any more.
+# The reader ends when the last write end is closed.
 reader_is_told() {
 	local first guest reader
 	mkfifo "$WORK/errors"

@@ -78,7 +78,7 @@ drops() {
 	! grep -q '^qp 1' "$WORK/receiver.out" || { fail "QP 1 has frames"; show receiver; }
 	says 'counters 0 packets 100 bytes 10000'
 	says 'counters 1 packets 0 bytes 0'
-	# others than those to port 5003 would end it: it compares each frame of the sender
+	# packets to other ports than 5003 would end it: it compares each frame of the sender
 	finish "$kernel" 20 || { fail "the kernel has seen others"; show kernel; }
 	need_line kernel '^received 10$'
 	need_line list 'received +20 frames, 107 refused'

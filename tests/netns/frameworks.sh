@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Frameworks between two hosts as they come, that have no test of their own: gloo's ibverbs, the way
-# that NCCL loads and uses verbs (nccl.c), uDAPL. Data is checked, and by xroce's counters that it
-# went by RDMA.
+# Unmodified frameworks between two hosts that have no other test: gloo's ibverbs, the way that NCCL
+# loads and uses verbs (nccl.c), uDAPL. Data is checked, and xroce's counters show that it went by
+# RDMA.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/hosts.sh"

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Multicast groups of several processes on one interface, of a user without privileges: each
-# process with members has a copy of each message, whoever sends it: a process of the same
-# interface, a member or not, or one elsewhere. So it is with the process that was there first.
+# Multicast groups of several unprivileged processes on one interface: each process with members has
+# a copy of each message. The sender may be a process of the same interface, a member or not, or a
+# remote one. The same holds for the process that was there first.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -16,8 +16,8 @@ install -m 755 "$TOOLS/group" "$OWN/bin/group"
 
 ready_or_gone() { grep -qx ready "$WORK/$1.out" || is_gone_or_zombie "$2"; }
 
-# run_as WHO NAME NS OPTION...: `user` is nobody with a broker, `first` is root, whom others join,
-# `alone` is root without a broker. Waits until its QPs are attached.
+# run_as WHO NAME NS OPTION...: `user` is the user nobody with a broker, `first` is root, which
+# others join, `alone` is root without a broker. Waits until its QPs are attached.
 run_as() {
 	local who=$1 name=$2 ns=$3 dev=$DEV_A iface=$IF_A gid=$gid_a words
 	shift 3
@@ -41,7 +41,7 @@ ends_well() {
 	done
 }
 
-# One that has no member never gets anything: it is told to end.
+# A process without a member never gets anything: it is ended.
 stranger_ends() {
 	kill "${pid[stranger]}"
 	ends_well stranger
@@ -74,7 +74,7 @@ from_elsewhere() {
 	stranger_ends
 }
 
-# A process that is killed, or leaves, is not waited for; those that come later have what follows.
+# A process that is killed, or leaves, is not waited for; later members get later messages.
 some_go() {
 	local -A pid
 	local group
@@ -87,7 +87,8 @@ some_go() {
 	! in_a ip maddr show dev $IF_A | grep -q "$group" || fail "the interface is a member still"
 }
 
-# The one that was there first has AF_XDP sockets: it receives with the others, and sends to them.
+# The process that was there first has AF_XDP sockets: it receives with the others, and sends to
+# them.
 first_receives() {
 	local -A pid
 	local group

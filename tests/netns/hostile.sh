@@ -3,10 +3,10 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# A client of the broker that does what it can against the others: with the descriptors that it is
-# given (hostile.c), by what it sends (forger.c), at the broker's socket. Meanwhile two pairs of
-# other clients exchange checked data, one over the wire and one between processes of the interface.
-# Nothing of theirs may be changed or stopped, and nothing forged may leave.
+# A client of the broker that attacks the others: with its descriptors (hostile.c), by its packets
+# (forger.c), at the broker's socket. Two pairs of other clients exchange checked data at the same
+# time, one over the wire and one between processes of the interface. None of their data may be
+# changed or stopped, and no forged packet may leave.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 4500
@@ -19,7 +19,7 @@ install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
 OWN=$WORK/own/bin
 index_a=$(ip -n $NS_A -o link show $IF_A | cut -d: -f1)
 SOCKET=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$index_a.sock
-# Nobody answers there, and it is no address of B's: its witness sees what comes.
+# An unused address, also at B: its witness sees all arriving packets.
 for address in $SINK4 $SINK6; do
 	ip -n $NS_A neigh replace $address lladdr $MAC_B dev $IF_A nud permanent
 done
@@ -85,9 +85,8 @@ own_maps_only() {
 	honest_goes_on
 }
 
-# The one program that a client is given can be run, and attached to nothing, though it may attach
-# what it likes in a network namespace of its own. What can be attached, others are, by the same
-# calls.
+# The one program that a client gets can be run, and attached to nothing, though the client may
+# attach any program in its own network namespace. Other programs are attached by the same calls.
 own_program_only() {
 	start attacher a "${HOSTILE[@]}" "$OWN/attacher" client "$SOCKET"
 	finish "$child" 60 || { fail "attacher ended with $?"; show attacher; }
@@ -170,7 +169,7 @@ random_messages() {
 	honest_goes_on
 }
 
-# As many connections as one user can make; another user is served beside them.
+# As many connections as one user can make; another user is still served.
 crowds() {
 	local i crowd=()
 	for i in 1 2 3 4; do
@@ -226,6 +225,6 @@ run_case hostile_numbers others_numbers
 run_case hostile_forged forged
 run_case hostile_messages random_messages
 run_case hostile_crowd crowds
-# In both tiers: no honest process has been disturbed by what was run before.
+# In both tiers: no honest process was disturbed by the earlier cases.
 judge_case hostile_honest honest_ends
 finish_cases

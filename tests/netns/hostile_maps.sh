@@ -4,11 +4,11 @@
 # tier: long long
 # needs: build-san
 #
-# Processes that lie (hostile_maps.c): they rewrite every map that they have a descriptor of, while
-# each command looks into them, as root and as users, into files and on a terminal. The commands are
-# built with ASan and UBSan in BUILD-san. None may crash, hang, take memory without bound, print
-# what a terminal obeys, or JSON that is none (lib/looker.py); and no row is one of another process
-# than whose the map is: those of an honest process are there as before.
+# Lying processes (hostile_maps.c): they rewrite all maps of their descriptors, while each command
+# inspects them, as root and as users, into files and on a terminal. The commands are built with
+# ASan and UBSan in BUILD-san. None may crash, hang, use unbounded memory, print terminal sequences
+# or invalid JSON (lib/looker.py). No row may belong to another process than the map's owner: an
+# honest process's rows are there as before.
 #
 # A new command goes into one of the four lists. XROCE_HOSTILE_ROUNDS=50 for more in the long tier.
 # The core looks with few commands, without sanitizers; tests/unit/test_hostile_maps.c reads maps of
@@ -68,7 +68,7 @@ lying() {
 }
 lies_still() { ! is_gone_or_zombie "$1" || { fail "the process that lies has ended"; show liar; }; }
 
-# judged WHO KIND OPTION... -- WORD...: a command, and what it prints
+# judged WHO KIND OPTION... -- WORD...: runs a command, and judges its output
 judged() {
 	local who=() options=() words=() as=$1 kind=$2 line
 	case $as in nobody) who=("${NOBODY[@]}") ;; user) who=("${USER_[@]}") ;; esac
@@ -83,7 +83,7 @@ judged() {
 	fail "looker.py has ended"
 }
 
-# honest_rows WHO PID: what each table says of that process, before anybody lies
+# honest_rows WHO PID: the rows of that process in each table, before any process lies
 honest_rows() {
 	local c
 	rm -f "$WORK"/rows.*
@@ -126,7 +126,7 @@ alone() {
 	lying honest root $SECOND 0 && honest=$liar || return
 	honest_rows root "$honest"
 	lying liar root $IF_A 1 "$honest" 1 || return
-	# what it can write to, it says
+	# it prints the maps that it can write to
 	need_line liar '^\.data\.trace mapped$'
 	need_line liar '^xroce_qp updated$'
 	need_line liar '^tellers [1-9]'

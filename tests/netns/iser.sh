@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# iSCSI by RDMA (iSER), which connects by librdmacm: tgt's target, and libiscsi as the initiator, of
-# its own programs and in QEMU's block layer. What is written is read back, found in the target's
-# file, and read by another connection.
+# iSCSI by RDMA (iSER), which connects by librdmacm: tgt's target, and libiscsi as the initiator, in
+# its own programs and in QEMU's block layer. Written data is read back, found in the target's file,
+# and read by another connection.
 #
 # Requests are of 256 KiB at most: libiscsi 1.19 refuses more than 512 KiB by iSER, and crashes then
 # (docs/frameworks.md).
@@ -26,7 +26,7 @@ for program in iscsi-inq iscsi-readcapacity16 iscsi-test iscsi-test-2; do
 done
 
 # target_start: the target at A; its file is $WORK/disk, its pid is in $target. Its control socket
-# is in a directory of its own.
+# is in a private directory.
 target_start() {
 	truncate -s 32M "$WORK/disk"
 	# shellcheck disable=SC2016 # the shell that it starts expands it
@@ -48,7 +48,7 @@ admin() {
 		{ fail "tgtadm $*"; show admin; }
 }
 
-# initiator COMMAND...: at B, with the disk's address behind it; it must end with 0.
+# initiator COMMAND...: runs it at B, with the disk's address appended; it must exit with 0.
 initiator() {
 	local rc
 	start_on initiator b "$@" "iser://$IP4_A/$TARGET/1"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# What a user may have of a broker: processes, QPs. One too many is an errno of the man page and one
-# line that names the limit; what the process has goes on. Completion channels are not limited:
-# those beyond the limit of rings have none.
+# A user's limits at a broker: processes, QPs. One too many is an errno of the man page and one line
+# that names the limit; the process's other objects keep working. Completion channels are not
+# limited: those beyond the limit of rings have none.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"

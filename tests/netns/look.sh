@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# The subcommands that look into processes: what they show is what the processes are and did, as a
-# table and as JSON; filters; root sees all, and a user its own and nothing else.
+# The subcommands that inspect processes: they show the true state and history, as a table and as
+# JSON; filters; root sees all, and a user only its own.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -66,8 +66,8 @@ clients_alone() {
 	stop "$waiting"
 }
 
-# Behind a broker each user sees its own, by descriptors that it is given.
-# So many have asked that the queue of its name's socket, which it never reads, is full.
+# Behind a broker each user sees its own, by descriptors from the broker. So many queries came that
+# the queue of its name's socket, which it never reads, is full.
 clients_asked_often() {
 	waiting server 18521 || return
 	in_a python3 -c 'import os, socket, sys
@@ -135,8 +135,8 @@ maps_are_read_only() {
 # has_come_to_rest PID: it is given no packets any more.
 has_come_to_rest() { local n; n=$(counter "$1" xroce_eng_stat rx_packets) && [ "$n" = "$(counter "$1" xroce_eng_stat rx_packets)" ]; }
 
-# Of two processes that have come to their ends together and stay: what each has counted is what the
-# maps have, and what one has sent the other has received.
+# Of two processes that have finished together and stay: the counts equal the maps, and one has
+# received what the other sent.
 stat_of_two() {
 	local server client name maps
 	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0
@@ -145,7 +145,7 @@ stat_of_two() {
 	start client b "$XROCE" run --dev $IF_B -- "$TOOLS/steady_pingpong" -d $DEV_B -g 0 $IP4_A
 	client=$child
 	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
-	# both are stopped: what is counted stays as it is; the server between two packets
+	# both are stopped: the counts do not change; the server between two packets
 	kill -STOP "$client"
 	wait_until 10 has_come_to_rest "$server"
 	kill -STOP "$server"
@@ -316,7 +316,7 @@ few_descriptors() {
 	stop "$waiting"
 }
 
-# Of a broker that is stopped it is said that it does not answer; nothing is not "no clients".
+# A stopped broker is reported as not answering; no answer is not "no clients".
 broker_is_stopped() {
 	local broker
 	start broker a "$XROCE" serve $IF_A

@@ -16,7 +16,7 @@ netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS/hostile_maps" "$OWN/bin/"
 
-# ---- what changes: in a process of its own, which ends all that it starts ----
+# ---- the changes: in a separate process, which ends all that it starts ----
 
 # spawn COMMAND...: in A; its pid in $spawned
 spawn() {
@@ -79,7 +79,7 @@ changes() {
 	echo all >"$WORK/round"
 }
 
-# ---- who looks ----
+# ---- the observers ----
 
 looked=0
 look() {

@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# The device of lo, at 127.0.0.1 and ::1: one process, two that share it by need, two of a user
-# without privileges behind a broker, and connections by rdma_cm.
+# The device of lo, at 127.0.0.1 and ::1: one process, two that share it on demand, two unprivileged
+# ones with a broker, and connections by rdma_cm.
 . "$(dirname "$0")/lib/case.sh"
 NS_B=$NS_A IF_A=lo DEV_A=xroce_lo IP4_A=127.0.0.1 IP6_A=::1
 netns_add $NS_A
@@ -19,7 +19,7 @@ gids_for() {
 	gids_are=$1
 	case $1 in v4) gid_a=0 ;; v6) gid_a=1 ;; esac
 }
-# program user|need NS: of a user with a broker, or of root, for whom one begins by need.
+# program user|need NS: of a user with a broker, or of root, with a broker on demand.
 program() {
 	case $1 in
 	user) as_nobody always "$2" ;;

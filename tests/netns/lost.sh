@@ -30,7 +30,7 @@ sum() {
 	echo $n
 }
 lost() { sum xroce_sock rx_ring_full rx_dropped; }
-# Every frame: taken, or lost; and every packet of what was taken: an engine's.
+# Every frame was taken or lost; and every packet of the taken frames reached an engine.
 frames_add_up() { [ "$(sum xroce_rx redirected)" = "$(sum xroce_sock rx_frames rx_ring_full rx_dropped rx_left)" ]; }
 packets_taken() { echo $(($(sum xroce_sock rx_frames rx_super_segments) - $(sum xroce_sock rx_super_packets))); }
 packets_of_engines() { echo $(($(sum xroce_eng_stat rx_packets) - $(sum xroce_eng_stat loopback_packets))); }
@@ -47,7 +47,7 @@ flood() {
 			{ fail "supers ends with $?"; show supers; }
 	done
 }
-# The engine's own look at each packet, used or not: nothing is taken twice or by nobody.
+# The engine's own view of each packet, used or not: each is taken exactly once.
 flood_of_all_kinds() {
 	flood -n 700
 	flood -n 300 -l 4096
@@ -63,7 +63,7 @@ stop_sink() {
 }
 is_stopped() { ! cut -d' ' -f3 /proc/"$1"/task/*/stat | grep -qv T; }
 
-# Stopped while all that comes, then at work again. What is listed is what the maps say.
+# Stopped until all packets arrived, then resumed. The listed values are those of the maps.
 stopped() {
 	local before
 	begin "$@" || return
@@ -87,7 +87,7 @@ end() {
 	finish "$sink" 10 || { fail "it ends with $?"; show sink; }
 }
 
-# What lies in the ring when the process ends was neither taken nor lost on the way there.
+# Frames in the ring when the process exits were neither taken nor lost on the way there.
 ended() {
 	begin "$@" || return
 	stop_sink

@@ -12,10 +12,10 @@ netns_pair 4500
 install -m 755 "$TOOLS/mads" "$OWN/bin"
 
 TIMES=${XROCE_FIRST_TIMES:-5}
-# Without end. Who comes or goes takes many times as long: there are MADs under way each time.
+# Endless. A join or an exit takes many times as long: there are MADs under way each time.
 MADS=(-n 1000000000 -i 2000)
 
-# mads NAME NS WORDS... -- ARGUMENT...: one that is ready; its pid in $child
+# mads NAME NS WORDS... -- ARGUMENT...: starts a ready one; its pid in $child
 mads() {
 	local name=$1 ns=$2 dev=$DEV_A gid=$gid_a
 	shift 2
@@ -40,8 +40,8 @@ flows() {
 	done
 }
 
-# Each time a user's process finds the first's services taken, has one of its own, and asks all
-# three; a second one asks it.
+# Each time a user's process finds the first's services taken, has its own service, and queries all
+# three; a second one queries it.
 guests() {
 	by_user $IF_A auto
 	mads guest a -w -s 0x01064000 -s "0x01064001@$IP4_A" -s 0x01064002 || return
@@ -115,7 +115,7 @@ broker_dies() {
 	finish "$guest" 10 && fail "a guest outlives its broker"
 	alone_again
 	flows
-	# what was the guest's is free for the next one
+	# the guest's number is free for the next one
 	guests TERM
 	flows
 	kill "$first" "$peer"

@@ -3,16 +3,17 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# MADs of processes that share an interface, each with a QP 1 of its own: unprivileged ones of a
-# broker, with each other and with a host elsewhere; whose a MAD is; services that are taken; one
-# that is killed; what may not be sent.
+# MADs of processes that share an interface, each with its own QP 1: unprivileged clients of a
+# broker, with each other and with a remote host; the receiver of a MAD; services that are taken; a
+# killed process; packets that may not be sent.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS/mads" "$OWN/bin"
 
 serving() { grep -q '^ready' "$WORK/$1.out" || is_gone_or_zombie "$2"; }
-# server NAME NS ARGUMENT...: one that stays, unprivileged on A, alone on B; its pid is in $child
+# server NAME NS ARGUMENT...: starts one that stays, unprivileged on A, alone on B; its pid is in
+# $child
 server() {
 	local name=$1 ns=$2
 	shift 2

@@ -41,13 +41,13 @@ unharmed() {
 	return 0
 }
 
-# counted REASON LEAST COMMAND...: the reason's counter moves by at least that many.
+# counted REASON LEAST COMMAND...: the reason's counter grows by at least LEAST.
 counted() {
 	local reason=$1 least=$2 before after
 	shift 2
 	before=$(dropped "$reason")
 	"$@"
-	# What was sent last may still be on its way.
+	# The last packets may still be on their way.
 	wait_until 5 has_moved "$reason" $((before + least))
 	after=$(dropped "$reason")
 	need_least "drops for $reason" $((after - before)) "$least"

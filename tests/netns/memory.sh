@@ -34,7 +34,7 @@ one_process() {
 	need_line loop "$did"
 }
 
-# Python with its fault handler, in front of xroce's or behind; in the end Python faults itself,
+# Python with its fault handler, installed before xroce's or after; in the end Python faults itself,
 # which must be reported.
 python_program() {
 	cat <<-'END'

@@ -23,7 +23,7 @@ netns_pair 4500
 export MPIR_CVAR_NOLOCAL=1
 
 IF_NEAR=wa IP4_NEAR=10.77.0.3
-# Every second rank is on the other interface, where there is one. A file says which were used.
+# Every second rank is on the other interface, if there is one. A file records the interfaces used.
 rank_program "grep -q '^ *$IF_NEAR:' /proc/net/dev &&
 	[ \$((\${OMPI_COMM_WORLD_LOCAL_RANK:-\$PMI_RANK} % 2)) = 1 ] && dev=$IF_NEAR
 : >$OWN/home/used.\$dev"
@@ -86,7 +86,7 @@ data() {
 	[ "$hosts" != near ] || need_equal "interfaces that ranks had" \
 		"$(cd "$OWN/home" && echo used.*)" "used.$IF_A used.$IF_NEAR"
 	need_line mpi "^data ok: $RANKS ranks on $count hosts, [0-9]+ bytes checked" || return
-	# of every rank, in xroce's own counters: queue pairs, and what they received
+	# of every rank, in xroce's own counters: queue pairs, and received packets
 	need_equal "ranks that used an interface of ours" \
 		"$(grep -o 'xroce: xroce_[^ ]* of pid' "$WORK/mpi.out" | grep -c .)" "$RANKS"
 	need_least "RC or UD QPs" $(($(counted mpi RC) + $(counted mpi UD))) "$RANKS"

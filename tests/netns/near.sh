@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Two interfaces of one network namespace, unmodified programs on each. Where both have brokers,
-# what they send each other turns round at the hairpins and never leaves the machine; to an
-# interface that one process has alone it goes by the wire.
+# Two interfaces of one network namespace, unmodified programs on each. If both have brokers, their
+# traffic turns round at the hairpins and never leaves the machine; traffic to an interface with a
+# single owner goes by the wire.
 . "$(dirname "$0")/lib/case.sh"
 NS_B=$NS_A
 netns_add $NS_A

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# A broker that is started by need (XROCE_SHARE=always): by the first process that may, for all that
-# come, until the last of them has gone.
+# A broker on demand (XROCE_SHARE=always): started by the first process that may, for all that come,
+# until the last of them has exited.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 4500
@@ -13,7 +13,7 @@ mkdir "$WORK/open" && cp "$XROCE" "$WORK/open" && chmod a+x "$WORK" "$WORK/open"
 
 shared() { in_a env XROCE_SHARE=always "$XROCE" run --dev $IF_A -- "$@"; }
 socket_is_there() { [ -S "$SOCKET" ]; }
-# The last that a broker lets go of is the interface's name.
+# A broker releases the interface's name last.
 nothing_left() {
 	xdp_off $NS_A $IF_A && ! socket_is_there && [ -z "$(ip -n $NS_A -o link show type tun)" ] &&
 		! in_a "$XROCE" list $IF_A | grep -q '^  in use '
@@ -32,10 +32,11 @@ first_of_two() {
 }
 
 broker_pid() { in_a "$XROCE" list | sed -n 's/^  broker  *pid \([0-9]*\) .*/\1/p'; }
-# Not `client    none`: one that has been let in, with which the broker goes a second after it.
+# Not `client    none`: one that was admitted, whose exit ends the broker a second later.
 has_client() { in_a "$XROCE" list | grep -q '^  client  *[0-9]'; }
 
-# Whoever reads what the program writes is told when the program ends, not when the broker does.
+# A reader of the program's output gets the end of file when the program exits, not when the broker
+# does.
 nothing_inherited() {
 	local pid
 	exec 7<"$XROCE"
@@ -54,7 +55,7 @@ nothing_inherited() {
 	nothing_left || fail "the broker stays"
 }
 
-# Whoever lists its clients again and again does not keep it.
+# Repeated listing of its clients does not keep it alive.
 nothing_left_of_the_listed() { in_a "$XROCE" list >/dev/null; nothing_left; }
 listed() {
 	start server a env XROCE_SHARE=always "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
@@ -64,7 +65,7 @@ listed() {
 	wait_until 10 nothing_left_of_the_listed || fail "the broker stays"
 }
 
-# One that may not start one says who can.
+# A process that may not start one names those that can.
 nobody_may() {
 	in_a setpriv --reuid 65534 --regid 65534 --clear-groups \
 		env XROCE_SHARE=always LD_LIBRARY_PATH="$BUILD/lib" timeout 10 ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/nobody.out" 2>&1 && fail "it works"

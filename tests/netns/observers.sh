@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Commands that go on looking, where they or a broker are stopped for a time, interfaces come, or
-# there is more than they can show: rates, totals and counts stay true, and what is missing is said.
+# Commands that run on, while they or a broker are stopped for a time, interfaces come, or there are
+# more objects than they can show: rates, totals and counts stay true, and gaps are reported.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -32,7 +32,7 @@ pingpong() {
 	client=$child
 	wait_until 10 has_received 1000 || { fail "no traffic"; show server; show client; return 1; }
 }
-# has_received N: the server has received so many packets
+# has_received N: waits until the server has received N packets
 has_received() {
 	in_a "$XROCE" stat --json --pid "$server" >"$WORK/received.json" 2>/dev/null &&
 		python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["ports"][0]["counters"]["rx_packets"] < int(sys.argv[2]))' "$WORK/received.json" "$1"
@@ -55,7 +55,7 @@ silent_broker() {
 	wait_until 10 lines_more top 3
 	kill -STOP "$broker"
 	lines=$(wc -l <"$WORK/top.out")
-	# one that it may have been at, and one that it waited for in vain
+	# one query that it may have been at, and one that timed out
 	wait_until 20 lines_more top 2
 	kill -CONT "$broker"
 	lines=$(wc -l <"$WORK/top.out")
@@ -75,8 +75,8 @@ silent_broker() {
 	stop "$broker"
 }
 
-# A broker that is stopped, and whose queue is full of those that it has not heard yet: all that
-# look at it end when they should.
+# A broker that is stopped, and whose queue is full of unread requests: all its observers end in
+# time.
 full_queue() {
 	local top
 	serve a $IF_A || return
@@ -162,8 +162,8 @@ s.sendto(bytes([4, 0x40, 0xff, 0xff, 0, 0, 0x12, 0x34, 0, 0, 0, 0]) + bytes(20),
 # listens_to PATTERN: the word that has a bit for each place that is in use
 listens_to() { bpftool -j map dump id "$(map_id "$idle" .data.trace)" 2>/dev/null | grep -qE "\"listening\":$1\\b"; }
 
-# Stopped for longer than its lease: that is said, at that place, and once; and where others have
-# all places by then, that too. One that finds no place from the beginning says that alone.
+# Stopped for longer than its lease: that is reported, at that place, and once; and if others have
+# all places by then, that too. A command without a place from the beginning reports that alone.
 stopped_observers() {
 	local trace capture others=() i
 	waits_alone
@@ -203,7 +203,7 @@ stopped_observers() {
 	stop "$idle"
 }
 
-# What comes after the time of -d is not in the file, however late that is looked at.
+# Packets after the time of -d are not in the file, however late it reads them.
 duration() {
 	local capture began last
 	pingpong 18534 b || return
@@ -229,7 +229,7 @@ print((last - int(sys.argv[2])) // 1000000)' "$WORK/timed" "$began")
 	end_pingpong
 }
 
-# Whoever reads has gone: they end, though there is nothing to be written.
+# The reader has closed the pipe: they end, though there is nothing to be written.
 nobody_reads() {
 	local pid words what
 	waits_alone
@@ -249,7 +249,7 @@ nobody_reads() {
 	stop "$idle"
 }
 
-# More objects than the maps have room for: what is shown is not all, and that is said.
+# More objects than the maps have room for: the output is incomplete, and that is reported.
 many_objects() {
 	local many what
 	start many a "$XROCE" run --dev $IF_A -- "$TOOLS/many_objects" $DEV_A 600

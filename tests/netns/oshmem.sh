@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# OpenSHMEM without root: PEs of Open MPI's oshrun over UCX, which a user without privileges starts.
-# On one interface they talk to each other through its broker; with two hosts, half of them are on
-# another. Shared memory is left out of UCX_TLS and of MPI's own ways, so all data goes over queue
-# pairs. oshmem/data.c checks each byte. With UD there is no `self` in UCX_TLS: a fetching operation
-# on the own PE gives 0 then, as it does between PEs that share memory, without xroce too.
+# OpenSHMEM without root: PEs of Open MPI's oshrun over UCX, started by an unprivileged user. On one
+# interface they talk to each other through its broker; with two hosts, half of them are on the
+# other. Shared memory is left out of UCX_TLS and of MPI's own transports, so all data goes over
+# queue pairs. oshmem/data.c checks each byte. With UD there is no `self` in UCX_TLS: a fetching
+# operation on the same PE then returns 0, as between PEs that share memory, without xroce too.
 #
 # `as_it_comes` has none of that: a PE on each of two hosts, after `xroce run --`.
 . "$(dirname "$0")/lib/case.sh"

@@ -4,8 +4,8 @@
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
 #
-# What has come before a QP fails, is reset or destroyed is taken, and answered, first (parting.c).
-# parting.sh BUILD
+# Packets that arrived before a QP fails, is reset or destroyed are taken, and answered, first
+# (parting.c). parting.sh BUILD
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -3,10 +3,10 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# P_Keys: brokers on both interfaces, each with a table of its own (`xroce serve --pkey`), and
-# processes of a user without any privilege. What the table is; that QPs of a partition talk, by the
-# wire and on one interface, and that those of different ones, or two limited members, do not, and
-# are counted. That a client cannot send with another P_Key: hostile.sh.
+# P_Keys: brokers on both interfaces, each with its own table (`xroce serve --pkey`), and
+# unprivileged processes. Checks the table; that QPs of a partition talk, by the wire and on one
+# interface, and that those of different partitions, or two limited members, do not, and are
+# counted. That a client cannot send with another P_Key: hostile.sh.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# P_Keys without a broker: a process of root that has its interface alone has the table of
-# `xroce run --pkey`. The same checks as of brokers' tables (partitions.sh); and who comes to its
-# interface has that table, whatever it has asked for.
+# P_Keys without a broker: a root process that owns its interface has the table of `xroce run
+# --pkey`. The same checks as for brokers' tables (partitions.sh); and a process that joins gets
+# that table, whatever it has requested.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -35,7 +35,7 @@ tables() {
 	need_line table '^with a port: 0xffff 0x8001 0x0002 0x8003$'
 }
 
-# Nothing is made, and what was asked for is told.
+# Nothing is created, and the refused request is reported.
 not_valid() {
 	wait_until 10 no_brokers || fail "there are brokers"
 	in_a env XROCE_PKEY=0x8001,0x8000 "$XROCE" run --dev $IF_A -- "$TOOLS/partition" table $DEV_A >"$WORK/ignored.out" 2>&1
@@ -43,7 +43,7 @@ not_valid() {
 	need_line ignored '^with a port: 0xffff$'
 }
 
-# comer SHARE-OF-THE-FIRST: what a process of nobody's has that comes to one of root's.
+# comer SHARE-OF-THE-FIRST: the table of an unprivileged process that joins one of root's.
 comer() {
 	local first stays
 	wait_until 10 no_brokers || fail "there are brokers"
@@ -67,7 +67,7 @@ comer() {
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }
 
-# One that has it alone says which, to whoever has no port yet.
+# A process that owns the interface reports its table to one that has no port yet.
 asked() {
 	local first
 	wait_until 10 no_brokers || fail "there are brokers"

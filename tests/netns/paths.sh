@@ -58,8 +58,8 @@ long_frames() {
 }
 has_long_frames() { has_sent 100 xsk && has_sent 1 "$1"; }
 
-# The choice between the ways: small batches and large ones, and AF_XDP for what comes before the
-# peer is there.
+# The choice between the paths: small batches and large ones, and AF_XDP for packets before the peer
+# is up.
 auto_data() {
 	data_until "has_sent 1 tap live" rc v4 2048 80 6 || return
 	need_equal "frames lost on their way out" "$(sent lost)" 0
@@ -76,8 +76,8 @@ has_long_groups() {
 		[ $(($(sent tap) + $(sent live))) -ge 1 ]
 }
 
-# One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and
-# a program that asks for 4096 has it.
+# One end has an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and a
+# program that requests 4096 gets it.
 ends_differ() {
 	local pid
 	gids_once v4 || return
@@ -129,7 +129,7 @@ end_data() {
 by_gso() { counter "$1" xroce_eng_stat tx_gso; }
 redirected() { local t l; t=$(counter "$1" xroce_eng_stat tx_tap) && l=$(counter "$1" xroce_eng_stat tx_live) && echo $((t + l)); }
 by_xsk() { counter "$1" xroce_eng_stat tx_xsk; }
-# moved READER PID BEFORE: the counter has, by what is more than a batch or two.
+# moved READER PID BEFORE: the counter has grown, by more than a batch or two.
 moved() { local n; n=$($1 "$2") && [ "$n" -gt $(($3 + 300)) ]; }
 comes_to_move() { wait_until 15 moved "$1" "$server" "$($1 "$server")" || fail "after $2: no frames $1"; }
 
@@ -162,7 +162,7 @@ losses_seen() {
 	end_data
 	gids_are= # IPv6 addresses went and came
 }
-# Again and again, and each time for less than a connection takes to give up.
+# Repeatedly, and each time for less than a connection's retries last.
 is_slowed_by_losses() {
 	in_b ip link set $IF_B mtu 600
 	read -r -t 0.12 <>"$WORK/quiet"
@@ -173,14 +173,14 @@ is_slowed() { local n; n=$(counter "$1" xroce_eng_stat tx_slowed) && [ "$n" -ge 
 is_at_large() { [ "$(counter "$1" xroce_eng_stat tx_pacer)" = 256 ]; }
 
 tx_dropped() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *[0-9]* *[0-9]* *\([0-9]*\).*/\1/p'; }
-# has_dropped BEFORE N: the interface has, that many since.
+# has_dropped BEFORE N: the interface has dropped N more since.
 has_dropped() { [ "$(tx_dropped)" -ge $(($1 + $2)) ]; }
 
-# Of those, the ones that were redirected (veth's own counter).
+# Of those, the redirected ones (veth's own counter).
 lost_ours() { in_a ethtool -S $IF_A | awk '/xdp_xmit_errors/ { n += $2 } END { print n + 0 }'; }
 has_lost_ours() { [ "$(lost_ours)" -gt "$1" ]; }
 
-# The ring between the two ends is full of somebody else's datagrams time and again: the thread that
+# The ring between the two ends is repeatedly full of another program's datagrams: the thread that
 # empties it (threaded NAPI) does not keep up.
 ring_full() {
 	local way=$1 reader=redirected before ours flood
@@ -208,16 +208,16 @@ threaded() {
 	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/threaded" || fail "cannot set threaded NAPI"
 }
 
-# A queue in front of the interface lets out less than we have, and is full time and again: what it
-# refuses is sent later.
+# A queue in front of the interface is slower than we are, and is repeatedly full: refused frames
+# are sent later.
 queue_full() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 90k 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
 	XROCE_XDP=generic way_data "$@" && need_least "times that there was no room" "$(sent no_room)" 1
 	in_a tc qdisc del dev $IF_A root
 }
 
-# The same queue, long enough for all: what goes by AF_XDP does not wait in it, and must not pass
-# what does.
+# The same queue, long enough for all: AF_XDP frames do not wait in it, and must not overtake those
+# that do.
 queue_order() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 64m 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
 	auto_generic "$@" && need_equal "NAKs for packets that came too early" "$(kept server xroce_eng_stat rx_sequence_naks)" 0
@@ -247,8 +247,8 @@ mode() {
 }
 is_attached() { ! xdp_off $NS_A $IF_A; }
 
-# No native mode for an end with fewer queues than the other sends by: told in one line, and generic
-# then, but not if native was asked for.
+# No native mode for an end with fewer queues than the other sends by: reported in one line, and
+# generic mode then, but not if native was requested.
 no_native() {
 	in_a ethtool -L $IF_A rx 2 && in_b ethtool -L $IF_B tx 2 && in_a ethtool -L $IF_A rx 1 || fail "cannot set the number of queues"
 	XROCE_TX=tap mode generic auto tap

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Where the fast ways out cannot be had, the program says so in one line and sends by what there is.
-# However a program ends, what they are made of ends with it, also when it has a child, and with
-# many ports.
+# If the fast transmit paths are not available, the program reports that in one line and uses the
+# others. However a program ends, their devices end with it, also when it has a child, and with many
+# ports.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -29,7 +29,7 @@ no_tun() { by_sockets 'making a TAP device: No such file or directory' unshare -
 wrong_tun() {
 	by_sockets 'making a TAP device: Inappropriate ioctl' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && : >/dev/net/tun && exec "$@"' -
 }
-# As one who may neither make a namespace nor anything that CAP_SYS_ADMIN includes.
+# As a user who may neither create a namespace nor use CAP_SYS_ADMIN.
 no_sys_admin() { by_sockets 'making a network namespace: Operation not permitted' setpriv --bounding-set -sys_admin --inh-caps -sys_admin; }
 quiet() {
 	XROCE_QUIET=1 start_on server a unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$@"' - "$TOOLS/vector_events" $DEV_A 0 5

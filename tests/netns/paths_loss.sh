@@ -31,7 +31,7 @@ bad_cable_perf() {
 }
 
 core_cases=(tap_data_v4 live_data_v6 gso_data_v4 tap_read_bw live_atomic gso_events)
-# All of it by AF_XDP is in those two, whose cable takes no redirected frames.
+# Those two use AF_XDP alone, as their cable takes no redirected frames.
 tier_case xsk_data_v4 bad_cable xsk v4 41 40 1024
 for way in tap live gso; do
 	tier_case ${way}_data_v4 bad_cable $way v4 41 40 1024

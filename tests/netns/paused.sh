@@ -3,7 +3,7 @@
 # tier: core
 #
 # A process that does not run for longer than its time-outs does not take its own silence for its
-# peer's. The pause of 2 s is what is tested; nothing here waits for a time to pass.
+# peer's. The pause of 2 s is the subject of the test; no other wait is timed.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -3,8 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Pinned maps (user/attach/pin.h): what is pinned, for whom, that it is what the process counts;
-# that it goes with the process, however that ends; and directories in which nothing is pinned.
+# Pinned maps (user/attach/pin.h): which are pinned, for which user; they hold the process's
+# counters, and are removed with the process, however it ends; and directories in which nothing is
+# pinned.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -17,7 +18,7 @@ MEMBER=(setpriv --reuid=12345 --regid=12346 --groups 12347 --inh-caps=-all --bou
 NET_A=$(stat -L -c %i /run/netns/$NS_A) NET_B=$(stat -L -c %i /run/netns/$NS_B)
 mkdir "$BPF" && mount -t bpf -o mode=0755 bpf "$BPF" || skip_all "no BPF file system can be mounted"
 
-# Maps that a process has for reading, and those of a broker.
+# Maps that a process has read-only, and those of a broker.
 MAPS='xroce_cq xroce_cq_stat xroce_drop xroce_eng_drop xroce_eng_stat xroce_engine xroce_flow_cnt xroce_gid
 	xroce_group xroce_mr_stat xroce_qp xroce_qp_stat xroce_rx xroce_sock xroce_srq_stat xroce_vector'
 BROKERS='xroce_drop xroce_engine xroce_gid xroce_members xroce_owner xroce_pkey xroce_refused xroce_rx xroce_service
@@ -50,7 +51,7 @@ server() {
 }
 pinning() { printf '%s\n' "$OWN/bin/xroce" run "--pin=$PINS" --dev "$1" --; }
 
-# ---- what is pinned ----
+# ---- the pinned maps ----
 
 # The files of OWNER's directory are these maps, for root alone.
 need_pinned() {
@@ -59,7 +60,7 @@ need_pinned() {
 	need_equal "the directory's" "$(stat -c '%a %U' "$1")" "700 root"
 }
 
-# What is read there is what the process counts, as stat says it.
+# They hold the process's counters, as stat prints them.
 alone() {
 	local dir client name
 	mapfile -t with < <(pinning $IF_A)
@@ -89,7 +90,7 @@ has_sent() { local n; n=$(pinned "$1" xroce_eng_stat tx_packets) && [ "$n" -ge "
 of_stat() { python3 -c 'import json, sys
 print(json.load(open(sys.argv[1]))["ports"][0]["counters"][sys.argv[2]])' "$WORK/stat.out" "$1"; }
 
-# The broker's, and those of each client, which go with it.
+# The broker's, and those of each client, which are removed with the client.
 shared() {
 	local broker_dir one two
 	serve_options=(--pin="$PINS")
@@ -170,8 +171,8 @@ dotted() {
 	ip -n $NS_A link del $IF_A.7
 }
 
-# The process that had the interface alone keeps its own when another comes, and its broker has
-# those of the other.
+# The process that owned the interface keeps its own when another joins, and its broker has the
+# other's.
 joined() {
 	mapfile -t with < <(pinning $IF_A)
 	server first a 18634 "${with[@]}" || return
@@ -210,8 +211,8 @@ has_no_keeper() {
 	return 0
 }
 
-# With nobody that outlives it, as without `xroce run`: the next that begins, or `xroce stop`, in
-# whatever network namespace.
+# Without a surviving parent, as without `xroce run`: the next process, or `xroce stop`, removes
+# them, in any network namespace.
 left_behind() {
 	local dir
 	server program a 18637 env XROCE_PIN="$PINS" LD_LIBRARY_PATH="$OWN/lib" || return
@@ -263,7 +264,7 @@ killed_broker() {
 	need_empty
 }
 
-# Others' files, and directories of processes that live, are nobody's to take away.
+# Other owners' files, and directories of live processes, are never removed.
 spares_others() {
 	local dir
 	serve_options=(--pin="$PINS")
@@ -284,7 +285,7 @@ spares_others() {
 	nothing_is_left "after the broker's end"
 }
 
-# One that an administrator has made stays.
+# A directory that an administrator has made stays.
 keeps_directory() {
 	mkdir -m 700 "$BPF/kept"
 	mapfile -t with < <(pinning $IF_A)
@@ -298,7 +299,7 @@ keeps_directory() {
 
 # ---- where nothing is pinned ----
 
-# refused DIR SAID: the broker does not begin; a program does, and says so.
+# refused DIR SAID: the broker does not start; a program does, with a message.
 refused() {
 	in_a timeout 20 "$XROCE" serve --pin="$1" $IF_A >"$WORK/broker.out" 2>&1
 	need_equal "exit status of the broker" $? 1

@@ -3,15 +3,15 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# xroce ping: who answers and who does not, what is lost, sizes and the path MTU, its exit codes,
-# and its JSON. Between the ends lies a cable that loses what it is told to.
+# xroce ping: present and absent responders, losses, sizes and the path MTU, its exit codes, and its
+# JSON. Between the ends lies a cable that loses selected packets.
 . "$(dirname "$0")/lib/case.sh"
 netns_chain 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/cm.sh"
 . "$here/tests/netns/lib/cable.sh"
 
-# ping_from STATUS NS OPTION...: it ends so; its output is that of `ping`.
+# ping_from STATUS NS OPTION...: it exits with STATUS; its output is that of `ping`.
 ping_from() {
 	local want=$1 ns=$2 rc
 	shift 2
@@ -115,7 +115,7 @@ by_broker() {
 	stop "$broker"
 }
 
-# A broker without clients answers itself, and refuses whoever connects at once.
+# A broker without clients answers itself, and rejects connections at once.
 by_broker_alone() {
 	local beside
 	cm_place=between
@@ -128,7 +128,7 @@ by_broker_alone() {
 	cm_start refused client rping -c -a "$server_ip" -C 1
 	finish_at_most "$child" 5
 	need_line refused 'RDMA_CM_EVENT_REJECTED'
-	# also beside a program of verbs alone
+	# also with a program of plain verbs running
 	start beside a "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
 	beside=$child
 	wait_until 10 listens_or_gone a 18515 "$beside"
@@ -146,7 +146,7 @@ losses() {
 	need_no_line ping 'seq=[12] '
 	need_line ping 'seq=3 '
 	need_line ping '^8 sent, 6 received, 25% loss, '
-	# a repetition is told from an answer
+	# a repetition is distinguished from an answer
 	cable_with -u 1000
 	ping_from 0 b -c 5 -i 0.05 $IP4_A
 	need_line ping 'DUP!'

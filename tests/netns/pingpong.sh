@@ -11,11 +11,11 @@
 . "$(dirname "$0")/lib/kept.sh"
 netns_pair 4500
 
-# What may be refused in a run that is right: packets that arrive after the queue pair has gone, and
-# answers to what was sent twice.
+# Drops that may happen in a correct run: packets that arrive after the queue pair was destroyed,
+# and answers to retransmissions.
 harmless='qp_unknown|qp_state|psn_duplicate|unexpected_response'
 
-# by_xdp PACKETS: so many came to the server at least, and none was refused.
+# by_xdp PACKETS: at least PACKETS reached the server, and none was refused.
 by_xdp() {
 	local name bad=
 	kept_read server || return
@@ -76,7 +76,7 @@ for family in v4 v6; do
 					pingpong ibv_${tool}_pingpong $family 1 $n 1 -m $mtu $e
 				tier_case ${tool}_4096_$mtu$suffix \
 					pingpong ibv_${tool}_pingpong $family 4096 $n $((4096 / mtu)) -m $mtu $e
-				# UC has no retransmission: what is in flight at once is what one
+				# UC has no retransmission: no more is in flight at once than one
 				# exchange takes.
 				tier_case ${tool}_65536_$mtu$suffix \
 					pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e

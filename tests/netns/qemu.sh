@@ -5,8 +5,8 @@
 #
 # QEMU moves a running guest to another QEMU by RDMA, which connects by librdmacm: with memory that
 # is registered piece by piece and with all of it pinned. The guest (qemu/guest.S) changes memory
-# meanwhile; all of its memory is compared, and it goes on at the other end. Postcopy is not here:
-# QEMU 7.2 loses a race of its own (docs/limits.md).
+# all the time; all of its memory is compared, and it continues at the other end. Postcopy is not
+# tested: QEMU 7.2 has a race there (docs/limits.md).
 . "$(dirname "$0")/lib/case.sh"
 command -v qemu-system-x86_64 >/dev/null ||
 	skip_all "qemu-system-x86_64 is not installed (package qemu-system-x86)"

@@ -46,7 +46,7 @@ follows_mtu() {
 	in_a ip link set $IF_A mtu 4500
 }
 
-# Of a link that would carry 4096: what leaves the fastest way, unless that way is not wanted.
+# For a link with room for 4096: the MTU of the fastest path, unless that path is turned off.
 run_case devinfo devinfo_says 4096
 XROCE_XDP=native run_case devinfo_native devinfo_says 2048
 XROCE_XDP=native XROCE_TX=xsk run_case devinfo_xsk devinfo_says 4096

@@ -4,8 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # Raw packet QPs: whole frames, both ways, between two of them and with the kernel's packet sockets,
-# every byte compared; which flow takes a frame, what passes to the kernel, who else may have the
-# interface meanwhile, and what is left of a process that was killed. perftest's raw_ethernet_*.
+# every byte compared; the flow that takes a frame, frames that pass to the kernel, other processes
+# on the interface at that time, and the cleanup after a killed process. perftest's raw_ethernet_*.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 1500
 RAW=$TOOLS/raw
@@ -78,7 +78,7 @@ both=(-x)
 run_long_case priority exchange wire raw mac
 both=()
 
-# defaults FLOW MAC: a default rule takes what nobody else has.
+# defaults FLOW MAC: a default rule takes frames that no other flow takes.
 defaults() {
 	receiver a raw -f "$1" -d "$2" -k eth || return
 	sender b wire -d "$2" -k eth -n 100 || { stop "$receiver"; return; }
@@ -111,7 +111,7 @@ passes() {
 }
 run_case passes_to_the_kernel passes
 
-# Nobody else has the interface meanwhile, and the one that has it goes on.
+# No other process gets the interface at that time, and its owner continues.
 alone() {
 	receiver a raw || return
 	local first=$receiver

@@ -5,11 +5,10 @@
 # tier: long san XROCE_MODEL_SEEDS=1 XROCE_MODEL_ROUNDS=50
 # tier: long tsan XROCE_MODEL_SEEDS=1 XROCE_MODEL_ROUNDS=50
 #
-# Raw packet QPs by what their man pages say and nothing else: flows that come and go at random,
-# their masks, priorities and actions, against a model (raw_model.c); receive side scaling against
-# a hash of our own (raw_hash.c). Each frame is followed to all who may have it, the kernel among
-# them. Case names end in the seed. XROCE_MODEL_SEEDS="N..." draws others, XROCE_MODEL_ROUNDS more
-# of each.
+# Raw packet QPs by their man pages alone: flows created and destroyed at random, their masks,
+# priorities and actions, against a model (raw_model.c); receive side scaling against our own hash
+# (raw_hash.c). Each frame is followed to all possible receivers, the kernel among them. Case names
+# end in the seed. XROCE_MODEL_SEEDS="N..." draws others, XROCE_MODEL_ROUNDS more of each.
 . "$(dirname "$0")/lib/case.sh"
 # one queue: frames come in the order they were sent
 netns_pair 1500 1

@@ -6,8 +6,8 @@
 # tier: long tsan XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*)
 # tier: long tsan_broker XROCE_CASE=with_a_broker XROCE_TEST_BROKER=1
 #
-# Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
-# one that the hash of its headers says and in no other, by polling and by events. On two receive
+# Receive side scaling: the frames of a raw packet QP in the work queues of its table, each exactly
+# in the queue that the hash of its headers selects, by polling and by events. On two receive
 # queues: the work queues are one engine's, and frames of the other queue are handed to it.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 1500 2
@@ -42,14 +42,14 @@ run_case addresses spread '200 in 4' -F 0x3 --
 run_long_case one_address spread '200 in 4' -F 0x4 -- -k udp6
 run_case one_port spread '200 in 4' -F 0x80 --
 run_case fragments_by_address spread '200 in 4' -- -k frag
-# what has none of the fields is the first one's
+# a frame with none of the fields goes to the first one
 run_case no_ip spread '200 in 1' -- -k eth
 run_long_case other_protocol spread '200 in 1' -F 0x30 -- -k udp4
 run_case one_in_all_places spread '200 in 1' -w 1 -t 4 --
 run_case three_in_sixteen_places spread '200 in 3' -w 3 -t 4 --
 run_long_case a_cq_for_each spread '200 in 4' -c 4 --
 
-# XDP wakes for one CQ, which it is told of; which of several it cannot know.
+# XDP wakes for one CQ, which it knows; among several it cannot choose.
 woken() {
 	spread '200 in 4' -e -c "$1" --
 	local by_xdp

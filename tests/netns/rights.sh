@@ -4,7 +4,7 @@
 #
 # Rights of regions, memory windows and QPs between two hosts (rights.c): every combination against
 # every operation, with regions on demand and with relaxed ordering too. tests/verbs has those of
-# one process, and what a bind is refused for.
+# one process, and the refused binds.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -17,11 +17,11 @@ need_both() {
 rights() {
 	gids_for "$1" || return
 	client_server 18650 120 "$TOOLS/rights" $DEV_A "$gid_a" -- "$TOOLS/rights" $DEV_B "$gid_b" $IP4_A || return
-	# 3 kinds, 20 regions that may be (16 with local write, 4 without), 16 QPs, 7 operations. Of
-	# the 20, 8 have the right of WRITE, with immediate and not, and of ATOMIC WRITE; 8 that of
-	# both atomics; 10 that of READ, and 10 that of FLUSH; of the 16 QPs half have it
+	# 3 kinds, 20 valid regions (16 with local write, 4 without), 16 QPs, 7 operations. Of the
+	# 20, 8 have the WRITE right, with and without immediate, and for ATOMIC WRITE; 8 have the
+	# right for both atomics; 10 for READ, and 10 for FLUSH; half of the 16 QPs have it
 	need_both rights $((3 * 20 * 16 * 7)) $((3 * (3 * 8 + 2 * 8 + 10 + 10) * 8))
-	# 2 types, 2 regions, 8 windows; 4 have the right of an operation, and none that of FLUSH
+	# 2 types, 2 regions, 8 windows; 4 have an operation's right, and none the FLUSH right
 	need_both windows $((2 * 2 * 8 * 16 * 7)) $((2 * 2 * 6 * 4 * 8))
 }
 run_case rights_v4 rights v4

@@ -3,8 +3,8 @@
 # tier: core
 #
 # A peer that completes connections and then breaks the protocol's rules (rogue.c; its kinds are in
-# rogue.h): each request of ours ends with the status that the rule has, a QP lives where it must,
-# its memory is what it was, and other QPs of the process are not disturbed (victim.c).
+# rogue.h). Each request of ours ends with the status of the rule, a QP survives where it must, its
+# memory is unchanged, and other QPs of the process are not disturbed (victim.c).
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -32,7 +32,7 @@ data() {
 	need_counted server READ $((connections * rounds * 16))
 }
 
-# The server is told of a client that was killed, by its broker, and serves the next one.
+# The broker notifies the server of a killed client, and the server serves the next one.
 killed() {
 	cm_serve "$DATA" serve "$server_ip" 7204 2 || return
 	cm_start leaver client "$DATA" leave "$server_ip" 7204

@@ -3,7 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others behind
+# Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others after
 # it: a bystander on the wire checks each, UDP checksum included, which a single frame does without.
 . "$(dirname "$0")/lib/case.sh"
 netns_chain 4500

@@ -31,7 +31,7 @@ threads_run() {
 }
 
 of_shard() { kept_of server xroce_eng_stat "$1" "$2"; }
-# Queue pairs of both shards received, and nobody else's.
+# Queue pairs of both shards received, and no others.
 both_worked() {
 	need_least "packets received by shard 0" "$(of_shard 0 rx_packets)" "$1"
 	need_least "packets received by shard 1" "$(of_shard 1 rx_packets)" "$1"
@@ -47,7 +47,7 @@ by_cpu() {
 	both_worked 100
 }
 
-# Threads go to and fro between CPUs: their frames come by one queue, then by the other.
+# Threads move between CPUs: their frames come by one queue, then by the other.
 changing() {
 	XROCE_TX=${way:-auto} threads_run 60 -b -p 0,1 -m 300 "$@" || return
 	both_worked 100

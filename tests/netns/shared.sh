@@ -15,7 +15,7 @@ netns_pair 4500
 . "$here/tests/netns/lib/perftest.sh"
 . "$here/tests/netns/lib/exchange.sh"
 
-# ---- who needs a broker is told so ----
+# ---- programs that need a broker get a message ----
 
 no_broker() {
 	program user a
@@ -100,7 +100,7 @@ inherited() {
 }
 none_owned() { [ "$(owned "$1")" = 0 ]; }
 
-# between WHAT... : another program in the broker's place, before which it is asked.
+# between WHAT... : another program in the broker's place, which gets the requests first.
 between() {
 	path=/run/xroce/$(in_a stat -L -c %i /proc/self/ns/net)-
 	path+=$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1).sock

@@ -6,9 +6,9 @@
 # tier: long san XROCE_CASE=@(everything*|own_packets|spread*|super_packets*|full)
 # tier: long tsan XROCE_CASE=@(everything*|own_packets|spread*|super_packets*|full)
 #
-# Sniffers and flows that do not trap: RoCEv2, what flows take and drop, and what passes to the
-# kernel, all of it copied, and none of it missing where it goes. XROCE_TEST_QUEUES=2: packets of
-# our QPs come to two shards, and all copies to the first.
+# Sniffers and flows that do not trap: RoCEv2, frames that flows take and drop, and frames that pass
+# to the kernel are all copied, and still reach their receivers. XROCE_TEST_QUEUES=2: packets of our
+# QPs come to two shards, and all copies to the first.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 1500
 
@@ -91,10 +91,10 @@ everything() {
 	udp 5003 10
 	in_b timeout 5 bash -c "exec 3<>/dev/tcp/$IP4_A/7" 2>"$WORK/tcp.out"
 	need_line tcp 'refused'
-	# that of the flow that does not trap among them
+	# including the flow that does not trap
 	need_equal "UDP of the kernel" $(($(no_ports) - before)) 30
 	ended
-	# sent are probes of our own flow control as well
+	# probes of our own flow control are sent as well
 	need_equal sniffers "$(grep -cE '^s roce 100 sent 10[0-9] udp 100 arp [1-9][0-9]* tcp [1-9][0-9]*$' "$WORK/receiver.out")" 2 || show receiver
 	says 't roce 0 sent 0 udp 20 arp 0 tcp 0'
 	says 'f roce 0 sent 0 udp 30 arp 0 tcp 0'
@@ -177,8 +177,8 @@ has_room() {
 # Frames that A's interface has received.
 arrived() { in_a awk -v dev=$IF_A: '$1 == dev { print $3 }' /proc/net/dev; }
 
-# The ring of copies has no room while nobody reads it: each frame is copied or counted as lost, and
-# goes on. What is copied, the sniffer has, or had no receive for.
+# The ring of copies is full while its reader is idle: each frame is copied or counted as lost, and
+# passes. The sniffer gets each copy, or had no receive for it.
 full() {
 	local before frames lost stopped seen copied refused
 	receiver -s 1 || return

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# Single frames that look like super-packets, from a stranger and in the peer's name, at a queue
-# pair that is at work: XDP judges them by the first packet, and of what it lets through the engine
-# is shown no more when that one's ICRC is wrong.
+# Single frames that look like super-packets, from a stranger and in the peer's name, at a busy
+# queue pair: XDP judges them by the first packet, and if that packet's ICRC is wrong the engine
+# drops the rest.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 9000
 
@@ -56,7 +56,7 @@ stranger() {
 	need_equal "rx_dropped of the QP" "$(counter "$server" xroce_qp rx_dropped)" "$(counter "$server" xroce_rx dropped)"
 }
 
-# The packets behind the first are right: without it they would come to the queue pair.
+# The packets after the first are right: without it they would reach the queue pair.
 in_peers_name() { attack xroce_eng_drop icrc $SEGMENTS -S $IP4_B -s $SEGMENTS -w; }
 
 run_case begin begin

@@ -3,8 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Where super-packets do not get through, frames leave alone before a connection dies of it, and
-# that is said once; but by no way round a rule that drops frames alone as well. Interfaces that
+# If super-packets do not get through, frames leave alone before a connection fails, and that is
+# reported once; but a rule that drops single frames as well is not circumvented. Interfaces that
 # hand packets to others get none by default.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
@@ -86,7 +86,7 @@ names_the_rule() {
 }
 
 # ruled MATCH COMMAND...: a rule that drops all, or all long frames, is obeyed: the connection ends,
-# and what drops is said.
+# and the dropping rule is reported.
 ruled() {
 	local match=$1
 	shift
@@ -100,7 +100,7 @@ ruled() {
 	names_the_rule
 }
 
-# Once that rule has gone super-packets leave at once, as before.
+# After the rule is deleted super-packets leave at once, as before.
 ruled_for_a_while() {
 	local before
 	sends_long 17 "$@" || return
@@ -115,7 +115,7 @@ ruled_for_a_while() {
 	stop "$server"
 }
 
-# One that takes them does not lose them by this.
+# An interface that takes them does not lose them by this.
 taken() {
 	data env || return
 	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
@@ -156,7 +156,7 @@ stacked() {
 	in_a "$XROCE" list $IF_A | grep -q 'sends by .*UDP super-packets' || fail "a veth sends none by default"
 }
 
-# And data passes a macvlan, in a namespace of its own.
+# And data passes a macvlan, in its own namespace.
 macvlan_data() {
 	local gid_m server
 	drop_maps server
@@ -182,8 +182,7 @@ macvlan_data() {
 core_cases=(taken_ud refused_rc ruled ruled_long ruled_for_a_while listed stacked macvlan_data)
 for transport in rc uc ud; do
 	tier_case taken_$transport taken
-	# a datagram that is refused is lost, and so is its round: only what is sent again can be
-	# judged
+	# a refused datagram is lost, and so is its round: only reliable transports can be judged
 	[ $transport != rc ] || tier_case refused_$transport refused
 done
 transport=rc

@@ -5,16 +5,16 @@
 # needs: userns
 #
 # The files that programs look for: /sys/class/infiniband and /dev/infiniband, which `xroce run`
-# shows what it runs, in a mount namespace, as root and as a user without privileges (there in a
-# user namespace). What they say is what the verbs say; all else that was there is there; and what
-# the program had before it has still.
+# shows to its program, in a mount namespace, as root and as an unprivileged user (there in a user
+# namespace). They agree with the verbs; all other files are still there; and the program keeps all
+# that it had before.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS/sysfs" "$TOOLS/limited" "$OWN/bin/"
 
 RUN=("$OWN/bin/xroce" run)
-# Any other user than nobody, whose number is that of users without one.
+# Any user other than nobody, whose number stands for unmapped users.
 USER_=(setpriv --reuid=12345 --regid=12346 --groups 12347 --inh-caps=-all --bounding-set=-all)
 declare -A as=([root]='' [user]="${USER_[*]}" [nobody]="${NOBODY[*]}")
 
@@ -28,7 +28,7 @@ look() {
 # the same, which must be right
 see() { look "$@" || { fail "it ended with $?: $*"; show looked; return 1; }; }
 
-# ---- what is in them ----
+# ---- their content ----
 
 # Its MAC as an EUI-64: ff:fe in the middle, the second bit of the first byte inverted.
 guid_of_mac() {
@@ -62,7 +62,7 @@ files_umask() {
 	need_line looked ', 0 differ$'
 }
 
-# What a user is told by the programs that read nothing else.
+# The output for a user of the programs that read nothing else.
 ibstat_says() {
 	local guid
 	skip_reason="ibstat is not installed (package infiniband-diags)"
@@ -81,10 +81,10 @@ ibstat_says() {
 	need_line looked 'link_layer:[[:space:]]+Ethernet'
 }
 
-# ---- what was there ----
+# ---- the files that were there ----
 
-# bare COMMAND...: where there is no infiniband at all. beside COMMAND...: where the kernel has a
-# device. Both in a mount namespace, as root; the fake is like sysfs and devtmpfs.
+# bare COMMAND...: without any infiniband. beside COMMAND...: with a device of the kernel. Both in a
+# mount namespace, as root; the fake is like sysfs and devtmpfs.
 cat >"$OWN/bin/bare" <<'END'
 #!/bin/bash
 mkdir -p "$1" && mount -t tmpfs none "$1" && cp -a /dev/{null,zero,tty,fd} "$1" &&
@@ -115,7 +115,7 @@ chmod 755 "$OWN/bin/bare" "$OWN/bin/beside"
 BARE=(unshare -m --propagation private "$OWN/bin/bare" "$OWN/fake_dev")
 BESIDE=(unshare -m --propagation private "$OWN/bin/beside" "$OWN/fake")
 
-# What is in /dev and /sys/class, and what each is; infiniband apart.
+# The files in /dev and /sys/class, and their types; without infiniband.
 cat >"$OWN/bin/inventory" <<'END'
 #!/bin/bash
 cd /dev && find . -mindepth 1 -maxdepth 1 ! -name infiniband -printf '%p %y %l ' \
@@ -156,7 +156,7 @@ devices_beside() {
 		diff - "$WORK/looked.out" >"$WORK/diff.out" || { fail "not beside each other"; show diff; }
 }
 
-# ---- what remains of it ----
+# ---- the remains of it ----
 
 # Others' tests mount as well.
 has_our_mounts() { grep -E ' - tmpfs xroce | /(dev|sys/class)/infiniband' /proc/self/mountinfo; }
@@ -226,11 +226,11 @@ sleeper() {
 	start "$1" a "${@:2}" "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
 }
 sleeps() { wait_until 10 grep -q '^user:' "$WORK/$1.out" || { fail "$1 does not run"; show "$1"; }; }
-# user_namespaces NAME...: how many those have
+# user_namespaces NAME...: the number of their user namespaces
 user_namespaces() { cat "${@/%/.out}" | sort -u | grep -c '^user:'; }
 
-# Any process of it and its children see each other as before: `exe` is shown to those that may
-# look into a process's memory. Eight that begin at once have one user namespace.
+# Its processes and their children see each other as before: `exe` is visible to processes with
+# access to another's memory. Eight that start at once share one user namespace.
 siblings() {
 	local i first
 	mkfifo -m 666 "$OWN/begin"
@@ -261,10 +261,10 @@ siblings() {
 	exec 3<&-
 }
 
-# A container's, which those outside see and which does not see them, is not theirs.
+# A container's namespace, visible from outside only, does not count.
 container_apart() {
 	local i pid pids=()
-	# its first process stays root's: one that becomes another's outlives unshare
+	# its first process stays root's: one of another user would outlive unshare
 	sleeper apart unshare --pid --fork --kill-child --mount-proc sh -c '"$@" & wait' -
 	pids+=("$child")
 	sleeps apart
@@ -294,7 +294,7 @@ time.sleep(60)'
 	wait_until 10 grep -q held "$WORK/holder.out" || { fail "the lock is not to be had"; show holder; }
 }
 
-# One of the user's own is waited for, however long it needs: those that begin meanwhile have one
+# A process of the same user is waited for, without a limit: all that start in that time share one
 # user namespace.
 own_lock() {
 	local i
@@ -315,7 +315,7 @@ own_lock() {
 	done
 }
 
-# Another user's keeps nobody from running.
+# Another user's namespace prevents no one from running.
 others_lock() {
 	lock_of nobody
 	see user "${RUN[@]}" --dev $IF_A -- ls /dev/infiniband/$DEV_A
@@ -331,8 +331,8 @@ nested() {
 	need_line looked ', 0 differ$'
 }
 
-# A user namespace takes nothing that a client of a broker needs: the broker is known as root's,
-# and who may connect is known by its groups.
+# A user namespace takes nothing from a broker's client: the broker is recognised as root's, and its
+# users by their groups.
 broker_of_group() {
 	start broker a "$XROCE" serve --mode 0660 --group 12347 --max-qps 8 $IF_A
 	broker=$child
@@ -342,7 +342,7 @@ broker_of_group() {
 	need_line looked 'not permitted to use the broker'
 	stop "$broker"
 }
-# Without one it is told what to do as if there were no namespace.
+# Without one the program gets the same advice as without a namespace.
 no_broker() {
 	look user "${RUN[@]}" --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
 	need_line looked 'no broker on '$IF_A': as root, `xroce serve'
@@ -361,9 +361,9 @@ root_has_it() {
 
 # ---- where it is not to be had ----
 
-# Root without capabilities; a user with one; a user in a chroot, whom the kernel gives no user
-# namespace, and one who cannot write to /proc, and so has no number in one. Each is a user of this
-# run alone, or that of another test's would do.
+# Root without capabilities; a user with one; a user in a chroot, to whom the kernel grants no user
+# namespace, and one who cannot write to /proc and so has no number in one. Each user belongs to
+# this run alone, or another test's namespace would do.
 one=("${USER_[@]/12345/$((20000 + $$ % 40000))}")
 cat >"$OWN/bin/rooted" <<'END'
 #!/bin/bash
@@ -410,7 +410,7 @@ set_uid() {
 	need_line looked '^0$'
 }
 
-# Told once a process, of a device that is there, and to whom asked.
+# Reported once a process, for a device that is there, and to the process that asked.
 library_alone() {
 	# it lists devices twice
 	XROCE_DEBUG=1 XROCE_DEV=$IF_A LD_LIBRARY_PATH=$OWN/lib look user "$OWN/bin/sysfs" $DEV_A
@@ -442,7 +442,7 @@ ucx_chooses() {
 	start server b "${words[@]}" "${RUN[@]}" --dev $IF_B -- ucx_perftest -t tag_bw -n 500 -s 65536
 	server=$child
 	wait_until 10 listens_or_gone b 13337 "$server"
-	# it says which ways it chose
+	# it prints its chosen paths
 	start client a "${words[@]}" "${RUN[@]}" --dev $IF_A -- env UCX_LOG_LEVEL=info \
 		ucx_perftest $IP4_B -t tag_bw -n 500 -s 65536
 	finish "$child" 60 ||

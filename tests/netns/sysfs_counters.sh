@@ -4,9 +4,9 @@
 # tier: long long XROCE_CASES=long
 # needs: userns
 #
-# The counters among the files that `xroce run` shows: what they say when they are read is what
-# `xroce stat --json` says and what the maps have, of the processes that the user may see; the
-# process that serves them is none of the program's, and nothing of it stays, whoever is killed.
+# The counters among the files that `xroce run` shows: their values equal those of `xroce stat
+# --json` and of the maps, for the processes that the user may see. The process that serves them is
+# not visible to the program, and nothing of it stays, whichever process is killed.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -42,10 +42,10 @@ no_servers() {
 	need_equal "mounts of others" "$(grep -F fuse.xroce /proc/self/mountinfo)" ''
 }
 
-# ---- what is in them ----
+# ---- their content ----
 
-# agree WHO: each file that WHO sees has the sum of what stat tells WHO, of processes that are
-# stopped. The values are in `looked`, a line "NAME VALUE" each.
+# agree WHO: each file that WHO sees has the sum of stat's values for WHO, of stopped processes. The
+# values are in `looked`, a line "NAME VALUE" each.
 agree() {
 	# shellcheck disable=SC2016 # the inner shell's
 	see "$1" "${RUN[@]}" sh -c 'cd "$0" && grep "" counters/* hw_counters/* | sed "s/:/ /"' $PORT || return
@@ -72,8 +72,8 @@ agree() {
 }
 of_file() { sed -n "s|^$1 ||p" "$WORK/looked.out"; }
 
-# traffic WHO [CLIENT]: a pingpong that has gone on for a while, and is stopped; the pids are in
-# $server and $client.
+# traffic WHO [CLIENT]: a pingpong that has run for a while, and is stopped; the pids are in $server
+# and $client.
 traffic() {
 	# shellcheck disable=SC2086
 	start server a ${as[$1]} "${RUN[@]}" "$OWN/bin/steady_pingpong" -d $DEV_A -g 0 -p "$2"
@@ -112,7 +112,7 @@ agree_alone() {
 	end_traffic
 }
 
-# Behind a broker: each user sees the sum of its own, root that of all.
+# Behind a broker: each user sees the sum of its own processes, root that of all.
 agree_shared() {
 	local of_nobody of_root all
 	traffic nobody 18611 nobody || return
@@ -218,7 +218,7 @@ unseen() {
 }
 
 # A first process of a PID namespace that waits for no child, or blocks SIGCHLD and waits for all.
-# It starts the command three times, and says what has become of the processes that serve counters.
+# It starts the command three times, and reports the fate of the processes that serve counters.
 cat >"$OWN/first.py" <<'END'
 import os, signal, sys, time
 def stat(pid):
@@ -394,7 +394,7 @@ first_process() {
 	without
 }
 
-# An interface that has gone, or has another's name by now.
+# A deleted interface, or one with another's name by now.
 interface_gone() {
 	ip -n $NS_A link add gone type veth peer name other || { fail "no interface"; return; }
 	# shellcheck disable=SC2016

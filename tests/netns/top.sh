@@ -51,7 +51,7 @@ live() {
 	sees 'DEV .*RX-BPS' "top begins" && top=$(top_pid)
 }
 
-# ---- what is watched ----
+# ---- the displayed values ----
 
 # pair NAME [PROGRAM]: an endless pingpong between A and B; pids in $server and $client
 pair() {
@@ -114,7 +114,7 @@ keys_and_views() {
 	end_pair
 }
 
-# What waits while nothing is sampled: keys are heeded, and rows stay as they are.
+# Pending input while nothing is sampled: keys work, and rows do not change.
 paused_stays() {
 	local row
 	pair || return
@@ -165,7 +165,7 @@ stopped() {
 	keys "clear; fg" Enter; sees 'DEV .*RX-BPS' "fg"
 	need_equal "modes after fg" "$(modes | head -1)" "1 0 0"
 	sees_not ' TYPE ' "the size that it has now"
-	# stopped by what cannot be caught, it takes the terminal again when it goes on
+	# stopped by a signal that cannot be caught, it takes the terminal again when it resumes
 	kill -STOP "$top"; wait_until 10 grep -q '^State:.T' "/proc/$top/status"
 	sees Stopped "SIGSTOP"
 	keys "clear; fg" Enter; sees 'DEV .*RX-BPS' "fg after SIGSTOP"
@@ -203,7 +203,7 @@ terminal_gone() {
 	wait_until 10 is_gone "$top" || { fail "it stays without a terminal"; kill "$top"; }
 }
 
-# A terminal that takes nothing, as behind a connection that hangs, holds up no signal.
+# A terminal that takes nothing, as after a connection hangs, delays no signal.
 terminal_hangs() {
 	python3 - "$XROCE" $IF_A "/run/netns/$NS_A" >"$WORK/hangs.out" 2>&1 <<'PYTHON'
 import fcntl, os, pty, select, signal, struct, sys, termios
@@ -213,7 +213,7 @@ if not pid:
     os.execvp("nsenter", ["nsenter", "--net=" + sys.argv[3], sys.argv[1], "top", "-w", "0.01"])
 fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 400, 900, 0, 0))
 os.read(master, 1)
-# nothing is read any more, until what waits there grows no further
+# no more reads, until the pending output grows no further
 fd = os.pidfd_open(pid)
 last, same = -1, 0
 while same < 20:
@@ -384,9 +384,9 @@ tables() {
 	end_pair
 }
 
-# An interval after the other, from before the traffic begins until after it ends: rates times
-# seconds are what the counters have grown by, of QPs, processes and the interface, and the counters
-# are those of `xroce stat`, and of the program that sent it.
+# One interval after the other, from before the traffic starts until after it ends. Rates times
+# seconds equal the growth of the counters, of QPs, processes and the interface. The counters are
+# those of `xroce stat` and of the sending program.
 rates_are_counters() {
 	local top name
 	start top a "$XROCE" top --json -w 0.1
@@ -434,7 +434,7 @@ PYTHON
 }
 has_lines() { [ "$(wc -l <"$WORK/$1.out")" -ge "$2" ]; }
 
-# A user sees what is its own, by the broker; without one nothing, and is told.
+# A user sees its own processes through the broker; without one nothing, and a message.
 own_and_others() {
 	local one two
 	serve a $IF_A || return

@@ -95,12 +95,12 @@ dead_peer() {
 	need_line dead ' \* state ERR$'
 }
 
-# questions NS IFINDEX: what waits at the socket of the process that has the interface alone.
+# questions NS IFINDEX: the queue length at the socket of the process that owns the interface.
 questions() { in_ns "$1" ss -Hxl | awk -v name="@xroce/$2" '$5 == name { print $3; found = 1 } END { exit !found }'; }
 
-# asks SHARE TIMES: whose an interface is that one process has alone is asked so often, however
-# long the look, where nothing is ever taken from the queue: when that is full nobody is told its
-# pid. One that lets others in is asked where it lets them in.
+# asks SHARE TIMES: the owner of an interface is asked TIMES times, however long the look, if
+# nothing ever reads the queue: when it is full, the owner's pid is unknown to all. An owner that
+# shares is asked at its sharing socket.
 asks() {
 	local server ifindex before
 	gids_once v4 || return
@@ -114,13 +114,14 @@ asks() {
 	stop "$server"
 }
 
-# trace_ahead NAME SECONDS: trace where CLOCK_MONOTONIC is that much ahead of the other processes'.
+# trace_ahead NAME SECONDS: runs trace where CLOCK_MONOTONIC is SECONDS ahead of the other
+# processes'.
 trace_ahead() {
 	start "$1" a unshare --time --monotonic "$2" "$XROCE" trace --json -c 20 $IF_A
 	wait_until 10 grep -q waiting "$WORK/$1.out" || fail "$1 does not begin"
 }
 
-# A time namespace changes neither what is seen nor when it was.
+# A time namespace changes neither the events nor their times.
 time_namespaces() {
 	local before ahead behind name first
 	[ "$(readlink /proc/self/ns/time)" != "$(unshare --time readlink /proc/self/ns/time)" ] || {

@@ -3,10 +3,10 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# UCX between two hosts as it comes, after `xroce run --` and without any variable: what it chooses
-# is this device, over RC; and over UD, when it is told so. ucx_perftest's tests of the upper level,
-# sizes to 64 MiB, one pair of processes and two at once. It looks at no data: io_demo (cm_ucx.sh)
-# and MPI (mpi.sh) do. ucx_shared.sh has all tests between processes of one interface.
+# Unmodified UCX between two hosts, after `xroce run --` and without any variable: it chooses this
+# device, over RC; and over UD, when configured. ucx_perftest's tests of the upper level, sizes to
+# 64 MiB, one pair of processes and two at once. Data is not checked here, but by io_demo
+# (cm_ucx.sh) and MPI (mpi.sh). ucx_shared.sh has all tests between processes of one interface.
 #
 # XROCE_UCX_ALL=1: every test, size, transport and number of processes; tens of minutes.
 . "$(dirname "$0")/lib/case.sh"
@@ -38,9 +38,9 @@ ucx() {
 	done
 }
 
-# used TRANSPORT TEST MESSAGES BYTES PAIR: what is asked for by name went as that. A long message is
-# fetched from its sender by READ; atomics of the upper level are UCX's own, as plain verbs have no
-# swap. UD has neither.
+# used TRANSPORT TEST MESSAGES BYTES PAIR: the named operation was used. A long message is fetched
+# from its sender by READ; atomics of the upper level are UCX's own, as plain verbs have no swap. UD
+# has neither.
 used() {
 	local at=$5 packets=$(($3 * $4 / 4096))
 	[ "$1" = rc ] ||

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# UCX between two processes of one interface, of a user without privileges: what UCX itself
-# measures, each test over both transports that it has for verbs. On the lower level (UCT) a
-# transport does what it can itself, on the upper one (UCP) UCX makes the rest of messages.
+# UCX between two unprivileged processes of one interface: UCX's own measurements, each test over
+# both of its verbs transports. On the lower level (UCT) a transport uses its own operations, on the
+# upper one (UCP) UCX builds the rest from messages.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"

@@ -97,7 +97,7 @@ tier_case one_armed many 2000 -a
 tier_case one_small many 2000 -a -s 64
 tier_case one_drawn many 0 -r
 tier_case one_stopped many 0 -r -z 20
-# what is under way to each of them is in one ring
+# all datagrams under way to each of them are in one ring
 tier_case several many 0 -r -q 32 -n 1500 -z 20
 tier_case several_in_turn many 0 -q 8 -b 1 -n 4000 -z 20
 if command -v ucx_perftest >/dev/null; then

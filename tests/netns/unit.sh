@@ -4,9 +4,9 @@
 # tier: long long XROCE_CASES=long
 # needs: systemd
 #
-# The systemd unit as it stands, by a systemd that is the first process of a container
-# (systemd-nspawn) on a root file system that is this machine's /usr: with its capabilities, system
-# calls and devices the broker serves, says so, and comes back when it is killed.
+# The unmodified systemd unit, by a systemd that is the first process of a container
+# (systemd-nspawn) on a root file system with this machine's /usr. With its capabilities, system
+# calls and devices the broker serves, reports that, and comes back when it is killed.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -32,7 +32,7 @@ verified() {
 		{ fail "systemd-analyze verify ends with $? with the drop-in"; show verify; }
 	need_equal "what it says of the drop-in" "$(cat "$WORK/verify.out")" ""
 	rm -r "$WORK/xroce@.service.d"
-	# "OK" ends at 4.9; most of what is left of it is CAP_NET_ADMIN and the host's network
+	# "OK" ends at 4.9; most of its remaining exposure is CAP_NET_ADMIN and the host's network
 	systemd-analyze security --offline=true --threshold=35 "$WORK/xroce@$IF_A.service" >"$WORK/security.out" 2>&1 ||
 		{ fail "it is more exposed than 3.5"; show security; }
 }
@@ -100,7 +100,7 @@ pingpong() {
 	need_line client '^2457600 bytes in '
 }
 
-# A user looks at a process of its own: every command that root has for that.
+# A user inspects its own process: every command that root has for that.
 looked() {
 	local server name rc
 	start server a nsenter -t "$init" --mount --pid "${NOBODY[@]}" /own/bin/xroce run --dev $IF_A \

@@ -4,9 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # Completion vectors on an interface with two receive queues: a CQ's vector chooses the shard in
-# which its QP begins, and so the thread that raises its events; XDP wakes that of the queue that a
-# packet came by. Each queue has a thread, on the CPU that it is told to run on, and all of them
-# sleep while nothing happens.
+# which its QP starts, and so the thread that raises its events; XDP wakes the thread of the
+# packet's queue. Each queue has a thread, on its configured CPU, and all of them sleep while idle.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 
@@ -31,7 +30,7 @@ switches() {
 	done | awk '{ n += $1 } END { print n }'
 }
 
-# run_vector N EVENTS: vector_events on it, until all events have come; its pid in $child.
+# run_vector N EVENTS: runs vector_events on it, until all events have come; its pid in $child.
 run_vector() {
 	start_on vector a "$TOOLS/vector_events" $DEV_A "$1" "$2"
 	wait_until 30 said_or_gone vector "^vector_events: $2," "$child"
@@ -56,8 +55,7 @@ pinned() {
 	stop "$child"
 }
 
-# Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row
-# agree.
+# Without events no thread wakes; the work of the last event is over when two looks in a row agree.
 asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <>"$WORK/quiet"; [ "$n" = "$(switches "$1")" ]; }
 idle() {
 	run_vector 1 50 || return

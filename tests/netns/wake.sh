@@ -21,8 +21,8 @@ stress() {
 	# Readable means that there is an event.
 	awk '/^wake_stress/ && $11 { exit 1 }' "$WORK/server.out" "$WORK/client.out" ||
 		fail "the descriptor was readable without an event"
-	# How often is the scheduler's: those that are awake already are not woken. arming.sh counts
-	# what must be.
+	# The scheduler decides the number: threads that are awake already are not woken. arming.sh
+	# counts the required ones.
 	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1
 	drop_maps server
 }

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# Who may do what with a broker (docs/broker.md): root, root without capabilities, a user, a user
-# with one capability, a process of another network namespace; and proofs that prove nothing. Each
-# asks by the protocol itself (who.py), so that no library of ours keeps it from asking.
+# Permissions of a broker's clients (docs/broker.md): root, root without capabilities, a user, a
+# user with one capability, a process of another network namespace; and invalid proofs. Each speaks
+# the protocol itself (who.py), so that no library of ours filters the requests.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 1500
 . "$here/tests/netns/lib/unprivileged.sh"

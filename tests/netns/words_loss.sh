@@ -6,8 +6,8 @@
 # tier: long shards XROCE_TEST_QUEUES=2 XROCE_WORDS_JOBS=60
 # tier: long shared XROCE_TEST_BROKER=1 XROCE_WORDS_JOBS=60
 #
-# What words.sh has, over a cable that loses, repeats and reorders packets: what waits in the
-# reorder buffer, what is sent again; and duplicates change nothing.
+# The cases of words.sh, over a cable that loses, repeats and reorders packets: packets in the
+# reorder buffer, retransmissions; and duplicates change nothing.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 netns_chain 4500
