@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client of a broker that does as it is told, well-behaved or not (broker.sh):
+ * A scripted client of a broker, well-behaved or not (broker.sh):
  *
  *	asker SOCKET COMMAND...
  *
@@ -10,8 +10,8 @@
  *	hello			a port: with its numbers, and how many descriptors came
  *	claim N, release N	a QP number
  *	bind ID FAMILIES, unbind ID FAMILIES	a service, at all addresses
- *	claims FIRST N		so many: how many were given, and the first other answer
- *	draws N			so many numbers, all different: how many, and the first other answer
+ *	claims FIRST N		N numbers: how many were granted, and the first other answer
+ *	draws N			N numbers, all different: how many, and the first other answer
  *	ring, list N, stop
  *	maps N FIRST		of the nth client: how many came, how many could be written to, and
  *				mapped for that, and their names
@@ -38,7 +38,7 @@
  *				when the device is
  *	hold			until the broker hangs up
  *
- *	asker SOCKET notified: the states that are told to systemd by that socket, up to the last
+ *	asker SOCKET notified: the states reported to systemd by that socket, up to the last
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,7 +82,7 @@ static int reach(void)
 	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)))
 		die(path);
-	/* one that is turned away finds that out by its first question */
+	/* a rejected client learns that at its first question */
 	asked_prove(fd);
 	return fd;
 }
@@ -268,7 +268,7 @@ static void list(u32 n)
 		       a.client.pid, a.client.uid, a.client.qps, a.client.command);
 }
 
-/* As whoever was given descriptors to read by would like to have more of them. */
+/* Like a client that got read-only descriptors and tries to gain more access. */
 static bool may_write(int fd)
 {
 	static unsigned char key[64], value[65536];
@@ -472,7 +472,7 @@ static int *reach_many(u32 n)
 		fd[i] = reach();
 	if (seteuid(0))
 		die("reach_many");
-	/* each has proved what it may do by now */
+	/* each has proved its permissions by now */
 	for (u32 i = 0; i < n; i++) {
 		sock = fd[i];
 		tell(ASK_HELLO, 0);
@@ -545,7 +545,7 @@ static void hoard(u32 n)
 	free(fd);
 }
 
-/* One that never reads is ended after five seconds, and the next has its port. */
+/* A client that never reads is disconnected after five seconds, and the next gets its port. */
 static void silent(u32 n)
 {
 	int *fd = reach_many(n);
@@ -604,7 +604,7 @@ static void times(u32 n)
 	free(us);
 }
 
-/* As a client that means to keep what it was lent. */
+/* Like a client that tries to keep a borrowed resource. */
 static void orphan(void)
 {
 	static const enum ask_fd which[] = { ASK_FD_TAP, ASK_FD_SINGLE };

@@ -3,13 +3,13 @@
  * Tries to attach a program to whatever the kernel attaches programs to, by its descriptor alone
  * (hostile.sh):
  *
- *	attacher client SOCKET	the program that a client of a broker is given (ASK_FD_TELL)
- *	attacher xdp|cls	one of its own, of that type: so that it shows what can succeed
+ *	attacher client SOCKET	the program that a client of a broker gets (ASK_FD_TELL)
+ *	attacher xdp|cls	a private one of that type: so that it shows which attempts can succeed
  *
- * First as it is, with this namespace's lo, then as root of a user and network namespace of its
- * own, where it may change interfaces. A line `did WHAT` on standard output for each that the
- * kernel allowed, `ran` if the program could be run, `done` at last. What was attached is gone with
- * the process.
+ * First with its own privileges and this namespace's lo, then as root of a new user and network
+ * namespace, where it may change interfaces. Prints a line `did WHAT` for each attempt that the
+ * kernel allowed, `ran` if the program could be run, `done` at last. All attachments end with the
+ * process.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define TYPES	 80 /* of attachments and programs: more than any kernel has yet */
 #define LOOPBACK 1
 
-static const char *as; /* whom: user or root */
+static const char *as; /* user or root */
 
 static void did(const char *what, u32 type)
 {
@@ -133,7 +133,7 @@ static void try_events(int prog)
 		close(event);
 }
 
-/* A program in the place of one of its functions, or of one that looks at it; maps that hold it. */
+/* A program that replaces one of its functions, or one that traces it; maps that hold it. */
 static void try_others(int prog)
 {
 	const struct bpf_insn end[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K },

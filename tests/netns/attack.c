@@ -2,13 +2,13 @@
 /*
  * An attacker on the path: forwards all frames between two interfaces as they are, and sends, ahead
  * of some RoCEv2 packets, changed copies of them with right ICRCs. None of these may do harm beyond
- * packets sent again: what an attacker can always do who sees the PSNs (a forged packet at exactly
- * the expected PSN, an acknowledgement of what is on its way) is left out.
+ * retransmissions. Attacks that always succeed with knowledge of the PSNs are left out: a forged
+ * packet at exactly the expected PSN, an acknowledgement of packets under way.
  *
  *	attack [-s SEED] [-r OF-A-THOUSAND] [-k KIND] IFACE IFACE
  *
- * Prints a line when it forwards; on USR1, and on TERM as it ends, what it did: for each direction
- * the RoCEv2 frames that left, and how many of each kind were its own.
+ * Prints a line when it forwards; on USR1, and on TERM when it ends, its counts: for each direction
+ * the RoCEv2 frames that left, and the number of its own of each kind.
  */
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 #include "lib/wire.h"
 
 #define REPLAYS	   512	/* frames of each direction that may be repeated */
-#define FRAME_ROOM 4400	/* of those; longer ones are forwarded and no more */
+#define FRAME_ROOM 4400	/* of those frames; longer ones are only forwarded */
 #define WINDOW	   512	/* PSNs: more than either end has in flight */
 
 struct sequence {
@@ -104,7 +104,7 @@ static u8 *aeth(struct forgery *f)
 	return f->bytes + f->bth + 12;
 }
 
-/* Other data, and other addresses and keys where there are any: behind the BTH, before the ICRC. */
+/* Other data, and other addresses and keys if present: after the BTH, before the ICRC. */
 static void spoil(struct forgery *f)
 {
 	for (size_t i = f->bth + 12; i < f->len - ROCE_ICRC_BYTES; i++)
@@ -145,7 +145,7 @@ static s32 far(void)
 
 /* ---- the kinds: each returns false where the packet is of no use for it ---- */
 
-/* A PSN that both ends are done with, or one that is far from being sent. */
+/* A PSN that is finished at both ends, or far from being sent. */
 static bool kind_far(struct forgery *f)
 {
 	set_psn(f, far());
@@ -196,8 +196,7 @@ static bool kind_replay(struct forgery *f)
 }
 
 /*
- * Sequence and RNR NAKs of what was acknowledged anyway; those that end a connection, of what is
- * long done.
+ * Sequence and RNR NAKs for acknowledged packets; fatal NAKs for long finished ones.
  */
 static bool kind_nak(struct forgery *f)
 {

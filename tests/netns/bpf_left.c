@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Waits until maps, programs and links have gone from the kernel:
+ * Waits until the kernel has freed maps, programs and links:
  *
  *	bpf_left SECONDS "map|prog|link ID"...
  *
- * Exit status 0 if all have gone in time; otherwise 1, and a line for each that is left.
+ * Exit status 0 if all are freed in time; otherwise 1, and a line for each one left.
  */
 #include <errno.h>
 #include <linux/bpf.h>

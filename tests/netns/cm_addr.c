@@ -6,8 +6,8 @@
  *   cm_addr again DST COMMAND	the same twice, for 100 ms, with the command between
  *   cm_addr bind ADDR PORT	the device, or what is wrong
  *   cm_addr listen ADDR PORT [only]	each request until it is killed, rejected. only: AFONLY
- *   cm_addr ask DST PORT		connects without a QP, and says what comes of it
- *   cm_addr watch ADDR		is bound to it, and says what happens to it
+ *   cm_addr ask DST PORT		connects without a QP, and prints the result
+ *   cm_addr watch ADDR		is bound to it, and prints its events
  *   cm_addr join ADDR GROUP	is a member until it is killed
  */
 #define _GNU_SOURCE
@@ -83,7 +83,7 @@ static struct rdma_cm_event *event(void)
 	return ev;
 }
 
-/* The next event must be that one; else it is said, and false. */
+/* Expects that event next; else prints the other one and returns false. */
 static bool await(enum rdma_cm_event_type want)
 {
 	struct rdma_cm_event *ev = event();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An honest server and an honest client, beside others that are not:
+ * An honest server and an honest client, while others are not:
  *
  *	cm_beside serve ADDRESS PORT		accepts all that it has QPs for and rejects others;
  *						prints on TERM how many
- *	cm_beside hold ADDRESS PORT		is asked and never answers
+ *	cm_beside hold ADDRESS PORT		gets requests and never answers
  *	cm_beside connect ADDRESS PORT SECONDS MOST-MS
  *						connects and disconnects again and again, each time
- *						by an id of its own. Fails if a connection does not
+ *						with its own id. Fails if a connection does not
  *						come about or takes longer than MOST-MS. One of many
  *						may have lost a MAD, which is repeated after 4.3 s:
  *						it may take 10 s

@@ -170,7 +170,7 @@ static void nobody_listens(void)
 	rdma_destroy_event_channel(ch);
 }
 
-/* More at once than a peer has address handles, each with a flow label of its own. */
+/* More at once than a peer has address handles, each with its own flow label. */
 static void many_at_once(void)
 {
 	struct rdma_event_channel *ch = cm_channel();
@@ -298,7 +298,7 @@ static void channels(void)
 	ev = cm_expect(a, ADDR_RESOLVED);
 	must(!is_readable(a), "readable after its event was taken");
 	rdma_ack_cm_event(ev);
-	/* what waits goes along */
+	/* waiting requests move along */
 	must(!rdma_resolve_route(id, WAIT_MS), "rdma_resolve_route");
 	must(!rdma_migrate_id(id, other), "rdma_migrate_id: %s", strerror(errno));
 	must(!is_readable(a) && id->channel == other, "the event did not go along");
@@ -340,7 +340,7 @@ static void destroy_waits(void)
 	rdma_destroy_event_channel(a);
 }
 
-/* The listener goes while requests wait: their askers are told no. */
+/* The listener is destroyed while requests wait: their senders are rejected. */
 static void listener_goes(void)
 {
 	struct rdma_conn_param param = { 0 };
@@ -356,7 +356,7 @@ static void listener_goes(void)
 	rdma_ack_cm_event(cm_expect(b, CONNECT_REQUEST));
 	cm_destroy_id(listener);
 	must(!is_readable(b), "an event of a listener that is gone");
-	/* the one that was taken is the program's, the others are refused: that is all of them */
+	/* the accepted one is the program's, all others are rejected */
 	for (unsigned int i = 0; i + 1 < n; i++) {
 		struct pollfd p = { .fd = a->fd, .events = POLLIN };
 		struct rdma_cm_event *ev;
@@ -403,7 +403,7 @@ static void is_left(void)
 	rdma_destroy_event_channel(ch);
 }
 
-/* A process that refuses and is gone at once, without exit(3): the peer is told what it said. */
+/* A process that rejects and exits at once, without exit(3): the peer gets its reject. */
 static void refuses(void)
 {
 	struct rdma_event_channel *ch = cm_channel();

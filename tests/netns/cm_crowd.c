@@ -7,8 +7,8 @@
  *	cm_crowd connect ADDRESS THREADS CONNECTIONS MESSAGES [PORT]
  *
  * The server has a thread for each connection, and one that takes the events of all and keeps a
- * connection's id in its own context: nothing is shared between two connections. It goes on until
- * it is killed, and ends with 1 when any call fails, or a connection does.
+ * connection's id in its own context: nothing is shared between two connections. It runs until it
+ * is killed, and exits with 1 when any call or connection fails.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 
 #define PORT	  7474
 #define BYTES	  64
-#define ALARM_S	  120 /* nothing takes so long */
+#define ALARM_S	  120 /* nothing takes this long */
 #define BACKLOG	  256
 
 static const char *address;
@@ -90,7 +90,7 @@ static void *serve_one(void *arg)
 		     strerror(errno));
 		ends_send(e);
 	}
-	/* whoever took the event is through with the id */
+	/* the thread that took the event is done with the id */
 	sem_wait(&e->disconnected);
 	ends_end(e);
 	free(e);

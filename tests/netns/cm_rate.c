@@ -6,7 +6,7 @@
  *   cm_rate cycles ADDRESS COUNT WINDOW	COUNT times connect and disconnect, WINDOW at once
  *   cm_rate hold ADDRESS COUNT	COUNT connections at once, then the end of all
  *
- * Each connection has a QP of its own at both ends, on one CQ.
+ * Each connection has its own QP at both ends, on one CQ.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -107,7 +107,7 @@ static struct rdma_cm_id *begin(const char *address)
 	return id;
 }
 
-/* The next step of whatever has an event: the id that is connected, or disconnected, or NULL. */
+/* The next step of an id with an event: the id that is connected, or disconnected, or NULL. */
 static struct rdma_cm_id *step(enum rdma_cm_event_type *type)
 {
 	struct rdma_conn_param param = { .retry_count = 7, .rnr_retry_count = 7 };

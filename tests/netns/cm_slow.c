@@ -2,18 +2,18 @@
 /*
  * A program on librdmacm that takes its time, with mad_peer.c at the other end:
  *
- *	cm_slow ADDRESS accepts		is asked, says "asked", and accepts by SIGUSR1
- *	cm_slow ADDRESS establishes	asks, says "answered", and establishes by SIGUSR1
- *	cm_slow ADDRESS serves		accepts whoever asks, and says "connected" of each
- *	cm_slow ADDRESS hesitates	is asked, says "asked", and ends by SIGUSR1
+ *	cm_slow ADDRESS accepts		gets a request, prints "asked", and accepts on SIGUSR1
+ *	cm_slow ADDRESS establishes	sends one, prints "answered", and establishes on SIGUSR1
+ *	cm_slow ADDRESS serves		accepts all requests, and prints "connected" for each
+ *	cm_slow ADDRESS hesitates	gets a request, prints "asked", and exits on SIGUSR1
  *
- * or with one of its own, which mad_peer.c need not know of:
+ * or with a service of its own, unknown to mad_peer.c:
  *
  *	cm_slow ADDRESS is_left		accepts one, says "connected", and ends when it is
  *					disconnected
  *	cm_slow ADDRESS stays		connects, says "connected", and ends when it is disconnected
  *
- * Its QPs are none that librdmacm knows, so it says and hears itself what is said of them.
+ * librdmacm does not know its QPs, so it exchanges their parameters itself.
  */
 #include <errno.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 /*
  * Ids that end at any time: threads connect to this process itself and destroy their ids after a
  * random step, while others take requests, accept, reject or drop them, and every id of theirs is
- * destroyed by another thread than the one that took its event. It must come to its end: what it
- * finds are deadlocks, and with a sanitizer races. cm_stress ADDRESS ROUNDS [SEED]
+ * destroyed by another thread than the one that took its event. It must run to its end: it finds
+ * deadlocks, and with a sanitizer races. cm_stress ADDRESS ROUNDS [SEED]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static void taker_answer(struct rdma_cm_id *id, unsigned int how)
 		rdma_reject(id, "no", 2);
 	} else if (how % 4 > 1) {
 		cm_make_qp(id);
-		rdma_accept(id, &param); /* fails if the peer has gone */
+		rdma_accept(id, &param); /* fails if the peer has exited */
 	}
 	must(write(to_drop[1], &id, sizeof(id)) == sizeof(id), "no pipe");
 }
@@ -97,7 +97,7 @@ static int client_event(struct rdma_event_channel *ch, enum rdma_cm_event_type *
 	return 1;
 }
 
-/* Steps until its time has come or nothing goes on. */
+/* Steps until its time is over or no step makes progress. */
 static void client_round(struct rdma_event_channel *ch, unsigned int steps)
 {
 	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };

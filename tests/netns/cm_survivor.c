@@ -5,10 +5,10 @@
  *
  *	cm_survivor OWN PEER PORT SILENT-PORT
  *
- * PEER accepts at PORT and never answers at SILENT-PORT. It says "ready" when all of that waits;
- * each call must fail within WAIT_MS once the broker ends, and it says "NAME RESULT". A thread
- * of it accepts at any address, port ANY_PORT, to the end. It says "ended" when all have come back,
- * tries to connect without a broker, and by SIGUSR1 connects again at once: "again MS".
+ * PEER accepts at PORT and never answers at SILENT-PORT. Prints "ready" when all calls wait; each
+ * call must fail within WAIT_MS once the broker exits, and prints "NAME RESULT". A thread accepts
+ * at any address, port ANY_PORT, to the end. Prints "ended" when all have returned, tries to
+ * connect without a broker, and on SIGUSR1 connects again at once: "again MS".
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <errno.h>
@@ -221,7 +221,7 @@ static struct rdma_event_channel *make_ids(void)
 	return ch;
 }
 
-/* ---- what goes on ---- */
+/* ---- calls in progress ---- */
 
 static void *accept_at_any(void *arg)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * All connections of cm_trials.h at once, between two processes. Each end compares the events of
- * each of its connections with those of the row: kind, status, state of the QP, private data.
+ * each connection with its row: kind, status, state of the QP, private data.
  *
  *	cm_trials serve SET ADDRESS [PATIENCE [COUNT [FIRST]]]
  *		until TERM, and then until each row is complete
  *	cm_trials connect SET ADDRESS [PATIENCE [COUNT [FIRST]]]
  *
  * SET: c, l or cl, the rows that are run. PATIENCE: a factor of their seconds. COUNT: connections
- * of each row, numbered from FIRST on; several clients may share those of a server. Ids move to
- * another channel after each event.
+ * of each row, numbered from FIRST on; several clients may share a server's. Ids move to another
+ * channel after each event.
  * Exits with 1 if a row differs, after a line for it.
  */
 #include <errno.h>
@@ -91,7 +91,7 @@ static void fill(void *at, uint8_t bytes, uint32_t number)
 		b[i] = (uint8_t)(i * 7 + number);
 }
 
-/* ---- what is noted ---- */
+/* ---- records ---- */
 
 static const char *state_name(enum ibv_qp_state state)
 {
@@ -150,7 +150,7 @@ static void check_data(const struct trial *t, const void *data, uint8_t len, uin
 	     t->row->name, len);
 }
 
-/* ---- what is done ---- */
+/* ---- actions ---- */
 
 static void make_qp(struct trial *t)
 {
@@ -269,7 +269,7 @@ static void disconnect(struct trial *t)
 	must(!rdma_disconnect(t->id), "%s: rdma_disconnect: %s", t->row->name, strerror(errno));
 }
 
-/* A step whose time has come. */
+/* A step that is due. */
 static void step(struct trial *t)
 {
 	t->due_ms = 0;
@@ -547,7 +547,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (serves && !is_told)
 		take_steps();
-	/* to their ends, and a moment more for events that nobody expects */
+	/* to their ends, and a moment more for unexpected events */
 	while (!complete_ms || now_ms() - complete_ms < SETTLE_MS) {
 		take_steps();
 		if (!complete_ms && all_are_complete(since_ms))

@@ -32,7 +32,7 @@ enum passive {
 	DROPS,	      /* destroys the id of the request */
 	DISCONNECTS,  /* replies, and disconnects when the reply is complete */
 	IS_DESTROYED, /* the same, but destroys its id */
-	ABSENT,	      /* nobody listens */
+	ABSENT,	      /* without a listener */
 };
 
 /*
@@ -43,7 +43,7 @@ enum passive {
 #define ENDED	       ", DISCONNECTED ERR, TIMEWAIT_EXIT"
 #define LOST_END       ", DISCONNECTED(-110) ERR, TIMEWAIT_EXIT"
 #define RESPONSE_ENDED "CONNECT_RESPONSE, DISCONNECTED, TIMEWAIT_EXIT"
-/* Disconnected before the RTU has come, perhaps. */
+/* Disconnected perhaps before the RTU has arrived. */
 #define SOON_ENDED EST ENDED "|DISCONNECTED ERR, TIMEWAIT_EXIT"
 #define SILENCE	   "UNREACHABLE(-110)"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Many connections between two processes, made by librdmacm over one event channel and one thread
- * an end: each is made, ended and destroyed, so many at a time (-w), or (-k) all are held at once
- * and each carries a message. Both ends print what they had:
+ * an end. Each is made, ended and destroyed, a given number at a time (-w), or (-k) all are held at
+ * once and each carries a message. Both ends print their results:
  *
  *	connections: 1000 made and ended, 2417 a second
  *	connections: 10000 held, made 3120 a second, ended 2840 a second, 5321 bytes each
@@ -49,7 +49,7 @@ static unsigned int started, established, ended;
 static double first_s, held_s;
 static long first_bytes, held_bytes;
 
-/* ---- what the kernel is asked: these stand in front of the C library's ---- */
+/* ---- system calls: these replace the C library's ---- */
 
 static _Atomic unsigned int sockets, dumps;
 static unsigned int sockets_before, dumps_before;
@@ -74,7 +74,7 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockad
 	return syscall(SYS_sendto, fd, buf, n, flags, to, len);
 }
 
-/* So many connections are there, or have been. */
+/* The number of connections, present or ended. */
 static void asked_mark(unsigned int connection)
 {
 	if (connection != num / 2)

@@ -9,7 +9,7 @@
  *	crowded ... -s N	N processes one after the other, each from ibv_open_device(3) to its
  *				first completion, of a message to itself
  *
- * -i: then idle for so long, and prints the memory and the processor time of all.
+ * -i: then idles for that time, and prints the memory and the processor time of all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -85,7 +85,7 @@ static uint8_t *place(unsigned int k, unsigned int slot, bool receives)
 	return memory + ((size_t)k * 2 * DEPTH + (receives ? DEPTH : 0) + slot % DEPTH) * MESSAGE;
 }
 
-/* QP 2j of a process is joined to QP 2j + 1 of the (j + 1)th behind it. */
+/* QP 2j of a process is connected to QP 2j + 1 of the (j + 1)th process after it. */
 static void partner(unsigned int k, unsigned int *process, unsigned int *its)
 {
 	const unsigned int far = (k / 2 + 1) % processes;
@@ -178,7 +178,7 @@ static void check(unsigned int k)
 	received[k]++;
 }
 
-/* Has the event come that says so? */
+/* Returns true if the event that reports it has come. */
 static bool device_is_lost(void)
 {
 	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
@@ -271,7 +271,7 @@ static unsigned long long cpu_us(void)
 	       u.ru_stime.tv_usec;
 }
 
-/* What is of this process alone, in KiB: rings are the broker's maps, and shared with the kernel.
+/* Memory of this process alone, in KiB: rings are the broker's maps, and shared with the kernel.
  */
 static unsigned long private_kb(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_get_cq_event(3), "a completion channel with many CQs": 8 CQs on one channel, each with a QP
- * over which one message goes to and fro. Nothing is polled but after an event, by the steps of the
- * page (get, acknowledge, arm, empty the CQ), so that one lost event stops its message for good.
+ * over which one message circulates. CQs are polled only after an event, by the steps of the page
+ * (get, acknowledge, arm, empty the CQ), so that one lost event stops its message for good.
  *
  *	event_circle -d DEVICE [-g GID-INDEX] [-w block|poll|edge|signal] [-s] [-n MESSAGES] [HOST]
  *
- *	-s	messages are solicited, and only such ones are asked for
+ *	-s	messages are solicited, and only solicited events are armed
  *	-n	that come to each side, over all CQs
  */
 #define _GNU_SOURCE
@@ -189,7 +189,7 @@ static void circle_run(bool answers_last)
 		any = event_handle(answers_last);
 		/* the signal of an event that was taken with the one before is none too many */
 		again += !any && way != WAIT_SIGNAL;
-		/* An edge is told once: all events behind it are taken. So is a signal. */
+		/* An edge is reported once: all events after it are taken. So is a signal. */
 		while (way >= WAIT_EDGE && any && open_lanes)
 			any = event_handle(answers_last);
 	}

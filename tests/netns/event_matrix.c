@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_req_notify_cq(3): one request makes one event, of "any new completion entry", or, if only
- * solicited ones are asked for, of a receive whose sender asked for it or of an error. Held to for
- * each operation, for each way that it completes, at both ends, for both ways of arming, and for
- * each way to wait for the event on the channel's descriptor, the signal of O_ASYNC among them:
+ * ibv_req_notify_cq(3): one request makes one event, for "any new completion entry" or, if
+ * solicited, for a solicited receive or an error. Checked for each operation, for each way that it
+ * completes, at both ends, for both ways of arming, and for each way to wait for the event on the
+ * channel's descriptor, including the signal of O_ASYNC:
  *
  *	event_matrix -d DEVICE [-g GID-INDEX] [-L | HOST]	-L: both ends in this process
  *
@@ -32,7 +32,7 @@
 #define DEPTH	  16
 #define BYTES	  4096u
 #define LEN	  16u
-#define HALF	  (BYTES / 2) /* what the peer writes and reads is behind it */
+#define HALF	  (BYTES / 2) /* the peer's WRITEs and READs target the area after it */
 #define REQUEST	  7u	      /* wr_id */
 #define RECEIVE	  9u
 #define LAST	  11u

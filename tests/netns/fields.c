@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an extended CQ tells of packets that were received: VLAN tag, service level, flow tag,
- * times. One QP that only receives; a line for each completion.
+ * Fields of an extended CQ for received packets: VLAN tag, service level, flow tag, times. One QP
+ * that only receives; a line for each completion.
  *
  *	fields DEVICE GID-INDEX COUNT ud QKEY
  *	fields DEVICE GID-INDEX COUNT rc PEER-ADDRESS PEER-QPN

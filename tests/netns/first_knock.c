@@ -4,12 +4,12 @@
  *
  *	first_knock SOCKET silent N	N connections that say nothing
  *	first_knock SOCKET half N	N that send a part of a question
- *	first_knock SOCKET garbage N	N that send what is no question, again and again
- *	first_knock SOCKET flood N	N that ask and never read an answer
+ *	first_knock SOCKET garbage N	N that send invalid questions repeatedly
+ *	first_knock SOCKET flood N	N that send questions and never read an answer
  *	first_knock SOCKET come N	N one after the other, that hang up at once
  *
- * `knocked` says that all N have been there once. Then it goes on, making anew what is hung up,
- * until SIGTERM. A connection that is refused is tried again.
+ * `knocked`: all N have been there once. Then it reconnects closed ones until SIGTERM. A refused
+ * connection is tried again.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,19 +5,19 @@
  *	first_traffic -d DEVICE [-g GID-INDEX] [OPTION...] [HOST:PORT[/MESSAGES]...]
  *
  *	-p PORT		partners that come are served
- *	-k FILE		until FILE has gone; without it until its own links have ended, and if it
- *			has none, until those that came have
- *	-m MESSAGES	own links end after so many on each of their three streams
- *	HOST:PORT/N	a link that ends after N messages, and is made anew: so QPs are made and
+ *	-k FILE		until FILE is removed; without it until its own links have ended, and if it
+ *			has none, until all others' have
+ *	-m MESSAGES	own links end after MESSAGES on each of their three streams
+ *	HOST:PORT/N	a link that ends after N messages, and is made again: so QPs are made and
  *			destroyed all the time
- *	-x		partners may die: a link that breaks, and whose partner hangs up, is let go
+ *	-x		partners may die: a link that breaks, and whose partner hangs up, is dropped
  *	-u UID		becomes that user when it has its device
  *	-P		polls, and sleeps on no event
  *
- * SIGUSR1: a line `at MESSAGES held QPN...`, those of the QPs that it has, and a line `destroyed
- * QPN...`. SIGUSR2: makes 200 QPs, destroys them, and a line `drawn QPN...`. SIGTERM: as if the
- * file had gone, and nobody else is served. A last line says how many messages were right. Exit
- * status: 0; 1 if anything was wrong; 3, and a line `lost`, if it was told that the device is lost.
+ * SIGUSR1: a line `at MESSAGES held QPN...`, its present QPs, and a line `destroyed QPN...`.
+ * SIGUSR2: makes 200 QPs, destroys them, and a line `drawn QPN...`. SIGTERM: as if the file was
+ * removed, and no others are served. A last line has the number of right messages. Exit status: 0;
+ * 1 on any error; 3, and a line `lost`, after the event that the device is lost.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define HOSTS	  8
 #define DRAWN	  200
 #define DESTROYED 12
-#define STALL	  25 /* seconds without any message, of those in which the process ran */
+#define STALL	  25 /* seconds without any message, while the process ran */
 #define BATCHES	  3
 /* Between batches: what counts is that messages are under way at every moment, not how many. */
 #define PACE_MS 5
@@ -267,7 +267,7 @@ static struct ibv_qp *make_qp(void)
 	return qp;
 }
 
-/* Before anybody is told that we are there. */
+/* Before it announces itself. */
 static void take_interface(void)
 {
 	must(!ibv_destroy_qp(make_qp()), "ibv_destroy_qp");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A program that has a device open and waits for what does not come, in epoll_wait(2):
+ * A program with an open device that waits in epoll_wait(2) without events:
  *
  *	first_waiter DEVICE default|handler|ignore
  *
- * says how SIGCHLD is handled. `ready` once it waits; `interrupted` if the wait ends before SIGTERM
- * does it; at the end `signals N` (SIGCHLD that its handler had) and `no child`.
+ * selects how SIGCHLD is handled. `ready` once it waits; `interrupted` if the wait ends before
+ * SIGTERM; at the end `signals N` (SIGCHLD that its handler had) and `no child`.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

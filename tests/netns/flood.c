@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	must(iov.iov_len > 0 && iov.iov_len < sizeof(payload), "flood: SIZE is %s", argv[2]);
 	signal(SIGTERM, on_signal);
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
-	/* not connected: that nobody listens is not to be told */
+	/* not connected: an absent listener must not be reported */
 	must(fd >= 0, "flood: no socket");
 	for (int i = 0; i < BATCH; i++)
 		messages[i].msg_hdr = (struct msghdr){

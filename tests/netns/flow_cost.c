@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Has so many flows, which take nothing of what passes, until a signal ends it
- * (scripts/bench-flows.sh):
+ * Keeps N flows that match none of the traffic, until a signal ends it (scripts/bench-flows.sh):
  *
  *	flow_cost DEVICE FLOWS
  *

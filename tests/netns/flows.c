@@ -15,8 +15,8 @@
  *	drop
  *	count=N		counters object N
  *
- * It prints "ready" when it can be sent to. A frame to port LAST, which QP 0 is sent by a flow of
- * its own, ends it: what was sent before it has come. Then it prints
+ * Prints "ready" when it can receive. A frame to port LAST, which QP 0 gets by a separate flow,
+ * ends it: all earlier frames have arrived. Then it prints
  *
  *	qp N frames N bytes N tag N		of each QP and tag
  *	counters N packets N bytes N
@@ -138,7 +138,7 @@ static struct spec read_spec(char *text)
 	return s;
 }
 
-/* A spec behind those that are there: at a multiple of 4, so one with a pointer is copied there. */
+/* Appends a spec: at a multiple of 4, so a spec with a pointer is copied there. */
 static void *append(struct ibv_flow_attr *attr, unsigned int type, size_t size)
 {
 	struct ibv_flow_spec_action_drop *spec = (void *)((char *)attr + attr->size);
@@ -285,7 +285,7 @@ static void report(void)
 	}
 }
 
-/* Whoever is given what another counted with finds it cleared. */
+/* The next user of a freed counter finds it cleared. */
 static void check_cleared(void)
 {
 	const struct spec s = { .port = LAST + 1, .has_port = true, .has_counters = true };

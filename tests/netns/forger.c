@@ -11,9 +11,9 @@
  * the frames of all interfaces of its network namespace and prints
  *
  *	leaked KIND IF		a frame that must not leave, on another interface than a client's
- *	changed KIND IF		one that may, but not as it was written, or without the sender's
+ *	changed KIND IF		a permitted one, but changed, or without the sender's
  *				addresses, which are its arguments
- *	came KIND N		at its end, by TERM: those that may, and did
+ *	came KIND N		at its end, by TERM: permitted frames that arrived
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -91,7 +91,7 @@ static void send_kind(u32 k, u32 way)
 	leave(way);
 }
 
-/* A frame that is right, behind a header of the TAP device that is not. */
+/* A valid frame after an invalid header of the TAP device. */
 static void lie(u32 k, u32 way)
 {
 	static const u8 flags[] = { 0, 1, 2, 3, 4, 0xff };
@@ -297,7 +297,7 @@ static void witness(int argc, char **argv)
 		if (!memmem(b, (size_t)n, MARK, MARK_LEN))
 			continue;
 		if_indextoname((unsigned int)from.sll_ifindex, name);
-		/* where the client wrote it; a device that has gone was one */
+		/* at the client's address; a closed device was one */
 		if ((strncmp(name, "xrt", 3) == 0 && strchr(name, '.')) || !strcmp(name, "gone"))
 			continue;
 		judge(b, (u32)n, name, strncmp(name, "xrt", 3) != 0);

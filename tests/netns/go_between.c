@@ -3,8 +3,8 @@
  * Sits between a broker and its clients, takes the broker's place in the file system, and answers
  * the questions for numbers of QPs in its place:
  *
- *	go_between SOCKET useless N	behind the first number come N in whose place the first is
- *	go_between SOCKET full		there may be no more
+ *	go_between SOCKET useless N	N numbers follow the first one, all with its slot
+ *	go_between SOCKET full		no more numbers
  *	go_between SOCKET garbage	an answer that is none
  *
  * Says `ready`; ends with its parent's signal.

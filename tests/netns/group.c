@@ -7,8 +7,8 @@
  * Each member must get COUNT messages of increasing length, each once and whole, then one that ends
  * it; the others none. -s: it sends them, from its first member or, without one, from its first
  * other. It polls; with -e it sleeps in ibv_get_cq_event(), with -p in poll() on the channel. A
- * process without members ends with SIGTERM. How long the first message takes is the caller's to
- * bound, as others are started meanwhile. Prints `ready` first and `ok` last.
+ * process without members ends with SIGTERM. The caller bounds the wait for the first message, as
+ * other processes start in that time. Prints `ready` first and `ok` last.
  */
 #include <arpa/inet.h>
 #include <errno.h>

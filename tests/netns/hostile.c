@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client of a broker that tries everything with what it is given (hostile.sh):
+ * A client of a broker that misuses all its resources (hostile.sh):
  *
  *	hostile SOCKET bpf		every command of bpf(2), with every descriptor
  *	hostile SOCKET ioctl		every request of a TAP device
  *	hostile SOCKET mmap		every descriptor, readable, writable and executable
  *	hostile SOCKET words SECONDS	words that are shared with XDP, rewritten by a thread of
  *					their own while packets come for a QP of this client
- *	hostile SOCKET numbers QPN...	others' QP numbers, and nobody's: claimed, drawn, released
+ *	hostile SOCKET numbers QPN...	others' QP numbers, and unowned ones: claimed, drawn, released
  *	hostile SOCKET messages N SEED	connections with messages of random length and content
- *	hostile SOCKET crowd N		N connections at once, most of which say nothing or half of
+ *	hostile SOCKET crowd N		N connections at once, most of which send nothing or half of
  *					something; stay until the program is ended
  *
  * What the kernel or the broker allows has a line `did ...` on standard output; the caller judges.
@@ -138,7 +138,7 @@ static void try_bpf(void)
 			for (u32 which = 0; which < SHAPES; which++) {
 				long got;
 
-				/* asks about it, which tells nobody anything new */
+				/* asks about it, which reveals nothing new */
 				if (command == BPF_OBJ_GET_INFO_BY_FD)
 					continue;
 				shape(&a, fds[i], which);
@@ -330,7 +330,7 @@ static struct {
 } shared[FDS * 4];
 static u32 num_shared;
 
-/* Every place that can be mapped writable. Says what could be, and what should never be. */
+/* Maps each descriptor writable. `say`: prints the mapped ones, and overwrites later pages. */
 static void map_all(bool say)
 {
 	static const size_t sizes[] = { 4096, 8192, 1 << 16, 1 << 20 };
@@ -435,7 +435,7 @@ static void words(int sock, u32 seconds, u32 own4)
 	while (now_ms() < end) {
 		for (u32 i = 0; i < sizeof(qp); i++)
 			((u8 *)&qp)[i] = (u8)draw();
-		if (draw() % 4) { /* one that receives */
+		if (draw() % 4) { /* a receiving one */
 			qp.transport = (enum xroce_transport)(draw() % 5);
 			qp.receiving = 1;
 			qp.pkey = 0xffff;
@@ -509,7 +509,7 @@ static void messages(const char *path, u32 n)
 					   .number = draw() % 2 ? draw() % 64 : draw(),
 					   .pad = draw() % 16 ? 0 : draw() };
 
-			/* what belongs to a service or a trace, and what may not be there */
+			/* parts of a service or a trace, and forbidden ones */
 			for (u32 j = 0; draw() % 2 && j < sizeof(ask.trace); j++)
 				((u8 *)&ask.trace)[j] = draw() % 3 ? 0 : (u8)draw();
 			for (u32 j = 0; j < len; j++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that lies to whoever looks into it (hostile_maps.sh):
+ * A process that lies to observers (hostile_maps.sh):
  *
  *	hostile_maps DEVICE SEED [PID...]
  *
- * It opens the device, makes a few objects of each kind, and from then on rewrites every map that
- * it has a descriptor of, until it is ended: mapped memory, elements by system calls, positions of
- * ring buffers, what it tells tracers. The words are zeros, ones, numbers that are no value of an
- * enum, its own process number and the PIDs (those of others), or random; elements are whole rows
- * with one such word, or nothing else. Its name changes as well. With the privilege it also makes
- * maps of the names of ours and of other shapes.
+ * It opens the device, makes a few objects of each kind, and then rewrites all maps of its
+ * descriptors until it is ended: mapped memory, elements by system calls, positions of ring
+ * buffers, its words for tracers. The words are zeros, ones, invalid values of an enum, its own
+ * process number and the other PIDs, or random; elements are whole rows with one such word, or
+ * nothing else. Its name changes as well. With the privilege it also makes maps with the names of
+ * ours and with other shapes.
  *
  * A line for each map says its name and how it is rewritten, once all have been: mapped, updated,
  * ring, or refused; then a line `rewriting`. With the seed 0 it changes nothing, says `honest`, and
@@ -77,7 +77,7 @@ static long bpf(int command, union bpf_attr *attr)
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* ---- what is written ---- */
+/* ---- the written words ---- */
 
 static u32 word(void)
 {
@@ -409,7 +409,7 @@ static void descriptors_take(void)
 	closedir(dir);
 }
 
-/* Maps that have the names of ours and nothing else of them. Refused without the privilege. */
+/* Maps with only the names of ours. Refused without the privilege. */
 static void impostors_make(void)
 {
 	static const char *const name[] = { XROCE_MAP_ENGINE,  XROCE_MAP_QP_STAT,
@@ -514,7 +514,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	setrlimit(RLIMIT_CORE, &no_core);
 	state = strtoull(argv[2], NULL, 0) * 0x9e3779b97f4a7c15ull | 1;
-	/* its own most often, as what is another's is soon refused */
+	/* its own most often, as another's is soon refused */
 	pids[num_pids++] = (u32)getpid();
 	for (int i = 3; i < argc && num_pids < PIDS - 2; i++)
 		pids[num_pids++] = (u32)strtoul(argv[i], NULL, 0);
@@ -526,7 +526,7 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	/* the library goes on with what it has: the maps are rewritten under it */
+	/* the library continues with its objects: the maps are rewritten under it */
 	descriptors_take();
 	impostors_make();
 	must(num_maps, "no maps");

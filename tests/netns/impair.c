@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2
- * packets on the way, marks them "congestion experienced" or spoils a byte of them, some of a
+ * packets on the way, marks them "congestion experienced" or corrupts a byte of them, some of a
  * thousand, by a seed. Everything else (ARP, neighbour discovery, TCP) passes untouched.
  *
  *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] [-e MARKED] [-c SPOILED]
@@ -12,7 +12,7 @@
  * Bit n of MASK drops the nth packet to a QP 1 (a MAD of a connection), counted from 0 and both
  * ways together.
  *
- * Prints a line when it forwards, and on TERM what it did to how many.
+ * Prints a line when it forwards, and its counts on TERM.
  */
 #include <poll.h>
 #include <signal.h>
@@ -30,7 +30,7 @@
 struct cable {
 	int to;		/* socket of the interface that frames leave by */
 	const char *from;
-	/* to packets of this way; marked: of those that carry data, each as often as it left */
+	/* to packets in this direction; marked: data packets, each as often as it left */
 	struct {
 		unsigned long roce, dropped, duplicated, spoiled, marked, reordered;
 	} did;

@@ -2,13 +2,13 @@
 /*
  * A process that asks its broker for more than there is:
  *
- *	limited DEVICE qps N		so many QPs, and one more
+ *	limited DEVICE qps N		N QPs, and one more
  *	limited DEVICE channels N	N + 1 channels that each have a CQ with a QP
  *	limited DEVICE hold		has a QP; says `holds`, sleeps
  *	limited DEVICE port		has no port: an error
  *
- * Where a QP is refused there is ENOMEM, twice; what it has then works, and one that is destroyed
- * leaves room for another.
+ * A refused QP gives ENOMEM, twice; the existing ones then work, and a destroyed one leaves room
+ * for another.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

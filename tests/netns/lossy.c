@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Messages both ways at once between a UD or UC queue pair of this process and one of another, over
- * a path that may lose any of them: nothing is said of what comes but that it is right.
+ * a path that may lose any of them: the received ones are right, and nothing else is required.
  *
  *	lossy [-g INDEX] [-t ud|uc] [-n MESSAGES] [-q FIFO] [-d DEVICE] [HOST]
  *
- * With -q, when both have sent all, it keeps what it made until somebody opens the FIFO for
+ * With -q, when both have sent all, it keeps its objects until a process opens the FIFO for
  * writing.
  */
 #include <errno.h>

@@ -5,9 +5,9 @@
  *
  *	mad_flood IFACE FROM-MAC TO-MAC FIRST-IPV4 ADDRESSES TO-IPV4 PORT KIND COUNT [PER-SECOND]
  *
- * KIND: req, sidr, "leaves" (a REQ and at once the REJ of a peer that gives up), or "others" (each
- * other kind, with ids that are nobody's). Each REQ is for another connection. PER-SECOND: without
- * it, as fast as they go.
+ * KIND: req, sidr, "leaves" (a REQ and at once the REJ of a peer that aborts), or "others" (each
+ * other kind, with unused ids). Each REQ is for another connection. PER-SECOND: without it, at full
+ * speed.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

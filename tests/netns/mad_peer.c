@@ -5,8 +5,8 @@
  *
  *	mad_peer OWN-IPV4 HOST asks PORT	asks, again until a MRA comes, says "delayed", and
  *						completes the connection
- *	mad_peer OWN-IPV4 HOST answers		is asked, answers again until a MRA comes, says
- *						"delayed", and is told that it is complete
+ *	mad_peer OWN-IPV4 HOST answers		gets a request, answers it until a MRA comes, prints
+ *						"delayed", and gets the completion
  *	mad_peer OWN-IPV4 HOST stays PORT	connects, says "connected", and waits for a DREQ
  *	mad_peer OWN-IPV4 HOST waits PORT	asks, says "asked" when it was heard, and waits for
  *						a REJ
@@ -32,7 +32,7 @@
 
 #define ROCE_PORT 4791
 #define HEADERS	  28 /* IPv4 and UDP, which the kernel makes and the ICRC covers */
-#define MAD_AT	  20 /* behind BTH and DETH */
+#define MAD_AT	  20 /* after BTH and DETH */
 #define BYTES	  (MAD_AT + CM_MAD_BYTES + 4)
 #define REPEAT_MS 100
 #define TID	  0x1122334455667788ull
@@ -42,7 +42,7 @@ static struct {
 	struct sockaddr_in own, to;
 	uint32_t own_id; /* another one each time */
 	uint32_t id;	 /* of the other end */
-	/* how often more this may come, as what it answers was said again */
+	/* how many more times this may come, as its request was resent */
 	enum cm_kind answer;
 	int more_answers;
 } peer;
@@ -91,12 +91,12 @@ static bool receive_mad(struct cm_mad *m, u8 mad[CM_MAD_BYTES], int ms)
 		memcpy(mad, bytes + MAD_AT, CM_MAD_BYTES);
 		must(cm_mad_decode(m, mad, CM_MAD_BYTES) == CM_DROP_none,
 		     "what came is no MAD");
-		/* what is said to an earlier one of this address is not for this one */
+		/* answers to an earlier one of this address are not for this one */
 	} while (m->kind != CM_REQ && m->remote_id != peer.own_id);
 	return true;
 }
 
-/* What was said again before its answer came is answered again: those come before all else. */
+/* Duplicate requests are answered again: their answers come before all else. */
 static bool is_answer_again(const struct cm_mad *m, enum cm_kind kind)
 {
 	return m->kind == peer.answer && m->kind != kind && peer.more_answers-- > 0;
@@ -138,7 +138,7 @@ static void say(const char *what)
 	fflush(stdout);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void gid_of(struct gid *gid, const struct sockaddr_in *sin)
 {

@@ -5,23 +5,23 @@
  *	mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] [-i PAUSE-US] [-f] [-g FILE]
  *	     [-t TID] [-x] [-y PLACE:TID@ADDRESS] [-w] DEVICE GID-INDEX
  *
- *   -s	bind the service, at the address or at any, and answer each REQ for it by a REP. What cannot
- *	be bound is said and passed over
+ *   -s	bind the service, at the address or at any, and answer each REQ for it by a REP. A
+ *	service that cannot be bound is reported and skipped
  *   -c	send COUNT REQs for the service there, each again until its REP has come
- *   -i	sleep so long before each REQ but the first
+ *   -i	sleep that time before each REQ but the first
  *   -f	fork first: nothing of it is the child's
  *   -g	begin to ask when FILE is there
  *   -t	use TID for the first REQ
  *   -y	send COUNT times every answer to the first REQ, with that TID, of the process of that place
  *	at ADDRESS. That process dies if one arrives
- *   -x	before that send the same address what no client of a broker may send from QP 1: whoever
- *	receives any of it dies
+ *   -x	before that send the same address packets that a broker's client may not send from QP 1:
+ *	a process that receives one dies
  *   -w	then go on serving until TERM
  *
- * SIGUSR1: a line that says how many MADs it has exchanged.
+ * SIGUSR1: prints a line with the number of MADs exchanged.
  *
- * Whatever comes is judged: its length, its GRH, who sent it, and that it is for this process: a
- * REQ for one of its services, a REP to an id of its own. It sleeps on a completion channel.
+ * Each received MAD is judged: its length, its GRH, its sender, and that it is for this process: a
+ * REQ for one of its services, a REP to one of its ids. It sleeps on a completion channel.
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
@@ -173,16 +173,16 @@ static void make_ah(const char *to)
 	must((asking.ah = ibv_create_ah(own.pd, &attr)), "ibv_create_ah: %s", strerror(errno));
 }
 
-/* ---- what is not to be sent ---- */
+/* ---- forbidden packets ---- */
 
-#define FOREIGN_SERVICE 0x0106fffe /* bound by nobody */
+#define FOREIGN_SERVICE 0x0106fffe /* not bound */
 
 static const struct forbidden {
 	const char *what;
 	uint32_t bytes, remote_qpn;
 	unsigned int at; /* where the MAD is changed */
 	uint8_t to;
-	uint32_t id;     /* added to the first id of the own range */
+	uint32_t id;     /* added to the first id of our range */
 } forbidden[] = {
 	{ "a REQ with an id before the own ones", CM_MAD_BYTES, 1, 0, 1, -1u },
 	{ "a REQ with an id behind the own ones", CM_MAD_BYTES, 1, 0, 1, 1u << 21 },
@@ -235,7 +235,7 @@ static void send_all_forbidden(void)
 	printf("forbidden %zu\n", sizeof(forbidden) / sizeof(forbidden[0]));
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void send_req(void)
 {
@@ -305,7 +305,7 @@ static bool is_own_id(uint32_t id)
 	return id - own.first_id < own.num_ids;
 }
 
-/* One that came again, or to a REQ that went again, is none of the next REQ's. */
+/* A duplicate, or an answer to a resent REQ, is not one to the next REQ. */
 static void take_rep(const struct cm_mad *m, const union ibv_gid *from)
 {
 	must(is_own_id(m->remote_id), "a REP to another's id, %#x", m->remote_id);
@@ -324,9 +324,10 @@ static void take_rep(const struct cm_mad *m, const union ibv_gid *from)
 }
 
 /*
- * Nobody here disconnects. But the broker sends a DREQ to the peers of a process that has ended. If
- * that peer has ended too, the DREQ goes to a process that has a QP 1, or to the broker if none
- * has; so does the broker's DREP if a process makes a QP 1 meanwhile. Both are to any address.
+ * No process here disconnects. But the broker sends a DREQ to the peers of a process that has
+ * ended. If that peer has ended too, the DREQ reaches a process that has a QP 1, or the broker if
+ * none has; so does the broker's DREP if a process makes a QP 1 in that time. Both are to any
+ * address.
  */
 static void take_mad(struct ibv_wc *wc, struct slot *s)
 {

@@ -17,7 +17,7 @@
 #include "lib/ctl.h"
 
 #define DEVICES_MAX   32
-#define CHILD_SECONDS 120 /* it has nobody to end it if the test is cut short */
+#define CHILD_SECONDS 120 /* no other process ends it if the test is cut short */
 
 struct opened {
 	struct ibv_context *ctx;

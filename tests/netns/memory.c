@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registered memory that goes bad: each request on it fails at both ends as docs/memory.md says,
- * the processes live, and a queue pair beside goes on, after each.
+ * Registered memory that goes bad: each request on it fails at both ends as in docs/memory.md, the
+ * processes live, and another queue pair keeps working, after each.
  *
  *	memory -d DEVICE [-g GID-INDEX] [-L] [-B] [-J WHEN] [-D] [HOST]
  *
- *	-L		both ends in this process, over the own GID
+ *	-L		both ends in this process, over the same GID
  *	-B		all signals are blocked in the threads of the program
- *	-J before|after	the program has a handler of SIGSEGV of its own, which jumps, installed
+ *	-J before|after	the program has its own SIGSEGV handler, which jumps, installed
  *before or after the device is used; it faults itself after each request, and must come back -D
  *in the end it faults itself, without a handler
  *
@@ -40,7 +40,7 @@
 #define GRH   40u
 #define QKEY  0x11111111
 #define PSN   100
-#define BYTES 3000u /* of the pair beside */
+#define BYTES 3000u /* of the other pair */
 #define ALL                                                                                        \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -262,7 +262,7 @@ static enum ibv_qp_state end_state(struct end *e)
 	return attr.qp_state;
 }
 
-/* ---- the pair beside ---- */
+/* ---- the other pair ---- */
 
 static void beside_goes_on(struct party *p, uint32_t seed)
 {

@@ -3,10 +3,10 @@
  * The way that NCCL loads and uses verbs, without NCCL, which needs GPUs. It is not linked with
  * libibverbs: it opens libibverbs.so.1 and asks for each symbol by its version; it finds where the
  * device is, and which of its GIDs are RoCE v2, in /sys/class/infiniband; it registers with relaxed
- * ordering by ibv_reg_mr_iova2; a thread waits for asynchronous events. A receiver tells the sender
- * where to write by an inline RDMA WRITE into a ring of slots of the sender's; the sender answers
- * by an RDMA WRITE of the data and an RDMA WRITE with immediate data that says how much. The two
- * meet by TCP.
+ * ordering by ibv_reg_mr_iova2; a thread waits for asynchronous events. A receiver sends its
+ * buffer's address by an inline RDMA WRITE into a ring of the sender's slots; the sender answers by
+ * an RDMA WRITE of the data and an RDMA WRITE with the length as immediate data. The two meet by
+ * TCP.
  *
  *   nccl -d DEVICE -p PORT [-n MESSAGES] [-s BYTES] [SERVER]
  *
@@ -31,7 +31,7 @@
 
 #define SLOTS 8
 
-/* name, version, in the order in which they are asked for */
+/* name, version, in the order of the requests */
 #define SYMBOLS(X)                                                                                 \
 	X(ibv_fork_init, "IBVERBS_1.1")                                                            \
 	X(ibv_get_device_list, "IBVERBS_1.1")                                                      \
@@ -300,7 +300,7 @@ static uint8_t byte_at(uint32_t message, size_t i)
 	return (uint8_t)(i * 131 + (i >> 8) * 29 + message * 17 + 5);
 }
 
-/* Sends as many as are asked for; whether the bytes are those of each message. */
+/* Sends the requested number of messages; checks the bytes of each. */
 static void send_all(struct slot *ring, uint8_t *data, const struct ibv_mr *mr, uint32_t messages,
 		     uint32_t bytes, bool fast)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sigaction(2) of a program that uses verbs: its own SIGSEGV and SIGBUS do what it has asked for,
- * though the library has handlers of its own for memory that goes bad. Each in its own process:
+ * sigaction(2) of a program that uses verbs: its SIGSEGV and SIGBUS handlers work as requested,
+ * though the library has its own handlers for memory that goes bad. Each case in its own process:
  *
  *	own_faults -d DEVICE
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What has come to an interface before a QP leaves RTS counts, as an adapter takes all when it
- * comes: an ACK that is there completes its request well, a message that is there is acknowledged.
- * One end says by TCP that it is there, and the other, which has not polled meanwhile, moves its QP
- * to ERR or RESET or destroys it.
+ * Packets that have reached an interface before a QP leaves RTS count, as an adapter takes each
+ * when it comes: an ACK that is there completes its request successfully, a message that is there
+ * is acknowledged. One end reports by TCP that it is there. The other, which has not polled in that
+ * time, moves its QP to ERR or RESET or destroys it.
  *
  *	parting -d DEVICE [-g GID-INDEX] [-p PORT] [HOST]
  *
- * Without HOST it is the one that receives. Says how many requests completed with success.
+ * Without HOST it receives. Prints the number of requests completed with success.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -93,7 +93,7 @@ static bool send_one(int ctl, enum how how)
 	connect_again(ctl);
 	ctl_barrier(ctl, 1);
 	say();
-	/* behind the message, or before the peer's answer */
+	/* after the message, or before the peer's answer */
 	ctl_barrier(ctl, 2);
 	if (how == SENDER_TO_ERR)
 		move_to(IBV_QPS_ERR);

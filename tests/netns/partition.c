@@ -2,8 +2,8 @@
 /*
  * P_Keys as a program meets them (partitions.sh):
  *
- *	partition table DEVICE		the table, before there is a port and with it, and what is
- *					refused
+ *	partition table DEVICE		the table, before there is a port and with it, and refused
+ *					changes
  *	partition receive DEVICE INDEX QKEY N
  *					a UD QP with that P_Key; its number, and at its end, by
  *					TERM when N have been sent, what came and the port's
@@ -127,7 +127,7 @@ static void post(void)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* What has come by now. */
+/* The messages that have arrived by now. */
 static unsigned int take_all(void)
 {
 	unsigned int came = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A requester that stops right behind each request, for longer than all time-outs that it could
- * allow its peer: `kill -STOP` of itself, and a parent that lets it go on. Its queue pair has a
+ * A requester that stops right after each request, for longer than all time-outs that it could
+ * allow its peer: it sends itself SIGSTOP, and its parent continues it. Its queue pair has a
  * time-out of 14 (67 ms) and no retry, so a single time-out that counts ends it; its peer answers
  * at once.
  *
@@ -79,7 +79,7 @@ static void ask(unsigned int round)
 	     ibv_wc_status_str(wc.status));
 }
 
-/* Lets the child go on whenever it has been stopped for so long. Returns its exit status. */
+/* Continues the child whenever it has been stopped for that time. Returns its exit status. */
 static int watch_over(pid_t child, unsigned int pause_ms)
 {
 	const struct timespec t = { .tv_sec = pause_ms / 1000,

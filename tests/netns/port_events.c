@@ -252,12 +252,12 @@ static void gid_case(struct objects *o)
 	ip("addr del fd78::1/64 dev %s", interface);
 	expect(IBV_EVENT_GID_CHANGE);
 	must(gids(now) == n, "%d GIDs, not %d", gids(now), n);
-	/* What is no GID is no event: another interface's address, the MTU. */
+	/* Changes that are not of a GID make no event: another interface's address, the MTU. */
 	ip("addr add 10.79.0.1/24 dev lo");
 	ip("addr del 10.79.0.1/24 dev lo");
 	ip("link set %s mtu 4400", interface);
 	expect_none();
-	/* Who does not look is told once. */
+	/* A program that does not read gets one event. */
 	for (int i = 0; i < 20; i++) {
 		ip("addr add 10.78.0.1/24 dev %s", interface);
 		ip("addr del 10.78.0.1/24 dev %s", interface);
@@ -428,7 +428,8 @@ static void churn_case(struct objects *o)
 	stop = true;
 	must(!pthread_join(thread, NULL), "pthread_join");
 	ip("link del %s &", interface);
-	/* Until polling fails. Posting goes on meanwhile; whatever was accepted completes. */
+	/* Until polling fails. Posting continues at the same time; each accepted request
+	 * completes. */
 	for (const uint64_t end = now_ms() + WAIT_MS; (n = ibv_poll_cq(o->cq, 1, &wc)) >= 0;) {
 		must(now_ms() < end, "the CQ does not fail");
 		completed += n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Whole frames, sent and received by raw packet QPs or by the kernel's packet sockets. Both ends
- * make the same frames of the same options: whoever receives compares every byte.
+ * make the same frames from the same options: the receiver compares every byte.
  *
  *	raw send|recv DEVICE [OPTION...]	a raw packet QP
  *	raw wire-send|wire-recv IFACE [OPTION...]	a packet socket
@@ -14,13 +14,13 @@
  *	-a		all frames are of LENGTH bytes
  *	-f FLOW		of recv: mac, udp4, udp6, tcp, vlan, src4, all, multicast
  *	-P PRIORITY
- *	-q QPS		of recv: so many with the same flow, each of which has a copy
- *	-x		of recv: a flow of a larger priority number besides, on a QP that gets none
+ *	-q QPS		of recv: QPS QPs with the same flow, each of which has a copy
+ *	-x		of recv: also a flow of a larger priority number, on a QP that gets none
  *	-e		sleeps for events
  *	-i		of send: inline, and by ibv_wr_send()
  *	-z		of recv: none shall come; ends with TERM
  *
- * recv prints "ready" when it can be sent to, and "received COUNT" when all have come.
+ * recv prints "ready" when it can receive, and "received COUNT" when all have come.
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
@@ -119,7 +119,7 @@ static unsigned char *put_ipv6(unsigned char *ip, unsigned int bytes)
 	return ip + 40;
 }
 
-/* The i-th, at frame. Returns its length. What no header takes is a pattern of its own. */
+/* Makes the i-th at frame. Returns its length. A pattern fills the part after the headers. */
 static unsigned int make_frame(unsigned char *frame, unsigned int i)
 {
 	const unsigned int len = length_of(i);
@@ -151,7 +151,7 @@ static unsigned int make_frame(unsigned char *frame, unsigned int i)
 	return len;
 }
 
-/* Packets of one stream may be of different lengths only where nobody could join them. */
+/* Packets of one stream may differ in length only if they cannot be joined. */
 static void check_frame(const unsigned char *got, unsigned int len, unsigned int i)
 {
 	unsigned char want[LONGEST];
@@ -358,7 +358,7 @@ static void send_one(unsigned int slot, unsigned int len)
 	must(!ibv_wr_complete(ex), "ibv_wr_complete");
 }
 
-/* Few at a time: a receiver of datagrams says nothing of what it has no room for. */
+/* Few at a time: a receiver of datagrams does not report missing room. */
 static void send_all(void)
 {
 	struct ibv_wc wc;
@@ -404,14 +404,14 @@ static void wire_send(const char *iface)
 	printf("sent %u\n", o.count);
 }
 
-/* A frame of ours, by its MACs and what is behind them: others come as well. */
+/* Returns true for a frame of ours, by its MACs and the following bytes: others come as well. */
 static bool is_ours(const unsigned char *frame, ssize_t len, const struct sockaddr_ll *from)
 {
 	return from->sll_pkttype != PACKET_OUTGOING && len >= 14 && !memcmp(frame, o.dst, 6) &&
 	       !memcmp(frame + 6, o.src, 6);
 }
 
-/* The kernel takes the tag of a frame away and says it beside the frame. */
+/* The kernel removes a frame's tag and reports it separately. */
 static unsigned int put_tag_back(unsigned char *frame, unsigned int len, const struct msghdr *msg)
 {
 	for (const struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;

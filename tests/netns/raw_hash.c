@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receive side scaling against a hash of our own: tables, keys, fields and frames drawn at random;
- * each frame is one work queue's, and the one that the hash says.
+ * Receive side scaling against our own hash: tables, keys, fields and frames drawn at random; each
+ * frame reaches exactly the work queue that the hash selects.
  *
  *	raw_hash DEVICE NETNS PEER ROUNDS SEED
  *
@@ -88,7 +88,7 @@ static void world_draw(struct world *w)
 	w->num_wqs = 1 + draw(WQS);
 	w->num_cqs = 1 + draw(w->num_wqs);
 	w->log_places = draw(8) ? draw(8) : LOG_PLACES;
-	/* what is not hashed is one queue's */
+	/* a frame without a hash goes to one queue */
 	if (!w->fields)
 		w->log_places = 0;
 	for (uint32_t i = 0; i < 1u << w->log_places; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flows against a model of ibv_create_flow(3): rules of several QPs come and go, drawn at random,
- * with masks of any bits, priorities and actions, sniffers and rules that do not trap among them;
- * of each frame the model says which QPs have how many copies, with which tag, whether the kernel
- * has it, and what the counters are.
+ * Flows against a model of ibv_create_flow(3). Rules of several QPs are created and destroyed at
+ * random, with masks of any bits, priorities and actions, including sniffers and rules that do not
+ * trap. For each frame the model gives the copies of each QP, their tag, whether the kernel has it,
+ * and the counters.
  *
  *	raw_model DEVICE NETNS PEER ROUNDS SEED
  *
@@ -29,7 +29,7 @@
 /* in the order of frames: sniffers, normal rules of priority 0 and more, default rules */
 #define PRIORITY_SNIFFER 0u
 #define PRIORITY_FIRST	 1u
-#define PRIORITY_MAX	 5u /* of those that are drawn */
+#define PRIORITY_MAX	 5u /* of the drawn frames */
 #define PRIORITY_DEFAULT 0x10000u
 #define ETH_BYTES	 16
 #define IPV4_BYTES	 8
@@ -347,13 +347,13 @@ static void rules_make_fixed(void)
 	raw_ends_with_copy = true;
 }
 
-/* What the model says of a frame: who has how many copies, and the last one's tag. */
+/* The model's prediction for a frame: each QP's copies, and the last one's tag. */
 struct verdict {
 	uint32_t copies[RAW_QUEUES + 1];
 	uint32_t tags[RAW_QUEUES];
 };
 
-/* Of a priority the rules that have copies, or those that take it, or drop it. */
+/* Rules of one priority that copy, that trap, or that drop. */
 static void verdict_add(struct verdict *v, const struct frame *frame, uint32_t priority,
 			bool copies, bool drop)
 {
@@ -388,11 +388,11 @@ static void verdict_find(struct verdict *v, const struct frame *frame)
 		if (!rules[i].copies && rules[i].priority < best &&
 		    rule_takes(&rules[i], &frame->f))
 			best = rules[i].priority;
-	/* those that drop come before the others, which do not count then */
+	/* drop rules come before the others, which do not count then */
 	for (uint32_t i = 0; i < num_rules; i++)
 		drop |= rules[i].drop && rules[i].priority == best &&
 			rule_takes(&rules[i], &frame->f);
-	/* and those that do not trap before both: a copy for each priority up to that one */
+	/* and rules that do not trap before both: a copy for each priority up to that one */
 	for (uint32_t p = PRIORITY_SNIFFER; p <= PRIORITY_MAX && p <= best; p++)
 		verdict_add(v, frame, p, true, false);
 	v->copies[RAW_KERNEL] = best == NONE;
@@ -445,7 +445,7 @@ static void objects_make(void)
 	}
 }
 
-/* Nobody else sends: the test sees to it. */
+/* No other process sends: the test ensures that. */
 static void objects_check(void)
 {
 	for (int i = 0; i < OBJECTS; i++) {

@@ -13,11 +13,11 @@
  *	-n COUNT	frames
  *	-F FIELDS	of recv: enum ibv_rx_hash_fields
  *	-w WQS -t LOG	of recv: work queues, and log2 of the table's size
- *	-c CQS		of recv: the i-th work queue completes in the i-th CQ of so many
+ *	-c CQS		of recv: the i-th work queue completes in CQ i modulo CQS
  *	-e		of recv: sleeps, and looks into a CQ only when its channel has its event
- *	-b		of recv: the second work queue is in ERR, and what is for it does not come
+ *	-b		of recv: the second work queue is in ERR, and its frames are dropped
  *
- * recv prints "ready" when it can be sent to, and "received COUNT in WQS" when all have come.
+ * recv prints "ready" when it can receive, and "received COUNT in WQS" when all have come.
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
@@ -273,7 +273,7 @@ static struct ibv_flow *make_flow(struct ibv_qp *qp)
 	return flow;
 }
 
-/* A frame that has come: once, whole, to the right one. */
+/* Checks a received frame: once, whole, in the right queue. */
 static void check(const struct ibv_wc *wc, const struct ibv_cq *where)
 {
 	const unsigned int w = (unsigned int)wc->wr_id / SLOTS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flows that ask for tunnels and for what is within them against a model of ibv_create_flow(3) and
- * docs/raw.md: rules drawn at random from frames, frames of VXLAN and GRE drawn at random. The flow
- * tag of each frame says which rule took it.
+ * Flows that match tunnels and their inner headers, against a model of ibv_create_flow(3) and
+ * docs/raw.md: rules drawn at random from frames, and VXLAN and GRE frames drawn at random. The
+ * flow tag of each frame identifies the rule that took it.
  *
  *	raw_tunnels DEVICE NETNS PEER ROUNDS SEED
  */
@@ -19,7 +19,7 @@
 #define FRAMES	 48
 #define QP	 (&raw_queues[0])
 #define LAST	 (&raw_queues[1])
-#define TAG_NONE 99u /* of no rule, but of the flow behind them */
+#define TAG_NONE 99u /* of no rule, but of the flow after them */
 #define INNER	 IBV_FLOW_SPEC_INNER
 
 #define VXLAN_PORT  4789
@@ -53,7 +53,7 @@ struct rule {
 };
 
 static struct fields seen[FRAMES];
-static struct rule rules[RULES + 1]; /* the last one is asked for nothing but our MAC */
+static struct rule rules[RULES + 1]; /* the last one matches our MAC only */
 
 static const uint8_t our_mac[6] = { 2, 0xaa, 0xbb, 0, 0, 9 };
 
@@ -211,7 +211,7 @@ static void inner_frame(struct writer *w, struct layers *l)
 	before_eth(w, l, type, (uint8_t[]){ 2, 0, 0, 1, 1, (uint8_t)draw(3) });
 }
 
-/* Its header says that there is a VNI, or it is none; what is reserved does not matter. */
+/* Its header has the VNI flag, or it is not VXLAN; reserved bits do not matter. */
 static void before_vxlan(struct writer *w, struct fields *f)
 {
 	static const uint32_t vnis[] = { 1, 7, 0x100001, 0xffffff };
@@ -308,7 +308,7 @@ static bool differs(const void *key, const void *value, const void *mask, uint32
 	return false;
 }
 
-/* v says which specs there are, f which headers. */
+/* v selects the specs, f the headers. */
 static bool layers_match(const struct layers *f, const struct layers *v, const struct layers *m)
 {
 	if (v->eth && (!f->eth || (m->mac.vlan_tag && !f->tagged) ||
@@ -366,7 +366,7 @@ static void layers_draw(struct layers *v, struct layers *m)
 	mask_draw(&m->ip6, 39);
 	m->ip6.flow_label &= htonl(0xfffff);
 	mask_draw(&m->port, 4);
-	/* now and then one that few frames have */
+	/* now and then one that few frames match */
 	if (!draw(6))
 		v->mac.dst_mac[5] ^= 1;
 	if (!draw(6))

@@ -8,7 +8,7 @@
  *CAPTURE...
  *
  *	-c cut	the frame at every length, the IP and UDP lengths as they were
- *	-c fit	the same, with the lengths made to fit what is left
+ *	-c fit	the same, with the lengths made to fit the rest
  *	-c flip	bits turned over from the IP header on, -n variants a packet, by -s SEED
  *	-c none	as it is
  *	-q QPN	write this destination QP number into every packet
@@ -66,7 +66,7 @@ static void emit(const uint8_t *frame, size_t len)
 	sent++;
 }
 
-/* Make the IP and UDP lengths say what is there, as far as their headers are. */
+/* Sets the IP and UDP lengths to the actual size, as far as their headers are there. */
 static void fit(uint8_t *frame, size_t len, size_t ip, bool ipv6)
 {
 	size_t udp = ip + (ipv6 ? 40 : 20);

@@ -2,13 +2,13 @@
 /*
  * Rights between two hosts: every combination of a region's access flags (ibv_reg_mr(3)), plain, on
  * demand and with relaxed ordering, of a memory window's of both types (ibv_bind_mw(3)), and of a
- * QP's (ibv_modify_qp(3)) against every RDMA operation of the other end. What is right is worked
- * out from those pages at both ends.
+ * QP's (ibv_modify_qp(3)) against every RDMA operation of the other end. Both ends derive the
+ * expected result from those pages.
  *
  *	rights DEVICE GID-INDEX [HOST]
  *
- * With HOST it asks, else it is asked. Prints "rights: N tried, N allowed" of regions, and
- * "windows: N tried, N allowed".
+ * With HOST it is the requester, else the responder. Prints "rights: N tried, N allowed" for
+ * regions, and "windows: N tried, N allowed".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,15 +26,15 @@
 #define WAS	0x1111111111111111ull
 #define NEW	0x2222222222222222ull
 #define REMOTES	16 /* subsets of remote rights */
-#define WINDOWS	8  /* of those that a window has */
+#define WINDOWS	8  /* of a window's rights */
 #define ASK_ID	5
 #define RECV_ID	6
 #define BIND_ID	7
 #define IMM	0x1234
 
 /*
- * FLUSH came with rdma-core 45, and the header may be older: its values and its place, behind the
- * last member that rdma-core 44 has, are of the ABI.
+ * FLUSH came with rdma-core 45, and the header may be older: its values, and its place after the
+ * last member of rdma-core 44, are part of the ABI.
  */
 #define ACCESS_FLUSH_GLOBAL (1 << 8)
 #define QP_EX_WITH_FLUSH    ((uint64_t)1 << 11)
@@ -188,7 +188,7 @@ static void try(enum op op, int key_flags, int qp_flags)
 		reconnect();
 }
 
-/* Every operation and every QP, on a key of the end that is asked. */
+/* Every operation and every QP, on a key of the responder. */
 static void each_operation(uint32_t rkey, int key_flags)
 {
 	own.addr = (uintptr_t)target;
@@ -199,7 +199,7 @@ static void each_operation(uint32_t rkey, int key_flags)
 			try(op, key_flags, subset(q));
 }
 
-/* A region of those flags; remote writes and atomics are refused without local ones. */
+/* A region with those flags; remote writes and atomics are refused without local ones. */
 static void region(int flags)
 {
 	const bool may = !(flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||

@@ -177,7 +177,7 @@ static void round_run(enum rogue_kind kind)
 		r.psn = ROGUE_PSN + region;
 		break;
 	case KIND_read_one_too_many:
-		/* again, until so many come that none has been answered before the last */
+		/* again, until several arrive before the last is answered */
 		for (u32 i = 0; i <= ROGUE_RD_ATOMIC; i++, r.psn += region)
 			send_reth(READ_REQ, r.psn, v->addr, v->rkey, ROGUE_REGION, 0);
 		break;
@@ -281,7 +281,7 @@ static void read_answer(enum rogue_kind kind, u32 psn, u32 bytes)
 
 static void request_answer(enum rogue_kind kind, u32 psn)
 {
-	/* A NAK acknowledges what is before it: so it is always of the first. */
+	/* A NAK acknowledges all packets before it: so it is always of the first. */
 	const u32 first = r.victim.psn;
 
 	switch (kind) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A bystander that takes every RoCEv2 packet over IPv4 that arrives on an interface and looks
- * whether it is right: the project's parser, the ICRC, the IPv4 header's checksum, and that of UDP
- * unless there is none. It counts those with an identification, which nothing gives them but UDP
- * segmentation.
+ * A bystander that checks every RoCEv2 packet over IPv4 that arrives on an interface: the project's
+ * parser, the ICRC, the IPv4 header's checksum, and the UDP checksum if there is one. It counts
+ * packets with an identification, which only UDP segmentation sets.
  *
  *	segments IFACE
  *
- * Prints a line when it watches, and on TERM what it saw. Exit status 1 if a packet was wrong.
+ * Prints a line when it watches, and its counts on TERM. Exit status 1 if a packet was wrong.
  */
 #include <poll.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
  *	sharer fork DEVICE	children open the device for themselves and talk to their parent
  *	sharer numbers DEVICE	makes QPs and destroys some; says `ready` and sleeps
  *	sharer full DEVICE	the broker gives no numbers: ENOMEM
- *	sharer garbage DEVICE	or what is no answer: EIO, and the device is lost
+ *	sharer garbage DEVICE	or an invalid answer: EIO, and the device is lost
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -129,7 +129,7 @@ static void end_send(struct end *e, unsigned char fill)
 	must(!err, "ibv_post_send: %s", strerror(err));
 }
 
-/* One of each, in either order; what was received is as it was sent. */
+/* One of each, in either order; the received message equals the sent one. */
 static void end_complete(struct end *e, unsigned char fill)
 {
 	unsigned int seen = 0;
@@ -227,7 +227,7 @@ static void lost(void)
 	must(ibv_poll_cq(used.cq, 1, &wc) < 0, "an empty CQ can still be polled");
 	must(ibv_post_recv(used.qp, &wr, &bad) == EIO, "ibv_post_recv");
 	must(!end_make_qp(&used) && errno == EIO, "ibv_create_qp: %s", strerror(errno));
-	/* what has used nothing has lost nothing */
+	/* an unused device has lost nothing */
 	must(!ibv_query_device(idle, &attr), "the idle context is lost");
 	say("lost");
 

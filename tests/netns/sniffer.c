@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sniffers, and flows that do not trap, beside a UD queue pair that sends back what it receives:
- * who has how many copies of what.
+ * Sniffers, and flows that do not trap, with a UD queue pair that echoes: the number of copies that
+ * each QP gets of each frame.
  *
  *	sniffer [-r N] [-s N] [-t PORT] [-f PORT] [-d PORT] [-e] DEVICE
  *
- *	-r N	QPs named behind it have a table of so many work queues, a power of 2 up to 4, and
- *		a hash of addresses and ports
- *	-s N	so many sniffers, each a QP of its own, with a counter
+ *	-r N	QPs named after it have a table of N work queues, a power of 2 up to 4, and a hash
+ *		of addresses and ports
+ *	-s N	N sniffers, each with its own QP and counter
  *	-t PORT	one more QP, with a flow for UDP to that port that does not trap
  *	-f PORT	one more, with a flow that takes UDP to that port
  *	-d PORT	one more, with a flow that drops UDP to that port
@@ -152,7 +152,7 @@ static struct ibv_counters *make_counters(void)
 	return c;
 }
 
-/* Specs lie one behind the other, each as long as its type. */
+/* Specs lie one after the other, each as long as its type. */
 static void append(struct ibv_flow_attr *attr, const void *spec, size_t size)
 {
 	memcpy((char *)attr + attr->size, spec, size);
@@ -206,7 +206,7 @@ static void add(char who, unsigned int port)
 	num++;
 }
 
-/* Where what comes to the UD queue pair is sent back to. */
+/* The address for echoes of the UD queue pair. */
 static void echo(const struct ibv_wc *wc)
 {
 	const unsigned int slot = (unsigned int)wc->wr_id % SLOTS;

@@ -13,7 +13,7 @@
  *	key	a WRITE with a wrong R_Key
  *	invalid	a SEND that is longer than the receive
  *	rnr	a SEND without a receive, for ever
- *	cq	so many SENDs that the responder's CQ, which it does not poll, overruns
+ *	cq	enough SENDs to overrun the responder's CQ, which it does not poll
  *	still	nothing
  *
  * Prints its QP number, `connected`, and how its requests ended if they failed.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Traffic to look at, that does not take the processors: a ping-pong as of ibv_rc_pingpong, without
- * end, in bursts with a pause behind each. Both ends sleep in between.
+ * Traffic for observers that leaves the processors free: an endless ping-pong like ibv_rc_pingpong,
+ * in bursts with a pause after each. Both ends sleep in between.
  *
  *	steady_pingpong -d DEVICE [-g GID-INDEX] [-p PORT] [-b MESSAGES] [-w PAUSE-MS] [-s] [HOST]
  *
  * Without HOST it is the server. As there, an end has one QP, one CQ for both queues and one memory
- * region of 4096 bytes. What does not end with success ends the program. -s: this end always polls.
+ * region of 4096 bytes. A failed completion ends the program. -s: this end always polls.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

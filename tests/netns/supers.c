@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends SEND_ONLY packets of RC or UD to a queue pair of another host, from any address: single
- * ones, or so many at a time as one Ethernet frame that looks like a UDP super-packet and is cut by
- * its receiver.
+ * Sends SEND_ONLY packets of RC or UD to a queue pair of another host, from any address: singly, or
+ * several at a time as one Ethernet frame that looks like a UDP super-packet and is cut by its
+ * receiver.
  *
  *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD]
  *		[-n FRAMES] [-r RATE] [-P PORT] [-w]
@@ -10,7 +10,7 @@
  *	-Q QKEY	UD; else RC, which takes such a packet for a duplicate or for one from the future
  *	-w	the first packet's ICRC is wrong, the others' are right
  *	-P PORT	the UDP source port, by which frames may be spread over queues
- *	-r RATE	so many frames a second; else as fast as they leave
+ *	-r RATE	RATE frames a second; default: full speed
  *
  * Prints how many packets it sent in how many frames.
  */

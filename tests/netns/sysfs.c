@@ -155,13 +155,13 @@ static void compare_tables(void)
 	}
 	snprintf(file, sizeof(file), "ports/1/pkeys/%d", p.pkey_tbl_len);
 	has_not(file);
-	/* nobody uses it; more of these is in sysfs_counters.sh */
+	/* an idle one; sysfs_counters.sh has more of these */
 	has("ports/1/counters/port_rcv_data", "0");
 	has("ports/1/hw_counters/duplicate_request", "0");
 	has_not("ports/2/state");
 }
 
-/* The call itself: short buffers, and what is no file. */
+/* The call itself: short buffers, and invalid files. */
 static void read_corners(void)
 {
 	char got[8] = "zzzzzzz";

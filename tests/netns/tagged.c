@@ -23,7 +23,7 @@
 #define TAGS_MAX    2
 #define PAYLOAD	    16
 #define SRC_QPN	    0x4711
-#define MAC_BYTES   12 /* both addresses: the tags come behind */
+#define MAC_BYTES   12 /* both addresses: the tags come after them */
 
 static void parse_mac(const char *text, u8 mac[6])
 {

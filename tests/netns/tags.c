@@ -3,13 +3,13 @@
  * Tag matching between two processes, both ways at once, every completion and every byte judged:
  * eager messages that find their tag and that do not, messages without a tag, rendezvous that the
  * device fetches and that the application fetches itself. The application does its half: it counts
- * unexpected messages and says so.
+ * unexpected messages and reports the count.
  *
  *	tags [options]			server: waits for one client
  *	tags [options] HOST		client
  *
- * Both sides must be given the same -n, -m and -s. What is sent is a function of the seed, so each
- * side knows what the other sends.
+ * Both sides must be given the same -n, -m and -s. The messages are a function of the seed, so each
+ * side knows all messages of the other.
  */
 #include <endian.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define WINDOW	 8	/* messages of a round */
 #define LONGEST	 12000
 #define SLOT	 (64 + LONGEST)
-/* for what comes whole: a round's messages, and a FIN for each of one's own */
+/* for whole messages: a round's, and a FIN for each of our own */
 #define RECEIVES 24
 
 enum kind { MATCHED, UNEXPECTED, NO_TAG, FETCHED, UNEXPECTED_FETCH, KINDS };
@@ -211,7 +211,7 @@ static void post_op(struct ibv_ops_wr *wr)
 	must(!err, "ibv_post_srq_ops: %s", strerror(err));
 }
 
-/* Buffers for those of the peer's messages that are to find one. */
+/* Buffers for those messages of the peer that are to match. */
 static void post_tags(void)
 {
 	for (uint32_t i = 0; i < WINDOW; i++) {

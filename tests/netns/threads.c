@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several threads an end, each with queue pairs of its own, that share completion queues, shared
- * receive queues and completion channels, or share none: what is moved arrives once and as it was
- * sent, and how fast.
+ * Several threads an end, each with its own queue pairs, that share completion queues, shared
+ * receive queues and completion channels, or share none. Checks that each message arrives once and
+ * unchanged, and measures the rate.
  *
  *	threads -d DEVICE [-g GID-INDEX] [OPTION...] [HOST]
  *
@@ -18,8 +18,8 @@
  *			all
  *	-c		check every byte
  *	-p CPU,...	thread i runs on CPU i of the list
- *	-m MESSAGES	and goes on to the list's next one after so many
- *	-F COUNT	the process forks so many times meanwhile
+ *	-m MESSAGES	and switches to the list's next one after MESSAGES
+ *	-F COUNT	the process forks COUNT times in that time
  *
  * What a QP of a reliable service sent is received once, in its order where one thread takes it.
  * WRITEs are looked at in the end, what READs fetch at once. The values that fetch-and-add returns
@@ -29,10 +29,10 @@
  *	threads: thread 0: 1200000 messages/s
  *	threads: send of 64 bytes, 2 threads, 2 QPs: 2400000 messages/s, 1.229 Gbit/s
  *
- * and for one that receives: threads: received 800000 of 800000 messages
+ * and for a receiver: threads: received 800000 of 800000 messages
  *
- * Here is what it is asked for, its threads and its end; its objects, messages and what these hold
- * are in threads/.
+ * This file has the options, the threads and the end; objects, messages and their content are in
+ * threads/.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -165,7 +165,7 @@ static void *work(void *arg)
 		else if (poll_cq(w->cq))
 			empty = 0;
 		else if (config.check && !(++empty % EMPTY_POLLS))
-			sched_yield(); /* what it waits for may wait for this processor */
+			sched_yield(); /* the peer may wait for this processor */
 		change_cpu(w);
 	}
 	if (!w->end_ns)
@@ -176,8 +176,7 @@ static void *work(void *arg)
 /* ---- the whole ---- */
 
 /*
- * The child, which has a copy of all that is going on, ends at once; what it was given must not be
- * missing here.
+ * The child, which has a copy of all state, exits at once; its exit must not affect the parent.
  */
 static void fork_once(void)
 {
@@ -220,7 +219,7 @@ static void watch(int ctl)
 			heard = true;
 		}
 	}
-	/* what may be lost is on its way, or is not */
+	/* a message that may be lost is on its way, or lost */
 	if (is_target && ops[config.op].may_lose) {
 		uint64_t before;
 

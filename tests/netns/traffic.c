@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ordinary traffic beside RoCEv2: a TCP stream or UDP datagrams with known content, counted and
+ * Ordinary traffic next to RoCEv2: a TCP stream or UDP datagrams with known content, counted and
  * compared at the receiver.
  *
  *	traffic tcp PORT [HOST]	 16 MiB from the client to the server, every byte compared

@@ -7,14 +7,14 @@
  *
  * With HOST it sends, else it receives. Both sides are given the same options:
  *
- *	-g INDEX	of the own GID
+ *	-g INDEX	of our GID
  *	-n MESSAGES	to each queue pair (20000)
  *	-q NUMBER	of queue pairs that receive (1)
  *	-b BURST	messages to one of them before the next has its turn (64)
  *	-s BYTES	of a message (path MTU)
  *	-r		of each message another number, up to that
  *	-a		the sender arms its CQ for solicited completions, and polls it all the same
- *	-z TIMES	the receiver is stopped so often, by a signal, for 30 ms each
+ *	-z TIMES	the receiver is stopped TIMES times, by a signal, for 30 ms each
  *	-k FILE		the same once more while FILE exists
  */
 #include <errno.h>
@@ -74,7 +74,7 @@ static uint32_t mix(uint32_t a, uint32_t b)
 
 static uint8_t pattern[2 * LONGEST];
 
-/* Message n to the receiver's queue pair q: what it says of itself, then bytes that follow. */
+/* Message n to the receiver's queue pair q: its header, then bytes that follow from it. */
 static uint32_t message_length(uint32_t q, uint32_t n)
 {
 	return o.drawn ? 12 + mix(q, n) % (o.longest - 11) : o.longest;
@@ -238,7 +238,7 @@ static void check(const struct ibv_wc *wc)
 	post_receive(q, i);
 }
 
-/* The process that continues this one when it has stopped: tells how often that was done. */
+/* The process that continues this one when it has stopped: reports how many times it did. */
 static volatile uint32_t *stopped;
 
 static void stopper_start(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A UD queue pair that receives whatever comes, of any length, until TERM.
+ * A UD queue pair that receives any datagram, of any length, until TERM.
  *
  *	udsink [-p | -x] DEVICE
  *
  * It sleeps, and the library's own thread fills the CQ up and runs out of receives; with -p it
- * polls and posts again. At its end it destroys what it made; with -x it just exits. Prints its QP
+ * polls and posts again. At its end it destroys its objects; with -x it just exits. Prints its QP
  * number first.
  */
 #include <errno.h>

@@ -5,11 +5,11 @@
  *
  *	vdata [options]			server: waits for one client
  *	vdata [options] HOST		client
- *	vdata -L [options]		both sides in this process, over the own GID
+ *	vdata -L [options]		both sides in this process, over the same GID
  *
- * Both sides must be given the same -t, -n, -s, -m, -x and -k. The last line says what was
- * transferred; exit status 1 and one line on standard error if anything was wrong, with the seed
- * that replays it.
+ * Both sides must be given the same -t, -n, -s, -m, -x and -k. The last line has the transferred
+ * amount; exit status 1 and one line on standard error if anything was wrong, with the seed that
+ * replays it.
  */
 #include <signal.h>
 #include <stdio.h>

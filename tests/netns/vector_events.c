@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion events that no thread of the application comes for: of a moderated CQ, which the
- * library raises when the period has passed. The CQ is on the completion vector given; which thread
- * raised them is seen from outside. Prints a line when all have come, and stays until it is ended.
- * Its QP has no receives: what others send to it is refused.
+ * Completion events without a thread of the application: of a moderated CQ, which the library
+ * raises when the period has passed. The CQ is on the given completion vector; the test sees from
+ * outside which thread raised them. Prints a line when all have come, and stays until it is ended.
+ * Its QP has no receives: messages to it are refused.
  *
  *	vector_events DEVICE VECTOR EVENTS
  */
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		struct ibv_wc wc;
 		void *context;
 
-		/* It completes here and now; what is told of it is told later. */
+		/* It completes here and now; its event comes later. */
 		must(!ibv_req_notify_cq(cq, 0) && !ibv_post_send(qp, &wr, &bad), "event %d", i);
 		must(poll(&p, 1, WAIT_MS) == 1, "event %d does not come", i);
 		must(!ibv_get_cq_event(channel, &of, &context) && of == cq, "ibv_get_cq_event");

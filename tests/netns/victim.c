@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connects to a peer that breaks a rule of the protocol (rogue.c), a new QP for each rule: requests
- * end with the status of ibv_poll_cq(3) that the rule has, or the QP goes on; nothing that the peer
- * may not write has changed, and two QPs beside it are not disturbed.
+ * end with the rule's status of ibv_poll_cq(3), or the QP survives. Memory that the peer may not
+ * write is unchanged, and two other QPs are not disturbed.
  *
  *	victim -d DEVICE [-g GID-INDEX]
  */
@@ -31,7 +31,7 @@ struct victim {
 	struct rc_options options;
 	struct rc_address own, peer, beside_own[2];
 	unsigned int sends, good_sends, receives;
-	enum ibv_wc_status failed; /* the first that failed, but for those flushed */
+	enum ibv_wc_status failed; /* the first that failed, not counting flushed ones */
 };
 
 static struct victim v;
@@ -74,7 +74,7 @@ static void victim_open(const char *device)
 						 .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 });
 }
 
-/* A message between the two QPs beside. */
+/* A message between the two other QPs. */
 static void ping_beside(const char *kind)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Wake-ups: balls go to and fro on many QPs, each hop after a random delay, and whoever waits for
- * one sleeps on a completion channel. Each channel has a thread and several CQs, and a way of
- * waiting of its own:
+ * Wake-ups: balls bounce on many QPs, each hop after a random delay, and their receiver sleeps on a
+ * completion channel. Each channel has a thread and several CQs, and its own way of waiting:
  *
  *	channel 0   blocks in ibv_get_cq_event(3)
  *	channel 1   poll(2) on the descriptor, then ibv_get_cq_event() with O_NONBLOCK: readable
@@ -11,11 +10,11 @@
  *
  * After each event: acknowledge, arm, empty the CQ, return the balls. A ball is always somewhere,
  * so a channel that hears nothing for WAIT_MS has lost a wake-up. An event without a completion
- * since the CQ was armed is counted as extra. A packet makes two events at the most: one that XDP
- * announced it by, where it came later than the library waits (docs/events.md), and its own.
+ * since the CQ was armed is counted as extra. A packet makes two events at the most: XDP's
+ * announcement, if the packet came later than the library waits (docs/events.md), and its own.
  *
  *	wake_stress -d DEVICE -g GID-INDEX -n HOPS [-s SEED] [HOST]	two processes
- *	wake_stress -L ...	both sides in one process, over the own GID
+ *	wake_stress -L ...	both sides in one process, over the same GID
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that the processor accesses while peers read and write it (docs/memory.md): words are of
- * one moment, messages come in the order of their bytes, atomics are atomic. Jobs are drawn from a
- * seed (words/job.c); the memory is looked at, or changed, after each instruction of a thread that
- * posts and polls (words/watch.c). Also judged: each completion, each byte, bytes beside a message.
+ * Memory that the processor accesses while peers read and write it (docs/memory.md): words are not
+ * torn, messages arrive in byte order, atomics are atomic. Jobs are drawn from a seed
+ * (words/job.c); the memory is checked, or changed, after each instruction of a thread that posts
+ * and polls (words/watch.c). Also judged: each completion, each byte, bytes around a message.
  *
  *	words [-d DEVICE] [-g GID-INDEX] [-s SEED] [-n JOBS] [-j JOB] [-m MTU] [-L] [-t] [-l] [HOST]
  *
@@ -41,7 +41,7 @@
 #define PSN	     0xfffffa /* wraps soon */
 #define IOVA_AT	     0x700000000000ull
 #define DEPTH	     32
-#define SETTLE_MS    30 /* after which a packet of UC or UD has come, or is lost */
+#define SETTLE_MS    30 /* after which a UC or UD packet has arrived, or is lost */
 #define DUPLICATE_MS 5
 #define ALL                                                                                        \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
@@ -458,7 +458,7 @@ static uint64_t wait_told(struct party *p)
 	return now_ms();
 }
 
-/* The server takes what comes until the client is at the barrier and all has come, or is lost. */
+/* The server receives until the client is at the barrier and all has come, or is lost. */
 static void serve(struct party *p, uint32_t expected)
 {
 	const struct job *j = p->j;
@@ -487,7 +487,7 @@ static void serve(struct party *p, uint32_t expected)
 	need(p, !job_takes_receives(j) || may_lose, "%u of %u receives", p->received, expected);
 }
 
-/* ---- what has come ---- */
+/* ---- received messages ---- */
 
 static void judge_gaps(struct party *p)
 {

@@ -11,7 +11,7 @@
 
 #include "epolls.h"
 
-/* Not a constant, so that the compiler knows of no NULL. */
+/* Not a constant, to hide the NULL from the compiler. */
 static void *volatile nowhere;
 
 /* The ends are connected, and no byte is under way. */

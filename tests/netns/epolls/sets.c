@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sets: what is in them, who waits in them; signals; the calls that event loops use beside them. */
+/* Sets: their members and waiters; signals; other calls of event loops. */
 #define _GNU_SOURCE
 #include "epolls.h"
 
@@ -46,7 +46,7 @@ bool ctl_errors(void)
 	return true;
 }
 
-/* Beside a socket: a pipe, an event counter, a timer, signals. */
+/* With a socket: a pipe, an event counter, a timer, signals. */
 bool other_descriptors(void)
 {
 	struct itimerspec soon = { .it_value.tv_nsec = 1000000 };
@@ -144,7 +144,7 @@ bool nested(void)
 	CHECK(send(end.client, "a", 1, 0) == 1);
 	CHECK(happens(outer, end.set) == EPOLLIN);
 	CHECK(poll(&p, 1, SOON_MS) == 1 && p.revents == POLLIN);
-	/* a set beside an rsocket */
+	/* a set and an rsocket */
 	both[0].fd = end.client;
 	both[1].fd = outer;
 	CHECK(poll(both, 2, SOON_MS) == 1 && !both[0].revents && both[1].revents == POLLIN);
@@ -158,7 +158,7 @@ bool nested(void)
 	return true;
 }
 
-/* One socket in two sets, each of which is told; EPOLLEXCLUSIVE tells at least one. */
+/* One socket in two sets: both get the event; with EPOLLEXCLUSIVE at least one does. */
 bool several_sets(void)
 {
 	int other = epoll_create1(0);
@@ -216,7 +216,7 @@ bool added_while_waiting(void)
 enum { WAITERS = 4, TURNS = 200 };
 static atomic_int turns;
 
-/* Takes what it is told of, one byte a turn, until the peer has closed. */
+/* Takes the reported data, one byte a turn, until the peer has closed. */
 static void *take_turns(void *of)
 {
 	struct epoll_event event;
@@ -254,7 +254,7 @@ bool threads_of_one_set(void)
 	return true;
 }
 
-/* Echoes what comes, as an edge triggered loop does, until the peer has closed. */
+/* Echoes all data, as an edge triggered loop does, until the peer has closed. */
 static void *echo(void *of)
 {
 	int fd = *(int *)of, set = epoll_create1(0);
@@ -386,7 +386,7 @@ bool signal_masks(void)
 	return true;
 }
 
-/* O_ASYNC: SIGIO, and another signal that says which descriptor. */
+/* O_ASYNC: SIGIO, and another signal that carries the descriptor. */
 bool sigio(void)
 {
 	struct f_owner_ex owner = { .type = F_OWNER_PID, .pid = getpid() }, told = { 0 };

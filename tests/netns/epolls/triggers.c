@@ -15,7 +15,7 @@ bool level_in(void)
 	CHECK(happens(end.set, end.server) == EPOLLIN);
 	CHECK(drain(end.server, 1));
 	CHECK(quiet(end.set));
-	/* what is there already when it is added */
+	/* data that is there already at EPOLL_CTL_ADD */
 	CHECK(send(end.client, "ef", 2, 0) == 2);
 	CHECK(happens(end.set, end.server) == EPOLLIN);
 	CHECK(!ctl(end.set, EPOLL_CTL_DEL, end.server, 0));
@@ -66,7 +66,7 @@ bool edge_in(void)
 	CHECK(happens(end.set, end.server) == EPOLLIN);
 	CHECK(drain(end.server, 21));
 	CHECK(quiet(end.set));
-	/* MOD looks anew */
+	/* EPOLL_CTL_MOD checks again */
 	CHECK(send(end.client, "f", 1, 0) == 1);
 	CHECK(happens(end.set, end.server) == EPOLLIN);
 	CHECK(!ctl(end.set, EPOLL_CTL_MOD, end.server, EPOLLIN | EPOLLET));
@@ -92,7 +92,7 @@ bool edge_out(void)
 	return true;
 }
 
-/* Programs take a write of fewer bytes for one that would block: there is to be an edge. */
+/* Programs take a short write for one that would block: there must be an edge. */
 bool edge_after_a_short_write(void)
 {
 	static const char bytes[8 << 20];

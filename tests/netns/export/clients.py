@@ -4,9 +4,9 @@
 #   parallel N   N requests at once: each is answered with 200, a whole text and its length
 #   slow N       N connections that send a byte now and then, until each has been cut off; prints
 #                how many were, and how many requests of others were answered meanwhile
-#   garbage      what is no request, or one that is too long; prints the answers' status codes
-#   gone N       N connections that are closed at the same moment, while the process PID stands
-#                still; prints whether the request of another one that came before is answered
+#   garbage      invalid or oversized requests; prints the answers' status codes
+#   gone N       N connections that are closed at the same moment, while the process PID is stopped;
+#                prints whether an earlier connection's request is answered
 #   deaf         four that ask, and take nothing of the answer, until they are cut off: at a Unix
 #                socket, which takes less than an answer; TCP's end would not come through
 import os

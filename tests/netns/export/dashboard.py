@@ -50,7 +50,7 @@ while left and time.monotonic() < end:
         title, expression, legend = query
         labels = re.findall(r"\{\{(\w+)\}\}", legend)
         got = ask(expression)
-        # and what the legend says of it is there
+        # and its legend's labels are there
         if not got or any(name not in sample["metric"] for sample in got for name in labels):
             still.append(query)
     left = still

@@ -8,8 +8,8 @@
  *   data [ROUNDS]
  *
  * Rank 0 prints "data ok: N ranks on H hosts, M bytes checked, W on interfaces" when all ranks have
- * found all of it right; W is what interfaces of rank 0's host but `lo` have received. A rank that
- * finds something else says where, and ends all of them.
+ * found all of it right; W is the bytes received by the interfaces of rank 0's host except `lo`. A
+ * rank that finds an error prints its place, and ends all of them.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -74,14 +74,14 @@ static uint8_t *data_alloc(size_t len)
 
 	if (!p)
 		data_fail("no memory", rank, len);
-	/* what is there before is not what is sent */
+	/* the previous content differs from the sent data */
 	memset(p, 0x5a, len);
 	return p;
 }
 
 /*
- * Each rank to each other one at a distance, one size after the other; the sizes above FAR only to
- * the neighbours, as they take the same way as those below.
+ * Each rank to every other, one distance and one size after the other; the sizes above FAR only to
+ * the neighbours, as they take the same path as the smaller ones.
  */
 static void run_in_order(int round)
 {
@@ -193,7 +193,7 @@ static void run_allreduce(void)
 	checked += sizeof(sum) + sizeof(most);
 }
 
-/* Puts into each rank's window, gets of what was put there, and a counter that all add to. */
+/* Puts into each rank's window, gets of the same data, and a counter that all add to. */
 static void run_one_sided(int round)
 {
 	size_t room = (size_t)ranks * CELL;

@@ -34,7 +34,7 @@ static void send_some(char *buf, int rank)
 		else
 			MPI_Isend(buf, LONG, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &requests[i]);
 	MPI_Waitall(AT_A_TIME, requests, MPI_STATUSES_IGNORE);
-	/* all have come: the end of what is measured */
+	/* all have arrived: the end of the measurement */
 	there_and_back(buf, 1, rank);
 }
 

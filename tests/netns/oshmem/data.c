@@ -5,8 +5,8 @@
  * word, collectives. oshmem.sh compiles it with oshcc; nothing in it is ours.
  *
  * PE 0 prints "data ok: N PEs on H hosts, M bytes checked, W on interfaces" when all PEs have found
- * all of it right; W is the number of bytes that the interfaces of PE 0's host but `lo` have
- * received. A PE that finds something else says where, and ends all of them.
+ * all of it right; W is the bytes received by the interfaces of PE 0's host except `lo`. A PE that
+ * finds an error prints its place, and ends all of them.
  */
 #include <shmem.h>
 #include <stdint.h>
@@ -95,7 +95,7 @@ static void puts_and_gets(void)
 	shmem_free(there);
 }
 
-/* Many puts at once; a word that follows them behind a fence must not come before them. */
+/* Many puts at once; a word sent after a fence must not come before them. */
 static void ordered(void)
 {
 	uint8_t *there = shmem_malloc(MANY * SMALL), *mine = malloc(MANY * SMALL);
@@ -166,12 +166,12 @@ static void atomics(void)
 			bad("fetch_and", i, 0, 1);
 		shmem_uint64_atomic_xor(bits, mask << 16, 0);
 	}
-	/* one token goes round: all that PEs took from PE 0 is what they put there */
+	/* one token circulates: PEs took from PE 0 exactly the data that they put there */
 	for (int i = 0; i < ROUND; i++) {
 		held = shmem_long_atomic_swap(token, me * 1000L + i, 0);
 		taken += held - (me * 1000L + i);
 	}
-	/* PE 0 serves the others only where it waits: calls to the own PE make no progress */
+	/* PE 0 serves the others only where it waits: calls to the same PE make no progress */
 	for (int i = 0; i < 10; i++) {
 		if (!me)
 			shmem_long_wait_until(turn, SHMEM_CMP_EQ, i * pes);

@@ -8,8 +8,8 @@
  *   data ask ADDRESS PORT ROUNDS		disconnects
  *   data leave ADDRESS PORT			connects, says "connected", and waits to be killed
  *
- * The server's memory is what it says in its private data; the last message of a client is the
- * number of its rounds, and the server looks at all of its memory before it answers.
+ * The server's private data describes its memory; the last message of a client is the number of its
+ * rounds, and the server checks all of its memory before it answers.
  */
 #include <librpma.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 static const size_t sizes[] = { 1, 8, 63, 4096, 4097, 65536, 200001, 1048576 };
 #define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
-#define PLACE	1048576 /* each size has a place of its own in the server's memory */
+#define PLACE	1048576 /* each size has its own place in the server's memory */
 #define MEMORY	((SIZES + 1) * PLACE)
 #define MESSAGE 64
 #define AHEAD	64 /* writes that are under way at once */
@@ -106,7 +106,7 @@ static struct rpma_conn_cfg *config(void)
 	return cfg;
 }
 
-/* What a client of that many rounds leaves; then the memory is empty again. */
+/* The result of a client with that number of rounds; then the memory is empty again. */
 static void check_memory(uint8_t *m, int rounds)
 {
 	uint64_t word;
@@ -271,7 +271,7 @@ static void ask(const char *address, const char *port, int rounds)
 		pause();
 	}
 	must(rpma_conn_get_private_data(conn, &pdata));
-	/* librdmacm gives all the room that private data may have: the own descriptor is as long */
+	/* librdmacm returns the maximum room for private data: our descriptor is as long */
 	must(rpma_mr_get_descriptor_size(mr, &n));
 	must(rpma_mr_remote_from_descriptor(pdata.ptr, n, &there));
 	must(rpma_mr_remote_get_size(there, &n));

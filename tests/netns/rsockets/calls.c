@@ -182,7 +182,7 @@ bool mapped(void)
 	CHECK(riowrite(pair.client, source, 3000, 1500, 0) == 3000);
 	CHECK(rsend(pair.client, "d", 1, 0) == 1 && rrecv(pair.server, &byte, 1, 0) == 1);
 	CHECK(target[499] == 0 && target[500] == 'y' && target[3499] == 'y' && target[3500] == 0);
-	/* only what is mapped is written */
+	/* only mapped memory is written */
 	CHECK(riowrite(pair.client, source, 5000, 5000, 0) == 1000);
 	CHECK(riowrite(pair.client, source, 10, 6000, 0) == 0);
 	CHECK(riowrite(pair.client, source, 10, 999, 0) == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is sent by streams and by datagrams. */
+/* Data over streams and datagrams. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

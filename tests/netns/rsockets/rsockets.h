@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the parts of the rsockets program share (tests/netns/rsockets.c): the two rsockets of a case
- * and their listener, and the cases. A case says in a line what did not hold.
+ * Shared parts of the rsockets program (tests/netns/rsockets.c): the two rsockets of a case and
+ * their listener, and the cases. A case prints the failed condition in a line.
  */
 #ifndef NETNS_RSOCKETS_H
 #define NETNS_RSOCKETS_H
@@ -21,7 +21,7 @@ bool pair_connect(void);
 /* Both. */
 bool pair_open(void);
 void pair_close(void);
-/* What rpoll() says of it, 0 after so long. */
+/* The result of rpoll(), 0 after the time-out. */
 short ready(int fd, short events, int ms);
 
 /* ---- what calls answer, options, mapped buffers (calls.c) ---- */

@@ -43,9 +43,9 @@ void mark(_Atomic uint8_t *bits, uint64_t k, const char *what, unsigned int q)
 }
 
 /*
- * The other end has said that all has come, over TCP, where ThreadSanitizer sees no order: it would
- * report each word that is looked at, for minutes. The locks that registering takes were held by
- * whoever wrote here.
+ * The other end has reported by TCP that all has come, and ThreadSanitizer sees no order there: it
+ * would report each word that is read, for minutes. The writers here held the locks that
+ * registering takes.
  */
 static void order_memory(void)
 {

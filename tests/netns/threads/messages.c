@@ -62,7 +62,7 @@ static void prepare(struct ibv_send_wr *wr, struct ibv_sge *sge, unsigned int q,
 		fill(send_slot(q, k), stamp(is_client, q, k));
 }
 
-/* What is looked at when it completes has a completion of its own. */
+/* A message that is checked at its completion is signaled. */
 static bool looks_at_each(void)
 {
 	return config.op == OP_ADD || (config.op == OP_READ && config.check);

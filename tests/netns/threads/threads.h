@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the parts of the threads program share (tests/netns/threads.c): what was asked for, the
- * objects of this end, and the calls of each part.
+ * Shared parts of the threads program (tests/netns/threads.c): the options, the objects of this
+ * end, and the calls of each part.
  */
 #ifndef NETNS_THREADS_H
 #define NETNS_THREADS_H
@@ -65,7 +65,7 @@ struct worker {
 	uint64_t moved_at, end_ns;
 };
 
-/* ---- what was asked for ---- */
+/* ---- options ---- */
 
 extern struct config config;
 extern bool one_cq, one_srq, sleeps, one_channel;
@@ -83,8 +83,7 @@ extern struct queue queue[QPS_MAX];
 extern struct worker worker[THREADS_MAX];
 extern struct address own, peer;
 /*
- * send slots, receive slots, what the peer writes to, what it reads from, the counter; an area a QP
- * each
+ * send slots, receive slots, targets of the peer's WRITEs and READs, the counter; an area a QP each
  */
 extern uint8_t *memory, *send_area, *recv_area, *write_area, *read_area;
 extern uint64_t *counter;
@@ -93,7 +92,7 @@ extern _Atomic uint8_t *added; /* a bit for each value that fetch-and-add return
 void make(const char *device);
 void connect_all(void);
 void unmake(void);
-/* Receives of so many slots from this one on, which are one QP's. */
+/* Receives of that many slots from this one on, all of one QP. */
 void post_receive(unsigned int slot, unsigned int count);
 
 /* ---- what a message holds (content.c) ---- */
@@ -103,7 +102,7 @@ void fill(uint8_t *p, uint64_t first);
 void check_bytes(const uint8_t *p, uint64_t first, const char *where);
 /* Marks bit k; it must not have been. */
 void mark(_Atomic uint8_t *bits, uint64_t k, const char *what, unsigned int q);
-/* What the other end wrote, and what was added: of the target, in the end. */
+/* Checks the peer's WRITEs and atomic additions, of the target, in the end. */
 void check_memory(void);
 
 /* ---- messages under way (messages.c) ---- */

@@ -81,7 +81,7 @@ static inline bool job_takes_receives(const struct job *j)
  * other bytes that depend on the generation and their place, zeros from the null region.
  */
 void job_image(const struct job *j, uint16_t generation, uint8_t *out);
-/* A word that is of one generation: each half says which. */
+/* A word of one generation: each half holds it. */
 static inline uint64_t job_stamp(uint16_t generation)
 {
 	return generation * 0x0001000100010001ull;
@@ -93,7 +93,7 @@ static inline bool job_is_whole(uint64_t word)
 
 /* Copies bytes to where the list has them; base is added to its offsets. Not to null elements. */
 void list_put(const struct list *l, uint8_t *memory, uint32_t base, const uint8_t *bytes);
-/* The other way; null elements give zeros, or leave what is there in bytes. */
+/* The opposite direction; null elements read as zeros, or leave the bytes unchanged. */
 void list_get(const struct list *l, const uint8_t *memory, uint32_t base, bool skip_null,
 	      uint8_t *bytes);
 bool list_is_null(const struct list *l, uint32_t pos, uint32_t len);

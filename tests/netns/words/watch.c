@@ -38,7 +38,7 @@ static void report(const char *what, uint32_t word, uint64_t is, uint64_t before
 			 (unsigned long long)before);
 }
 
-/* From the last word down: where a later word has come, all before it have. */
+/* From the last word down: if a later word has arrived, all before it have. */
 static void look_at_landing(const struct job *j)
 {
 	uint64_t last = 0, first = 0, before = 0;

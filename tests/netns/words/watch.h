@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Looks at memory after each instruction of a thread (by the trap flag; SIGTRAP), or all the time
- * from a thread of its own. One watch a process.
+ * Checks memory after each instruction of a thread (by the trap flag; SIGTRAP), or all the time
+ * from a separate thread. One watch a process.
  */
 #ifndef NETNS_WORDS_WATCH_H
 #define NETNS_WORDS_WATCH_H
