@@ -231,7 +231,7 @@ int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry 
 	rc = bpf_prog_test_run_opts(bench->prog, &opts);
 	if (rc)
 		return rc;
-	/* What comes out starts at data_meta; ctx_out.data is the length of the metadata. */
+	/* The output starts at data_meta; ctx_out.data is the length of the metadata. */
 	bench->verdict = opts.retval;
 	bench->has_cqe = ctx_out.data == entry->metadata + sizeof(bench->cqe);
 	if (bench->has_cqe)

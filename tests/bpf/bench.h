@@ -72,13 +72,13 @@ int bench_teardown(void **state);
 extern struct bench *bench; /* of this program */
 /* Set before bench_setup(): the program as it is in a dispatcher. */
 extern bool bench_in_dispatcher;
-/* Set before bench_setup(): that of a process without sockets, with so large a ring; 0: not so. */
+/* Set before bench_setup(): ring size of a process without sockets; 0: with sockets. */
 extern uint32_t bench_ring_bytes;
 
 /*
- * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP
- * from bench_peer4 to bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and
- * BENCH_SEND_CQ. What they have sent up to BENCH_PSN - 1 completes something.
+ * Starts with empty maps: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an
+ * XRC QP from bench_peer4 to bench_local4 and a UD QP, all receiving, P_Key 0xffff, with
+ * BENCH_RECV_CQ and BENCH_SEND_CQ. An ACK of their packets up to BENCH_PSN - 1 completes something.
  */
 void bench_reset(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The broker's programs as shipped and those of two clients, with their maps, as a broker puts them
- * together; for test_mux*.c and test_egress*.c. Each client has an RC and a UD QP.
+ * The shipped programs of the broker and of two clients, with their maps, connected as a broker
+ * does it; for test_mux*.c and test_egress*.c. Each client has an RC and a UD QP.
  */
 #ifndef TESTS_BPF_BROKER_H
 #define TESTS_BPF_BROKER_H
@@ -15,7 +15,7 @@
 #define BROKER_RC(c)	  (0x100u * ((c) + 1) + 1)
 #define BROKER_UD(c)	  (0x100u * ((c) + 1) + 2)
 #define BROKER_QKEY	  0x11111111u
-/* beside the default one */
+/* in addition to the default one */
 #define BROKER_PKEY	  0x8001
 #define BROKER_PKEY_LIMITED 0x0002
 
@@ -47,7 +47,7 @@ void broker_reset(const uint8_t peer[16]);
 void broker_put(const struct bpf_map *map, const void *key, const void *value);
 void broker_clear(const struct bpf_map *map);
 void broker_put_place(uint32_t place, uint32_t client, uint64_t serial);
-void broker_put_owner(uint32_t qpn, int client); /* -1: nobody */
+void broker_put_owner(uint32_t qpn, int client); /* -1: none */
 void broker_put_program(uint32_t client, bool present);
 
 /* Takes all records of a client's ring: how many, and the last frame. */
@@ -55,7 +55,7 @@ void broker_read(int client);
 
 /* The broker's own counters. */
 struct bench_counts broker_count(void);
-/* Those of a client's program. */
+/* The maps of a client's program. */
 struct bench_counts broker_count_of(int client);
 
 #endif

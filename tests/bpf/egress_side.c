@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The devices of a client, and what has become of a frame that it writes: egress_side.h. */
+/* The devices of a client, and the fate of a frame that it writes: egress_side.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static void attach(uint32_t ifindex, enum bpf_tc_attach_point point, const struc
 	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
 }
 
-/* Behind a TAP device and, if it is not NULL, on the way to it. */
+/* After a TAP device and, if it is not NULL, on the way to it. */
 static void guard(uint32_t ifindex, const struct bpf_program *in, const struct bpf_program *to)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
@@ -170,8 +170,8 @@ static uint32_t udp_port_at(void)
 }
 
 /*
- * A frame that has come out of the interface, into out; false: none in this time. The kernel has
- * some of its own to send.
+ * Reads a frame from the interface into out; false: none in this time. The kernel sends some of its
+ * own.
  */
 static bool read_wire(int timeout_ms)
 {
@@ -198,7 +198,7 @@ void egress_reset(void)
 		;
 }
 
-/* ---- sending, and what has become of it ---- */
+/* ---- sending, and its result ---- */
 
 const char *egress_reason_name(int reason)
 {

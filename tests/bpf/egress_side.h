@@ -31,7 +31,7 @@ extern struct egress egress;
 extern const struct virtio_net_hdr egress_plain; /* asks the kernel for nothing */
 extern const uint8_t egress_peer_mac[6];
 
-/* In a network namespace of its own. */
+/* In its own network namespace. */
 int egress_setup(void **state);
 int egress_teardown(void **state);
 /* broker_reset(), both clients known, nothing left on the wire. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * What the broker's programs note of connections (xroce_conn, xroce_asked), for the broker to end
- * those of a client that has gone: from what a client says (xroce_egress), and of the first client
- * from what it is told (xroce_mux).
+ * The broker's records of connections (xroce_conn, xroce_asked), by which it ends those of an
+ * exited client: from the client's MADs (xroce_egress), and for the first client from MADs to it
+ * (xroce_mux).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +105,7 @@ static void hear_req(void)
 	struct cm_mad m = mad_req(PEER_ID, HTTP);
 
 	m.req.qpn = PEER_QPN;
-	m.req.responder_resources = 0xff; /* beside it */
+	m.req.responder_resources = 0xff; /* next to it */
 	hear(&m, 0);
 }
 
@@ -114,7 +114,7 @@ static void hear_rep(uint32_t own_id)
 	struct cm_mad m = mad_of(CM_REP, PEER_ID, own_id);
 
 	m.rep.qpn = PEER_QPN;
-	m.rep.vendor_id = 0xff0000; /* beside it */
+	m.rep.vendor_id = 0xff0000; /* next to it */
 	hear(&m, 0);
 }
 
@@ -209,7 +209,7 @@ static void conn_said__refused(void **state)
 	assert_int_equal(num_conns(), 0);
 }
 
-/* Nothing is noted of what no peer has asked, or another client, or of what does not leave. */
+/* No record of MADs without a peer's request, of another client's, or of unsent ones. */
 static void conn_said__of_nobody(void **state)
 {
 	const struct xroce_conn left = { .serial = SERIAL + 7 };
@@ -232,7 +232,7 @@ static void conn_said__of_nobody(void **state)
 	m = mad_of(CM_DREQ, ID(OTHER), PEER_ID);
 	say(&m, TC_ACT_SHOT);
 	check_conn(ID(OWN));
-	/* what has been left is the broker's to take: whoever refuses it does not */
+	/* the broker takes the remaining ones: their refusal does not */
 	broker_put_place(XROCE_CM_PLACE_NOBODY, 0, SERIAL);
 	broker_put(broker->skel->maps.xroce_conn, &gone, &left);
 	m = mad_of(CM_DREP, gone, PEER_ID);
@@ -242,7 +242,7 @@ static void conn_said__of_nobody(void **state)
 	assert_int_equal(num_conns(), 2);
 }
 
-/* ---- what the first client is told ---- */
+/* ---- MADs to the first client ---- */
 
 static void conn_heard__by_the_first(void **state)
 {

@@ -82,7 +82,7 @@ static bool was_woken(int timeout_ms)
 	return epoll_wait(ring.wakes, &event, 1, timeout_ms) == 1;
 }
 
-/* The next record, NULL if there is none. It must be whole and lie on cache lines of its own. */
+/* Returns the next record or NULL. It must be whole and lie on its own cache lines. */
 static const struct xroce_rx_record *next_record(void)
 {
 	const uint8_t *at = ring.data + (*ring.consumer & (RING_BYTES - 1));
@@ -130,7 +130,7 @@ static const struct xroce_rx_record *expect_record(const char *what, const uint8
 	return r;
 }
 
-/* ---- what is in a record ---- */
+/* ---- the content of a record ---- */
 
 /* What cqe_write() puts before a packet that goes to a socket, test_parse.c has in full. */
 static void deliver__hint(void **state)
@@ -177,7 +177,7 @@ static void deliver__hint(void **state)
 	assert_int_equal(r->cqe.flow_tag, 0);
 }
 
-/* Every size of room, one byte less, and one more: padding behind the packet makes the lengths. */
+/* Every size of room, one byte less, and one more: padding after the packet makes the lengths. */
 static void deliver__every_size(void **state)
 {
 	static const uint32_t rooms[] = { 80,	144,   400,   656,   1168,  2192,  4240,
@@ -245,7 +245,7 @@ static void deliver__super_packet(void **state)
 	assert_int_equal(bench_get_qp(BENCH_RC_QPN).rx_packets, segments);
 }
 
-/* ---- what does not come ---- */
+/* ---- undelivered packets ---- */
 
 static void deliver__not_refused_packets(void **state)
 {
@@ -347,7 +347,7 @@ static int put_channel(void)
 	return fd;
 }
 
-/* By queue 0, whichever the packet came by; arm words are for when nobody watches. */
+/* By queue 0, whichever the packet came by; arm words are for CQs that are not watched. */
 static void deliver__wakes_watchers(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -385,7 +385,7 @@ static void deliver__wakes_watchers(void **state)
 	bench_unmake_queues();
 }
 
-/* One that watches is woken by what comes behind records that another thread has not read yet. */
+/* A watched ring is woken by a record that follows ones another thread has not read yet. */
 static void deliver__wakes_behind_unread_records(void **state)
 {
 	struct frame_spec s = bench_spec();

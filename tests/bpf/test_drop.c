@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and
- * names the one counter that must move, by one, and the QP that counts it too. A reason of the XDP
- * side without a row fails the program.
+ * Every drop reason of the XDP program. A row breaks one field of a good packet, and names the one
+ * counter that must grow, by one, and the QP that counts it too. A reason of the XDP side without a
+ * row fails the program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@ static void edit_qp(uint32_t qpn, void (*edit)(struct xroce_qp *))
 	bench_put_qp(qpn, &qp);
 }
 
-/* ---- how rows spoil a packet: before it is built, and after ---- */
+/* ---- how rows break a packet: before it is built, and after ---- */
 
 static void options(struct frame_spec *s)
 {
@@ -405,7 +405,7 @@ static void drop__row(void **state)
 		skip(); /* an older kernel, that cannot be told this much of what the program finds
 			 */
 	bench_expect_drop_with(row->what, f.bytes, f.len, row->reason, row->qpn, &row->entry);
-	/* What the row spoiled was what it was dropped for. */
+	/* The drop reason is the row's. */
 	bench_reset();
 	s = bench_spec();
 	frame_build(&f, &s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The program behind a client's TAP device (xroce_egress), with devices as a broker makes them.
- * What a client writes comes out of the interface or into the ring of the process here that it is
- * to. test_egress_refused.c has what does neither, test_egress_super.c super-packets.
+ * The program after a client's TAP device (xroce_egress), with devices as a broker makes them. A
+ * client's frame leaves by the interface or reaches the ring of a local process.
+ * test_egress_refused.c has refused frames, test_egress_super.c super-packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void egress__pkeys_of_the_table(void **state)
 	egress_ud(&s);
 	frame_build(&f, &s);
 	expect_wire("a limited member's datagram");
-	/* nobody is above the table */
+	/* no client has a number above the table */
 	s = egress_spec();
 	s.pkey = EGRESS_PKEY_OF_NOBODY;
 	frame_build(&f, &s);
@@ -83,7 +83,7 @@ static void egress__pkeys_of_the_table(void **state)
 			      &egress_plain, f.bytes, f.len);
 }
 
-/* The headers need not lie where the kernel reads them: the client says how much does. */
+/* The headers need not lie where the kernel reads them: the client sets the linear length. */
 static void egress__headers_in_pieces(void **state)
 {
 	const struct virtio_net_hdr vnet = { .hdr_len = 14 };
@@ -153,7 +153,7 @@ static void egress__near(void **state)
 	expect_wire("near no more");
 }
 
-/* To another interface here, by the wire: the kernel resolves the next hop that is told it. */
+/* To another interface here, by the wire: the kernel resolves the given next hop. */
 static void egress__next_hop(void **state)
 {
 	const int near = bpf_map__fd(broker->skel->maps.xroce_near);
@@ -170,7 +170,7 @@ static void egress__next_hop(void **state)
 	expect_wire("near no more");
 }
 
-/* One frame goes out, to the group's MAC, and so many clients have a copy of it. */
+/* One frame goes out, to the group's MAC, and this number of clients gets a copy. */
 static void expect_group(const char *what, const uint8_t mac[6], uint32_t copies)
 {
 	const struct egress_counts before = egress_count(EGRESS_ME);
@@ -292,7 +292,7 @@ static void put_lo(bool is_loopback)
 	}
 }
 
-/* What is between addresses of lo turns round, all else is on no wire of lo's. */
+/* Frames between addresses of lo turn round, all others are on no wire of lo's. */
 static void egress__on_lo(void **state)
 {
 	struct frame_spec s = egress_spec();

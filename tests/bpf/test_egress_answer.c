@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Which client may answer a REQ, SIDR_REQ or REP (xroce_egress): the one that xroce_mux gave it to,
- * and no other. Clients 0 and 1 are bound to a service each; client 1 refuses requests for others.
+ * The client that may answer a REQ, SIDR_REQ or REP (xroce_egress): only the one to which xroce_mux
+ * delivered it. Clients 0 and 1 are bound to a service each; client 1 refuses requests for others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -242,7 +242,7 @@ static void answer__with_both_ids(void **state)
 	expect("no id at all", &own, CM_REJ, 0, 0, XROCE_EGRESS_mad_answer);
 }
 
-/* ---- what is for no client ---- */
+/* ---- MADs for no client ---- */
 
 static void answer__for_nobody(void **state)
 {

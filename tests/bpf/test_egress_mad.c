@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * What a client may send from QP 1 (xroce_egress, xroce_single): whole MADs of the connection
- * manager, to QP 1, with a communication id of its own or, of the client that answers for nobody,
- * one without owner. All that they answer has come; test_egress_answer.c has who was asked. The
- * programs are run on one frame at a time; test_egress.c has the devices.
+ * The MADs that a client may send from QP 1 (xroce_egress, xroce_single): whole MADs of the
+ * connection manager, to QP 1, with one of its own communication ids. The client that answers
+ * unowned requests may use ids without an owner. All answered MADs have arrived;
+ * test_egress_answer.c has the addressed client. The programs are run on one frame at a time;
+ * test_egress.c has the devices.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@
 #define LOOPBACK 1u /* stands for the TAP device, and for the interface */
 #define OWN	 XROCE_CM_PLACE_OF(0u)
 #define OTHER	 XROCE_CM_PLACE_OF(1u)
-#define EMPTY	 XROCE_CM_PLACE_OF(2u) /* nobody has it */
+#define EMPTY	 XROCE_CM_PLACE_OF(2u) /* unowned */
 #define ID(p)	 ((p) << XROCE_CM_ID_BITS | 0x12345)
 #define PEER_ID	 0x77u
 
@@ -130,7 +131,7 @@ static void build(enum cm_kind kind, uint32_t local_id)
 	mad_frame(&f, &s, &m);
 }
 
-/* Kinds by what they may name: nothing else decides. */
+/* Kinds by the ids that they may carry: nothing else decides. */
 static void expect_ids(bool is_refuser)
 {
 	static const uint32_t places[] = { OWN, OTHER, EMPTY, XROCE_CM_PLACE_NOBODY,
@@ -179,12 +180,12 @@ static void expect_qpn(uint32_t qpn, int reason)
 	struct cm_mad m = { .kind = CM_REQ, .local_id = ID(OWN) };
 
 	m.req.qpn = qpn;
-	m.req.responder_resources = 0xff; /* beside it */
+	m.req.responder_resources = 0xff; /* next to it */
 	mad_frame(&f, &s, &m);
 	expect("a REQ", reason);
 	m = mad_of(CM_REP, ID(OWN), PEER_ID);
 	m.rep.qpn = qpn;
-	m.rep.vendor_id = 0xff0000; /* beside it */
+	m.rep.vendor_id = 0xff0000; /* next to it */
 	mad_frame(&f, &s, &m);
 	expect("a REP", reason);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * What a client may not send (xroce_egress): of each frame that is spoiled in one place, that it is
- * refused, for the one right reason, and that the same frame unspoiled goes out.
+ * Frames that a client may not send (xroce_egress): each frame with one fault is refused, for the
+ * right reason, and the same frame without the fault goes out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 static struct frame f;
 
-/* ---- what spoils a frame ---- */
+/* ---- the faults of a frame ---- */
 
 static void arp(void)
 {
@@ -285,7 +285,7 @@ static void broadcast(struct frame_spec *s)
 	memset(s->dst + 12, 0xff, 4);
 }
 
-/* A group's, but to one QP; to all members of what is no group. */
+/* A group's, but to one QP; to all members of an unknown group. */
 static void ud_multicast(struct frame_spec *s)
 {
 	egress_ud(s);
@@ -435,7 +435,7 @@ static const struct row {
 	enum xroce_egress_reason reason;
 	void (*before)(struct frame_spec *);
 	void (*after)(void);
-	bool right_of_other; /* whose QP 0x202 is, and who is privileged */
+	bool right_of_other; /* the owner of QP 0x202, and the privileged client */
 } rows[] = {
 	{ "ARP", XROCE_EGRESS_not_roce, .after = arp },
 	{ "IPv4 as IPv6", XROCE_EGRESS_not_roce, .after = ethertype_ipv6 },
@@ -540,7 +540,7 @@ static void egress__row(void **state)
 	egress_expect_refused(EGRESS_ME, row->what, row->reason, &egress_plain, f.bytes, f.len);
 	if (row->right_of_other)
 		egress_expect_wire(EGRESS_PRIVILEGED, row->what, &egress_plain, f.bytes, f.len);
-	/* what the row spoiled was what it was refused for */
+	/* the drop reason is the row's */
 	build(NULL);
 	egress_expect_wire(EGRESS_ME, "the packet unspoiled", &egress_plain, f.bytes, f.len);
 }

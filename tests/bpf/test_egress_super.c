@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Super-packets that a client sends (xroce_egress), and what it asks the kernel to do to a frame:
- * each packet in one is checked as if it came alone, and nothing is written into what was checked.
+ * Super-packets of a client (xroce_egress), and its offload requests to the kernel: each packet in
+ * one is checked like a single packet, and nothing is written into checked bytes.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -193,7 +193,7 @@ static void super__others_are_checked(void **state)
 
 /*
  * A hostile packet at each place of one super-packet, whose linear part ends before it, in its
- * headers, and behind it: none is let through, wherever the kernel has put it.
+ * headers, or after it: none passes, wherever the kernel has put it.
  */
 static void check_each_place(const char *what, uint32_t payload, uint32_t n)
 {
@@ -305,9 +305,9 @@ static void super__longer_than_the_interface_takes(void **state)
 	expect_super_refused("longer", XROCE_EGRESS_mtu, size);
 }
 
-/* ---- what the kernel is asked to do ---- */
+/* ---- offload requests to the kernel ---- */
 
-/* Where it would write is the client's word: into what was checked. */
+/* The client chooses the place of the kernel's write: into checked bytes. */
 static void offload__single(void **state)
 {
 	static const uint16_t at[][2] = { { 34, 6 }, { 34, 12 }, { 14, 10 }, { 26, 0 }, { 42, 4 } };

@@ -189,7 +189,7 @@ static void flow__behind_roce(void **state)
 	s.payload_len = 16;
 	frame_build(&f, &s);
 	bench_expect_drop("a CNP", f.bytes, f.len, XROCE_DROP_qp_transport, RAW_QPN);
-	/* somebody else's address */
+	/* another program's address */
 	reset();
 	put_flow(0, &none, &none, RAW_QPN);
 	put_flows(0, 1, 0);
@@ -208,7 +208,7 @@ static void flow__qp_not_receiving(void **state)
 	bench_expect_drop("not receiving", f.bytes, f.len, XROCE_DROP_qp_state, RAW_QPN);
 }
 
-/* Of a flow that has gone, or one that names another kind of QP, nothing is taken. */
+/* A deleted flow, or one of another kind of QP, takes nothing. */
 static void flow__no_such_qp(void **state)
 {
 	reset();
@@ -228,7 +228,7 @@ static void flow__shortest(void **state)
 	expect_taken("an Ethernet header");
 }
 
-/* At once, whatever its length and its QP's state; counted, and nobody is woken. */
+/* At once, whatever its length and its QP's state; counted, without a wake-up. */
 static void flow__drops(void **state)
 {
 	const struct xroce_flow drop = { .qpn = RAW_QPN, .actions = XROCE_FLOW_DROP };
@@ -245,7 +245,7 @@ static void flow__drops(void **state)
 	bench_expect_drop("not receiving", f.bytes, f.len, XROCE_DROP_flow_drop, 0);
 }
 
-/* A flow that drops, behind the one that takes the frame, is as if it were not there. */
+/* A drop flow after the flow that takes the frame has no effect. */
 static void flow__first_of_two_decides(void **state)
 {
 	const struct xroce_flow drop = { .qpn = RAW_QPN, .actions = XROCE_FLOW_DROP, .order = 1 };
@@ -258,8 +258,8 @@ static void flow__first_of_two_decides(void **state)
 }
 
 /*
- * Each flow of the first one's order that takes the frame counts it: no other, and none of what
- * lies behind the flows. Where the flags say that none counts, none is looked at.
+ * Each flow of the first one's order that takes the frame counts it: no other, and none after the
+ * flows. If the flags say that none counts, none is read.
  */
 static void flow__counts(void **state)
 {
@@ -306,7 +306,7 @@ static void flow__counts(void **state)
 	assert_int_equal(now.packets - last.packets, 1);
 }
 
-/* The code is the library's; that XDP compares what is within, and only where it is asked for. */
+/* The matching code is the library's; XDP compares inner headers, and only on request. */
 static void flow__tunnels(void **state)
 {
 	static const uint8_t vxlan[] = { 8, 0, 0, 0, 0x12, 0x34, 0x56, 0 };
@@ -338,7 +338,7 @@ static void flow__tunnels(void **state)
 	bench_expect_pass("another VNI", f.bytes, f.len, false);
 }
 
-/* What passes, as it is too long, is not counted. */
+/* A frame that passes, as it is too long, is not counted. */
 static void flow__counts_what_it_takes(void **state)
 {
 	const struct xroce_flow flow = { .qpn = RAW_QPN, .counter = 1 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Packets to multicast groups: those to QP number 0xffffff and to an address that has members here
- * go to the socket; all else that has a multicast address, the host's own, passes untouched.
+ * Packets to multicast groups: packets to QP number 0xffffff and to an address with members here go
+ * to the socket; all others with a multicast address, the host's own, pass untouched.
  */
 #include <net/if.h>
 #include <setjmp.h>
@@ -133,7 +133,7 @@ static void others__pass(void **state)
 	frame_fix_lengths(&f);
 	bench_expect_pass("without a BTH", f.bytes, f.len, true);
 	assert_int_equal(received(group4), 0);
-	/* the QP number alone is nobody's */
+	/* the QP number alone belongs to no group */
 	s = datagram(false);
 	memcpy(s.dst, bench_local4, 16);
 	frame_build(&f, &s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The program in front of the clients' (xroce_mux): which packets are for the interface, which
- * client's program runs, and what becomes of those that are nobody's.
+ * The program in front of the clients' (xroce_mux): packets for the interface, the client's program
+ * that runs, and packets without an owner.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void ud(struct frame_spec *s, int client)
 	frame_put32(s->ext, BROKER_QKEY);
 }
 
-/* No counter of the broker's has moved, but the one for reason and those that go with it. */
+/* No counter of the broker's has moved, but the one for reason and its related ones. */
 static void check_broker(const char *what, const struct bench_counts *before, int reason,
 			 int passed)
 {
@@ -132,7 +132,7 @@ static void mux__to_the_owner(void **state)
 	}
 }
 
-/* What is wrong with a packet to a QP is its owner's to count. */
+/* The owner of the QP counts a faulty packet to it. */
 static void mux__faults_are_the_owners(void **state)
 {
 	struct frame_spec s = spec();
@@ -266,7 +266,7 @@ static void nothing(void)
 {
 }
 
-/* To a QP that nobody owns: the reason is what an exclusive process would count. */
+/* To an unowned QP: the reason is the one that an exclusive process would count. */
 static void mux__nobodys(void **state)
 {
 	static const struct {
@@ -310,7 +310,7 @@ static void mux__headers_in_pieces(void **state)
 	check_broker("BTH in pieces", &before, XROCE_DROP_multibuffer, 0);
 }
 
-/* Faults of the IP header are the broker's, also with an owner's QPN behind it. */
+/* Faults of the IP header are counted by the broker, also with an owner's QPN after it. */
 static void mux__ip_faults(void **state)
 {
 	struct frame_spec s = spec();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Multicast groups of a shared interface: xroce_mux has each client with members take a copy, one
- * after the other, and passes what is to no group of theirs.
+ * Multicast groups of a shared interface: xroce_mux gives each client with members a copy, one
+ * after the other, and passes packets to other groups.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void reset(void)
 	put_members(group6, NULL);
 }
 
-/* Runs, and says who has a copy: a bit a client. */
+/* Runs it. Returns the clients with a copy, a bit each. */
 static unsigned int copies(const char *what, int verdict)
 {
 	unsigned int had = 0;
@@ -108,7 +108,7 @@ static void members__each_has_a_copy(void **state)
 	}
 }
 
-/* One that has gone, or has no room, is left out. */
+/* A client that exited, or has no room, is left out. */
 static void members__some_have_gone(void **state)
 {
 	const struct frame_spec s = datagram(false);
@@ -178,7 +178,7 @@ static void others__pass(void **state)
 	assert_int_equal(broker_count().rx.dropped, before.rx.dropped);
 }
 
-/* What is no datagram each client's program counts. */
+/* Each client's program counts a packet that is no datagram. */
 static void members__refuse_what_is_no_datagram(void **state)
 {
 	const struct xroce_members m = { .num = 2, .client = { 0, 1 } };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * MADs to QP 1 of an interface that several clients share (xroce_mux): each comes to the client
- * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, or to the
- * broker, and what is no MAD to none.
+ * MADs to QP 1 of an interface that several clients share (xroce_mux): each reaches the client that
+ * cm_mad_names() gives. An unowned MAD goes to the client that refuses it, or to the broker, and an
+ * invalid one to none.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ static uint32_t asked_entries(void)
 	return n;
 }
 
-/* Both clients have a QP 1; the second gets what is nobody's. */
+/* Both clients have a QP 1; the second gets unowned MADs. */
 static int reset(void **state)
 {
 	broker_reset(bench_peer4);
@@ -262,7 +262,7 @@ static void mad__by_service(void **state)
 	expect("the upper bits count", 0);
 }
 
-/* A connection to 127.0.0.1 is sent to its own address; the IP header says what was meant. */
+/* A connection to 127.0.0.1 is sent to its own address; the IP header has the intended one. */
 static void mad__by_loopback(void **state)
 {
 	struct frame_spec s = mad_spec();
@@ -336,7 +336,7 @@ static void mad__again(void **state)
 	expect("a REJ of nobody's request", 0);
 }
 
-/* A client's place that another has taken: what the one before was asked is not the other's. */
+/* A client's place that another has taken: the old client's requests are not the new one's. */
 static void mad__of_one_who_has_gone(void **state)
 {
 	put_service(HTTP, any4, (int)PLACE(0));
@@ -403,7 +403,7 @@ static void mad__privileged_ports(void **state)
 	expect("bound", 0);
 }
 
-/* ---- what is none ---- */
+/* ---- invalid MADs ---- */
 
 static void edit(uint32_t at, uint8_t value)
 {
@@ -452,7 +452,7 @@ static void mad__dropped(void **state)
 	s.opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY_IMM);
 	s.ext_len = 12;
 	mad_frame(&f, &s, &m);
-	/* where that of a datagram without it would be */
+	/* where the field of a datagram without it would be */
 	cm_mad_encode(f.bytes + f.ext + 8, &m);
 	expect_dropped("with immediate data", XROCE_DROP_mad);
 	s = mad_spec();
@@ -505,7 +505,7 @@ static void mad__super_packet(void **state)
 	}
 }
 
-/* The fields are found behind tags and IPv6, and where the first buffer ends before them. */
+/* The fields are found after tags and IPv6, and where the first buffer ends before them. */
 static void mad__wherever_it_lies(void **state)
 {
 	const struct cm_mad m = mad_of(CM_RTU, 1, ID(PLACE(0), 1));
@@ -531,7 +531,7 @@ static void mad__wherever_it_lies(void **state)
 
 /* ---- floods ---- */
 
-/* Requests without number cost others nothing but places among those that are remembered. */
+/* Requests without number cost others nothing but places in the table of requests. */
 static void mad__flood(void **state)
 {
 	put_service(HTTP, any4, (int)PLACE(0));
@@ -572,14 +572,14 @@ static struct {
 	struct {
 		uint64_t id;
 		const uint8_t *address;
-		int client;	/* NONE: nobody's */
+		int client;	/* NONE: unowned */
 	} service[MODEL_SERVICES];
 	struct {
 		struct gid gid;
 		enum cm_kind kind;
 		uint32_t id;
 		uint64_t tid;
-		int client; /* NONE: nobody's */
+		int client; /* NONE: unowned */
 	} asked[MODEL_ASKED];
 	uint32_t num_asked;
 } model;
@@ -654,7 +654,7 @@ static void model_note(const struct gid *from, const struct cm_mad *m, int clien
 	model.asked[i].client = client;
 }
 
-/* As passive_admit() (user/cm/passive.c) finds the address that is asked for. */
+/* Finds the requested address like passive_admit() (user/cm/passive.c). */
 static int model_listener(const struct cm_path *path, const struct cm_mad *m, uint64_t id)
 {
 	struct gid address = path->local;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The way across a veth pair between two network namespaces (bpf/pair.h): a frame that crosses
- * keeps the client's Ethernet header, one that the kernel sends has another. Where either end has
- * anything on the way that a crossing frame would miss, the kernel sends it.
+ * The path across a veth pair between two network namespaces (bpf/pair.h): a frame that crosses
+ * keeps the client's Ethernet header, one that the kernel sends has another. If either end has a
+ * hook that a crossing frame would bypass, the kernel sends it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -124,7 +124,7 @@ static int make_tap(uint32_t *ifindex)
 	return fd;
 }
 
-/* One that lets everything pass. */
+/* A program that passes everything. */
 static int make_prog(enum bpf_prog_type type, int verdict, uint32_t flags)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = flags);
@@ -331,7 +331,7 @@ static void pair__crosses_whole(void **state)
 	expect_refused("its last packet to QP 1");
 }
 
-/* An interface that takes no super-packets: the kernel cuts them; what is none crosses. */
+/* An interface that takes no super-packets: the kernel cuts them; a single frame crosses. */
 static void pair__interface_without_segmentation(void **state)
 {
 	const uint32_t size = f.len - f.bth;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags,
+ * Packets that the XDP program takes, and those it passes: other traffic byte for byte, VLAN tags,
  * IPv6, every opcode, frames in two buffers.
  */
 #include <errno.h>
@@ -282,7 +282,7 @@ static void parse_ip__ipv6(void **state)
 	s.tos = 0xb7; /* both nibbles, DSCP 45 and CE */
 	s.ecn_qpn = 0x66;
 	frame_build(&f, &s);
-	f.bytes[f.l3 + 1] |= 0x0f; /* a flow label beside the traffic class */
+	f.bytes[f.l3 + 1] |= 0x0f; /* a flow label next to the traffic class */
 	f.bytes[f.l3 + 2] = f.bytes[f.l3 + 3] = 0xff;
 	bench_expect_redirect("IPv6", f.bytes, f.len, 0x66);
 	assert_int_equal(bench->cqe.tos, 0xb7);
@@ -417,8 +417,7 @@ static void one_opcode(int opcode, size_t row, uint32_t qpn, uint32_t ext_before
 }
 
 /*
- * All 256: those of the protocol sheet are taken with the headers that it gives them, all others
- * refused.
+ * All 256: opcodes of the protocol sheet are taken with its headers, all others refused.
  */
 static void parse_roce__every_opcode(void **state)
 {
@@ -556,8 +555,8 @@ static void parse_roce__jumbo(void **state)
 }
 
 /*
- * The first buffer ends at each place of the headers: what does not show its port passes, what
- * shows it but not its BTH and DETH is dropped, and with those in the first buffer the packet is
+ * The first buffer ends at each place of the headers. Without the port in it the frame passes; with
+ * the port but not its BTH and DETH it is dropped. With those in the first buffer the packet is
  * taken, wherever its immediate and its payload lie.
  */
 static void parse_roce__headers_across_buffers(void **state)

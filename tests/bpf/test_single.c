@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The program of a client's TAP device for single frames (xroce_single): what it sends to the
- * interface itself, and what it leaves to xroce_egress, which refuses it or sends it by the kernel.
+ * The program of a client's TAP device for single frames (xroce_single): frames that it sends to
+ * the interface itself, and frames left to xroce_egress, which refuses them or sends them by the
+ * kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,7 +195,8 @@ static void single__form(void **state)
 	make();
 	f.bytes[f.l3 + 6] = 0x20;
 	expect_left("a fragment");
-	/* two packets of 40 bytes, to whoever believes the identification and the checksum */
+	/* two packets of 40 bytes, to a receiver that believes the identification and the
+	 * checksum */
 	s.payload_len = 80 - 16;
 	make();
 	frame_put16(f.bytes + f.l3 + 4, 40);

@@ -121,7 +121,8 @@ static void put_flows(uint32_t num)
 	assert_int_equal(bpf_map_update_elem(fd, &zero, &flows, BPF_ANY), 0);
 }
 
-/* A flow of any frame, or of those to OTHER_PORT, that does so. Counter 0: it does not count. */
+/* A flow of any frame, or of frames to OTHER_PORT, with this action. Counter 0: it does not
+ * count. */
 static struct xroce_flow flow_of(uint32_t actions, uint32_t order, bool port, uint32_t counter)
 {
 	struct xroce_flow flow = {
@@ -184,7 +185,7 @@ static uint64_t packets(uint32_t counter)
 	return counted(counter).packets;
 }
 
-/* One record more, of this frame, and nothing behind it. */
+/* One record more, of this frame, and nothing after it. */
 static void expect_copy(const char *what, const uint8_t *bytes, uint32_t len, uint32_t kind,
 			uint32_t flags, uint32_t l3)
 {
@@ -225,7 +226,7 @@ static void sniff__what_passes(void **state)
 	bench_expect_pass("UDP", f.bytes, f.len, false);
 	expect_copy("UDP", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
 	expect_copies("UDP", &before, 1, 0);
-	/* what has no IP header */
+	/* a frame without an IP header */
 	f.bytes[12] = 0x08, f.bytes[13] = 0x06;
 	f.len = 60;
 	bench_expect_pass("ARP", f.bytes, f.len, false);
@@ -286,7 +287,7 @@ static void sniff__own_packets(void **state)
 	bench_expect_drop("another partition", f.bytes, f.len, XROCE_DROP_pkey, BENCH_RC_QPN);
 	expect_copy("another partition", f.bytes, f.len, XROCE_COPY_OWN, 0, f.l3);
 	expect_copies("RoCEv2", &before, 3, 0);
-	/* nobody has said that there are flows with copies: they are not asked */
+	/* no flag for flows with copies is set: they are not read */
 	bench->skel->bss->xroce_copying = 0;
 	s = bench_spec();
 	frame_build(&f, &s);
@@ -294,7 +295,7 @@ static void sniff__own_packets(void **state)
 	expect_no_copy("no copying");
 }
 
-/* Whole, whatever the MTU: the engine cuts it. A flag says so. */
+/* Whole, whatever the MTU: the engine cuts it. A flag marks it. */
 static void sniff__super_packets(void **state)
 {
 	const uint32_t many = 60;
@@ -316,12 +317,12 @@ static void sniff__super_packets(void **state)
 	assert_true(bench->cqe.flags & XROCE_RX_GSO);
 	expect_copy("a super-packet", f.bytes, f.len, XROCE_COPY_OWN, XROCE_RX_GSO, f.l3);
 	expect_copies("a super-packet", &before, 1, 0);
-	/* counted as what it is cut into */
+	/* counted as the packets that it is cut into */
 	assert_int_equal(counted(1).packets, counted_before.packets + many);
 	assert_int_equal(counted(1).bytes, counted_before.bytes + many * (f.l4 + 8 + SEGMENT));
 }
 
-/* Of a multicast group that this process is no member of: somebody else's. */
+/* Of a multicast group without members in this process: another program's. */
 static void sniff__groups(void **state)
 {
 	static const uint8_t address[16] = { [10] = 0xff, 0xff, 239, 1, 0, 9 };
@@ -370,7 +371,7 @@ static void sniff__what_flows_take(void **state)
 	expect_copy("no socket", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
 }
 
-/* A flow that does not trap has what it matches, and none of what one before it takes. */
+/* A flow that does not trap gets its matches, except frames that an earlier one takes. */
 static void sniff__flows_that_do_not_trap(void **state)
 {
 	const struct xroce_flow takes = flow_of(0, 3, true, 0),
@@ -402,7 +403,7 @@ static void sniff__flows_that_do_not_trap(void **state)
 	expect_copy("before the one that drops it", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
 }
 
-/* Flows that trap or drop are not asked for packets of our own QPs. */
+/* Flows that trap or drop are not read for packets of our own QPs. */
 static void sniff__no_flow_takes_own_packets(void **state)
 {
 	const struct xroce_flow takes = flow_of(0, 1, false, 2),
@@ -426,8 +427,8 @@ static void sniff__no_flow_takes_own_packets(void **state)
 }
 
 /*
- * Each flow with copies that matches counts the frame, and the one that takes it; none that does
- * not match, none behind that one. Of several flows one record is made.
+ * Each matching flow with copies counts the frame, and so does the one that takes it; no other, and
+ * none after that one. Several flows make one record.
  */
 static void sniff__counts(void **state)
 {
@@ -450,7 +451,7 @@ static void sniff__counts(void **state)
 	assert_int_equal(packets(3), before[3] + 1);
 	assert_int_equal(packets(4), before[4]);
 	expect_no_copy("the engine's to copy");
-	/* nobody takes another port's: the last one has it too, and there is one record */
+	/* no flow takes another port's: the last one gets it too, and there is one record */
 	frame_put16(f.bytes + 14 + 20 + 2, OTHER_PORT + 1);
 	bench_expect_pass("another port", f.bytes, f.len, false);
 	expect_copy("another port", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
@@ -461,8 +462,7 @@ static void sniff__counts(void **state)
 }
 
 /*
- * As many as there is room for, and no more; the others are counted, and go their way. What is read
- * makes room again.
+ * As many as there is room for, and no more; the others are counted, and pass. Reading frees room.
  */
 static void sniff__full_ring(void **state)
 {

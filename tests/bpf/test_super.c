@@ -17,8 +17,8 @@
 static struct frame f;
 
 /*
- * A frame of that much UDP payload, with this identification and, unless sum is false, the checksum
- * of a super-packet.
+ * A frame of that UDP payload length, with this identification and, unless sum is false, the
+ * checksum of a super-packet.
  */
 static void build(const struct frame_spec *spec, uint32_t udp_payload, uint16_t id, bool sum)
 {
@@ -69,7 +69,7 @@ static void super__whole_and_with_a_rest(void **state)
 	expect_super("as long as a packet of that opcode may be", 2, 4096 + 4, BENCH_RC_QPN);
 }
 
-/* Sums that carry. The peer's address is one that makes them. */
+/* Sums that carry. The peer's address produces the carries. */
 static void super__sum_carries(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -83,7 +83,7 @@ static void super__sum_carries(void **state)
 	expect_super("carries", 3, 3 * 64, BENCH_RC_QPN);
 }
 
-/* Each as long as its opcode has it: the lengths of the whole are nobody's. */
+/* Each as long as its opcode requires: the lengths of the whole are not used. */
 static void super__of_other_opcodes(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -106,8 +106,8 @@ static void super__of_other_opcodes(void **state)
 }
 
 /*
- * All packets have one IP header, and the sender joins those of one QP: what is wrong with the
- * first is wrong with all.
+ * All packets share one IP header, and the sender joins packets of one QP: a fault of the first is
+ * a fault of all.
  */
 static void super__first_refused(void **state)
 {

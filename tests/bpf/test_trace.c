@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Copies of packets for whoever looks (xroce/trace.h): what is in a record, which packets have one,
- * that a place whose lease has passed is given back, and that nothing of a packet's way changes.
+ * Copies of packets for tracers (xroce/trace.h): the content of a record, the packets that have
+ * one, the return of a place with an expired lease, and that no packet is treated differently.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,8 +253,8 @@ static void trace__all_places(void **state)
 }
 
 /*
- * What the library tells comes whole, whatever of packets is wanted, and is counted as it says: the
- * packets for whoever wants what is sent, the events for whoever wants these.
+ * The library's records come whole, whatever packets are selected, and are counted by kind: packets
+ * for tracers of sent packets, events for tracers of events.
  */
 static void trace__tale(void **state)
 {
@@ -300,7 +300,7 @@ static void trace__tale(void **state)
 	assert_true(trace->tracer[0].lost > 7 && trace->tracer[0].lost % 2 == 1);
 }
 
-/* The longest there can be; one that says that it is longer; a context that is shorter. */
+/* The longest record; one with a false longer length; a context that is shorter. */
 static void trace__tale_of_any_length(void **state)
 {
 	static struct xroce_telling told = { .tale = { .packets = 1, .bytes = XROCE_TOLD_BYTES } };
@@ -326,7 +326,7 @@ static void trace__tale_of_any_length(void **state)
 	assert_int_equal(trace->tracer[1].lost, 0);
 }
 
-/* Whoever was killed takes no more copies, and others go on. */
+/* A killed tracer gets no more copies, and others continue. */
 static void trace__lease_passes(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -354,7 +354,7 @@ static void trace__lease_passes(void **state)
 	assert_int_equal(records_of(1), 0);
 }
 
-/* The same if it is the library that finds it so. */
+/* The same if the library notices it. */
 static void trace__lease_passes_for_the_library(void **state)
 {
 	static struct xroce_telling told = { .tale = { .packets = 1 } };

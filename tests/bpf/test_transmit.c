@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The transmit program as shipped, run by BPF_PROG_RUN without live frames: what becomes of one
- * frame, by what the ring says; the ring's contents are the other side's, and may be anything. The
- * program that cuts a frame out of several is only run by a devmap; here it is loaded as one that
- * can be run.
+ * The shipped transmit program, run by BPF_PROG_RUN without live frames: the fate of one frame, by
+ * the ring's content; the ring is written by the other side, and may hold anything. The program
+ * that cuts a frame out of several is only run by a devmap; here it is loaded as one that can be
+ * run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -228,7 +228,7 @@ static void transmit__ends_the_batch_on_another_cpu(void **state)
 	run_live(64);
 	assert_int_equal(out.verdict, XDP_DROP);
 	assert_int_equal(ring->strayed, 1);
-	/* back again: what comes now is behind what has not been sent */
+	/* back again: the new frame follows unsent ones */
 	ring->cpu = (uint32_t)cpu + 1;
 	run_live(64);
 	assert_int_equal(out.verdict, XDP_DROP);
@@ -318,8 +318,7 @@ static void cut__refuses_what_is_out_of_range(void **state)
 		{ "shorter than a header", 0, 100, SHORTEST - 1 },
 		{ "length that is negative", 0, 100, UINT32_MAX },
 		/*
-		 * the sum comes round to a place within: the frame would begin before what was
-		 * written
+		 * the sum wraps to a place within: the frame would begin before the written part
 		 */
 		{ "begins in the headroom", 0, UINT32_MAX - 63, 128 },
 		{ "begins in the headroom, by a little", 0, UINT32_MAX, 65 },

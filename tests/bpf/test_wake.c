@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ
- * of the QPs have rings of their own, of differing sizes, and the engine has a third.
+ * The wake-ups by packets: arm words taken, records written, both once. The receive CQ and the send
+ * CQ of the QPs have their own rings, of differing sizes, and the engine has a third.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@
 
 static struct frame f;
 
-/* A ring in slot `channel` of xroce_channel, and what was read from it. */
+/* A ring in slot `channel` of xroce_channel, and the records read from it. */
 struct ring {
 	uint32_t channel;
 	uint32_t bytes;
@@ -258,7 +258,7 @@ static const struct expect_row {
 	/* nothing signaled is out */
 	{ 0, OP5_ACKNOWLEDGE, 0x1f, 0, false },
 	{ 0, OP5_ACKNOWLEDGE, 0x1f, 0x1000, false },
-	{ 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0x1000, false }, /* the bit says it, not the number */
+	{ 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0x1000, false }, /* the bit decides, not the number */
 	{ 0, OP5_READ_RESPONSE_ONLY, 0x1f, 0x1000, false },
 	{ 0, OP5_ATOMIC_ACKNOWLEDGE, 0x1f, 0x1000, false },
 	/* an ACK covers its own PSN and all before it */
@@ -268,7 +268,7 @@ static const struct expect_row {
 	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_ONLY, 0x1f, 0xfff, false },
 	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_LAST, 0x1f, 0x1000, true },
 	{ XROCE_EXPECTED | 0x1000, OP5_ATOMIC_ACKNOWLEDGE, 0x1f, 0x1000, true },
-	/* what is no answer's end covers only what is before it */
+	/* a response that is not an answer's end covers only earlier requests */
 	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_FIRST, 0x1f, 0x1000, false },
 	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_MIDDLE, 0, 0x1000, false },
 	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_FIRST, 0x1f, 0x1001, true },
@@ -279,7 +279,7 @@ static const struct expect_row {
 	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0xffffff, false },
 	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0x7fffff, true },
 	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0x800000, false },
-	/* a NAK of what was lost, or found no receive, covers what is before it */
+	/* a NAK for a loss, or a missing receive, covers earlier requests */
 	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x60, 0x1000, false },
 	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x60, 0x1001, true },
 	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x2e, 0x1000, false },
@@ -287,7 +287,7 @@ static const struct expect_row {
 	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x60, 0, false },
 	{ XROCE_EXPECTED | 0xffffff, OP5_ACKNOWLEDGE, 0x60, 0, true },
 	{ 0, OP5_ACKNOWLEDGE, 0x60, 0x1000, false },
-	/* the others are errors, of whatever was asked for */
+	/* the others are errors, of any request */
 	{ 0, OP5_ACKNOWLEDGE, 0x61, 0x1000, true },
 	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x62, 0xfff, true },
 	{ 0, OP5_ACKNOWLEDGE, 0x63, 0x1000, true },
@@ -399,7 +399,7 @@ static void wake_cq__super_of_both(void **state)
 	drain();
 	assert_int_equal(recv_ring->records, 1);
 	assert_int_equal(send_ring->records, 1);
-	/* what is another QP's completes nothing of this one's */
+	/* another QP's packet completes nothing of this one's */
 	build_super(&last, 6, 2, BENCH_UC_QPN);
 	bench->cq[BENCH_RECV_CQ].armed = XROCE_CQ_ARMED_ANY;
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
@@ -512,7 +512,7 @@ static void wake_cq__full_ring(void **state)
 	assert_in_range(recv_ring->records, XROCE_RING_BYTES / 16 - 1, XROCE_RING_BYTES / 16);
 }
 
-/* What is dropped or passed completes nothing. */
+/* A dropped or passed packet completes nothing. */
 static void wake_sleepers__not_for_refused_packets(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -537,8 +537,8 @@ static void wake_sleepers__not_for_refused_packets(void **state)
 }
 
 /*
- * Threads sleep on the queue's socket: the packet is marked and counted, nobody is told, and all
- * words stay for those who are told of the next.
+ * Threads sleep on the queue's socket: the packet is marked and counted, without a record, and all
+ * arm words stay for the next packet's sleepers.
  */
 static void wake_sleepers__not_while_watched(void **state)
 {
@@ -570,7 +570,7 @@ static void wake_sleepers__not_while_watched(void **state)
 	assert_int_equal(bench->vector[0].unannounced, 3);
 }
 
-/* What was marked and did not get to the socket is not waited for. */
+/* A marked packet that did not reach the socket is not waited for. */
 static void wake_sleepers__counts_what_is_redirected(void **state)
 {
 	struct frame_spec s = bench_spec();

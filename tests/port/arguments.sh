@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# What the commands that look and measure make of arguments that nobody means, and of output that
-# cannot be written: the exit status of the manual page, no crash, nothing that a terminal obeys.
-# The options are those of each command's --help. Under the sanitizers: arguments.sh build-san.
+# The observing and measuring commands with invalid arguments, and with output that cannot be
+# written: the exit status of the manual page, no crash, no terminal sequences. The options are
+# those of each command's --help. Under the sanitizers: arguments.sh build-san.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 # Each with what ends it soon.
@@ -178,7 +178,7 @@ cannot_be_written() {
 	stop "$child"
 }
 
-# Of a reader that has gone: it ends, soon.
+# With a closed pipe it ends, soon.
 nobody_reads() {
 	local c rc
 	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p 18532

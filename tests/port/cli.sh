@@ -27,7 +27,7 @@ usage() {
 	try 2 "$XROCE" nosuch
 	try 2 "$XROCE" help nosuch
 	need_line cli "^xroce: unknown command 'nosuch'"
-	# a value that is refused is said with its option, however that is written
+	# a refused value is reported with its option, in either spelling
 	for word in trace 'capture -w -'; do
 		# shellcheck disable=SC2086 # words
 		try 2 "$XROCE" $word -d x

@@ -23,7 +23,7 @@ doctor_json() {
 	try 2 "$XROCE" list --json $IF_A lo
 }
 
-# What takes long says so on a terminal, and nowhere else.
+# A slow step is announced on a terminal, and nowhere else.
 progress_on_a_terminal() {
 	try 0 script -qec "$XROCE capture -d 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
 	grep -qaP '\r\x1b\[K0 packets received, 0 dropped, 0 sent; ' "$WORK/typed" || fail "capture says nothing on a terminal"
@@ -37,7 +37,7 @@ progress_on_a_terminal() {
 	finish "$child" 10 || fail "serve ends with $?"
 }
 
-# The TAP device that frames are redirected from: tried out, and what is lost without it.
+# The TAP device that frames are redirected from: tried, and the loss without it named.
 doctor_redirection() {
 	local -x XROCE_XDP=native
 	try 0 "$XROCE" doctor $IF_A
@@ -85,12 +85,12 @@ doctor_unprivileged() {
 	need_line cli "GID 0 +::ffff:$IP4_A"
 	try 1 setpriv --bounding-set -net_raw "$XROCE" doctor $IF_A
 	need_line cli '^FAIL  privileges: missing CAP_NET_RAW '
-	# No way to make a namespace: the rest is told by what can be tried without.
+	# No way to make a namespace: the rest is reported from checks that need none.
 	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
 	need_line cli '^ok    XDP program: loads'
 	need_line cli '^ok    AF_XDP: sockets can be made'
-	# Only what the verifier says of the program can tell whether it wants a capability more:
-	# doctor names it, or all is well.
+	# Only the verifier's output shows whether the program needs one more capability: doctor
+	# names it, or all is well.
 	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
 	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
 	# Root of a user namespace only.
@@ -158,8 +158,8 @@ hook_taken() {
 		>"$WORK/other.c"
 	clang -target bpf -O2 -g -c "$WORK/other.c" -o "$WORK/other.o" || return
 	mtu 1500 # what a program without xdp.frags takes
-	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it
-	# goes with it.
+	# ip mounts bpffs when it loads a program, and leaves it mounted: in a private mount
+	# namespace it is removed as well.
 	in_a unshare --mount ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
 	try 1 "$XROCE" doctor $IF_A
 	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
@@ -170,8 +170,8 @@ hook_taken() {
 	mtu 4500
 }
 
-# The holder of an interface is known by an abstract socket, whoever binds it; and not by another
-# interface's.
+# The owner of an interface is known by an abstract socket, whichever process binds it; and not by
+# another interface's.
 held() {
 	local ifindex
 

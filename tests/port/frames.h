@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames to send, and what comes out where packets arrive with a struct virtio_net_hdr in front:
- * single frames and super-packets, which are cut and checked as a receiver does.
+ * Frames to send, and the received frames, where packets arrive with a struct virtio_net_hdr in
+ * front: single frames and super-packets, which are cut and checked as a receiver does.
  */
 #ifndef PORT_TEST_FRAMES_H
 #define PORT_TEST_FRAMES_H
@@ -20,7 +20,7 @@ static u64 seed;
 static int far_end;
 static u8 buf[FRAMES][PACKET_FRAME_MAX];
 static struct gso_frame frame[FRAMES];
-static u8 arrived[1 << 17]; /* what was received last */
+static u8 arrived[1 << 17]; /* the last received frame */
 
 static inline void make_of(u32 i, const struct path *path, u32 payload_len,
 			   enum xroce_transport transport)
@@ -79,7 +79,7 @@ static inline u32 receive(u32 first)
 	}
 	assert_int_equal(vnet.gso_type, UDP_L4);
 	assert_int_equal(vnet.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
-	/* the kernel says how much of it lies in one piece */
+	/* the kernel's length of the linear part */
 	assert_in_range(vnet.hdr_len, GSO_HEADER_BYTES, UINT16_MAX);
 	assert_int_equal(vnet.csum_start, 34);
 	assert_int_equal(vnet.csum_offset, 6);

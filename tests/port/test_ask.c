@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/ask.c, with the test as the broker: at the other end of a socket pair it has answered
- * before it is asked, in every way that it must not. An answer that is refused leaves no
- * descriptor, and the conversation hung up.
+ * user/attach/ask.c, with the test as the broker: the other end of a socket pair holds each kind of
+ * invalid answer before the question. A refused answer leaves no descriptor, and hangs up the
+ * conversation.
  */
 #define _GNU_SOURCE
 #include "../unit/unit.h"
@@ -281,7 +281,7 @@ static void ask_question__follows_one_proof(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* Whoever asks for a port says so: a process that has the interface alone starts a broker then. */
+/* A request for a port says so: a process that owns the interface starts a broker then. */
 static void ask_hello__says_so_before_the_proof(void **state)
 {
 	struct talk *t = *state;
@@ -292,7 +292,7 @@ static void ask_hello__says_so_before_the_proof(void **state)
 	say_challenge(t, -ENONET);
 	assert_int_equal(ask_hello(&t->asker, &port, fds), -ENONET);
 	heard_proof(t, true);
-	/* nothing is asked then, and the next question has a proof of its own */
+	/* nothing is sent then, and the next question has its own proof */
 	say_challenge(t, -ENONET);
 	assert_int_equal(ask_ring(&t->asker), -ENONET);
 	heard_proof(t, false);
@@ -386,7 +386,7 @@ static void ask_pkeys__takes_the_table(void **state)
 	assert_int_equal(pkeys.key[XROCE_MAX_PKEY - 1], 0xffff - (XROCE_MAX_PKEY - 1));
 }
 
-/* ---- what is no answer ---- */
+/* ---- invalid answers ---- */
 
 static void hello_fails(struct talk *t, const struct reply *r, int want)
 {
@@ -478,7 +478,7 @@ static void ask_check__refuses_more_descriptors(void **state)
 	hello_fails(*state, &r, -EPROTO);
 }
 
-/* A table that is taken is read up to its length, and has the default P_Key where QP 1 finds it. */
+/* An accepted table is read up to its length, and has the default P_Key where QP 1 finds it. */
 static const struct pkey_table no_pkeys[] = {
 	{ 0, { 0 } },
 	{ 0, { 0xffff } },
@@ -576,7 +576,7 @@ static void ask_question__ends_with_a_broker_that_hears_and_ends(void **state)
 {
 	struct talk *t = *state;
 
-	/* what was asked can be sent, and no answer comes */
+	/* the question can be sent, and no answer comes */
 	assert_int_equal(shutdown(t->broker, SHUT_WR), 0);
 	assert_int_equal(ask_claim(&t->asker, 7), -EPIPE);
 	heard(t, ASK_CLAIM, 7);
@@ -593,7 +593,7 @@ static void ask_question__is_bounded_in_time(void **state)
 	is_over(t);
 }
 
-/* The process was stopped until long after the deadline, and the answer has come meanwhile. */
+/* The process was stopped until long after the deadline, and the answer arrived in that time. */
 static void ask_question__looks_once_more(void **state)
 {
 	struct talk *t = *state;
@@ -634,7 +634,7 @@ static void ask_question__has_nobody_to_ask(void **state)
 #define THREADS	  4
 #define QUESTIONS 500
 
-/* Each number is answered by an error of its own. */
+/* Each number is answered by its own error. */
 static int error_of(u32 number)
 {
 	return -(int)(200 + number);
@@ -695,7 +695,7 @@ static void ask_question__threads_have_each_its_own_answer(void **state)
 
 /* No network namespace has this number, so no broker's path is taken. */
 #define NO_NETNS 4u
-#define QUEUE	 16 /* connections that nobody accepts */
+#define QUEUE	 16 /* connections that are not accepted */
 
 /* A socket at the place of the broker's. */
 static int serve(u32 ifindex, bool listens)
@@ -756,7 +756,7 @@ static int try_connect_as(uid_t uid, u32 ifindex)
 	return -WEXITSTATUS(status);
 }
 
-/* Listens as that user, until it is told to end. */
+/* Listens as that user, until it is asked to end. */
 static pid_t serve_as(uid_t uid, int fd, int *until)
 {
 	int ready[2], end[2];
@@ -785,7 +785,7 @@ static void ask_connect__finds_no_broker(void **state)
 	int fd;
 
 	assert_int_equal(try_connect(1), -ENOENT);
-	/* left behind by one that was killed */
+	/* left by a killed one */
 	fd = serve(2, false);
 	assert_int_equal(try_connect(2), -ENOENT);
 	serve_end(fd, 2);
@@ -826,7 +826,7 @@ static int try_connect_without_numbers(u32 ifindex)
 	return -WEXITSTATUS(status);
 }
 
-/* Root has none there either: what it serves is in a directory that only root can have made. */
+/* Root has none there either: its socket is in a directory that only root can have made. */
 static void ask_connect__believes_roots_directory(void **state)
 {
 	static const struct {

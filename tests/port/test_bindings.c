@@ -277,13 +277,13 @@ static int model_remove(const struct ask_service *s, u32 client)
 	return -ENOENT;
 }
 
-/* Whose a key is, by the changes of keys that were told; 3: nobody's. */
+/* The owner of a key, by the reported changes; 3: none. */
 static struct {
 	struct xroce_service_key key;
 	u32 client;
 } told[64];
 
-/* The entry of a key, or one of nobody's. */
+/* The entry of a key, or an unused one. */
 static u32 told_at(const struct xroce_service_key *key)
 {
 	u32 unused = 0;

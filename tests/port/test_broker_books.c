@@ -159,7 +159,7 @@ static u32 next_of(void *arg)
 	return row->value[row->given++];
 }
 
-/* A number that a QP can have and nobody has, of the 24 bits that were drawn. */
+/* A valid and free QP number, from the 24 drawn bits. */
 static void numbers_draw__of_nobody(void **state)
 {
 	struct row row = { .value = { 0, 1, 0xffffff, 0x7000001, 7, 8, 0x9fffffe } };
@@ -186,7 +186,7 @@ static u32 slot_of(void *arg)
 	return (u32)(*seed >> 40) / XROCE_MAX_QP * XROCE_MAX_QP + 77;
 }
 
-/* A number that was given back is not drawn again soon: peers remember who had it. */
+/* A returned number is not drawn again soon: peers remember its old owner. */
 static void numbers_draw__not_again_soon(void **state)
 {
 	u32 a = NUMBERS_NONE, last[15] = { 0 }, qpn;
@@ -376,7 +376,7 @@ static void quota__room_for_root(void **state)
 	assert_int_equal(quota_take(&quota, root, QUOTA_CONNECTIONS), -ENOSPC);
 }
 
-/* A user who has gone leaves a place, and nothing of its own in it. */
+/* A user who has left leaves a place, and no state in it. */
 static void quota_find__a_place_each(void **state)
 {
 	struct quota_user *u;

@@ -47,7 +47,7 @@ static void members__in_order_the_first_last(void **state)
 	assert_int_equal(m.num, 3);
 	assert_int_equal(m.client[2], FIRST);
 	assert_int_equal(m.client[0] + m.client[1], 12);
-	/* it is not that of another group, nor without members */
+	/* not of another group, nor without members */
 	assert_int_equal(groups_enter(&all, &b, 4), 0);
 	assert_true(groups_members(&all, &b, FIRST, &m));
 	assert_int_equal(m.num, 1);

@@ -2,9 +2,9 @@
 /* crashes: test_fault */
 /* tier: core */
 /*
- * The handler of SIGSEGV and SIGBUS beside the program's own, each case in a process of its own:
- * guarded accesses fail and the process goes on; the program's faults end it, or are mended,
- * exactly as without us. The time that fault_watch() looks by is the test's.
+ * The handler of SIGSEGV and SIGBUS together with the program's own, each case in its own process:
+ * guarded accesses fail and the process continues. The program's faults end it, or are handled,
+ * exactly as without us. The test controls the clock of fault_watch().
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -37,8 +37,8 @@
 		}                                                                  \
 	} while (0)
 
-static unsigned char *bad;	/* a page that nobody may touch */
-static unsigned char *beyond;	/* a page behind the end of its file: SIGBUS */
+static unsigned char *bad;	/* a page without access */
+static unsigned char *beyond;	/* a page after the end of its file: SIGBUS */
 static u64 now_ns = 1;
 
 /* An engine runs, a while after the last time. */
@@ -144,8 +144,8 @@ static void default__as_without_us(void **state)
 }
 
 /*
- * A core has the registers of the instruction that faulted: it is executed again, and what mends it
- * meanwhile is noticed.
+ * A core has the registers of the faulting instruction: it is executed again, and a repair in that
+ * time is noticed.
  */
 static void *mend(void *arg)
 {
@@ -303,8 +303,8 @@ static void once(int sig, siginfo_t *info, void *context)
 }
 
 /*
- * One shot. Faults of ours do not use it up; when it returns without mending anything, the second
- * time ends the process.
+ * One shot. Faults of ours do not use it up; when it returns without a repair, the second fault
+ * ends the process.
  */
 static void one_shot(void)
 {
@@ -331,7 +331,7 @@ static void chained(int sig, siginfo_t *info, void *context)
 	}
 }
 
-/* A handler that passes on what it does not know to whom it found, as crash reporters do. */
+/* A handler that passes unknown faults to the previous handler, as crash reporters do. */
 static void chaining(void)
 {
 	install(SIGSEGV, chained, 0, 0);
@@ -340,7 +340,7 @@ static void chaining(void)
 	own_fault();
 }
 
-/* It takes itself away again, by restoring what it found. */
+/* It removes itself, by restoring the previous handler. */
 static void restoring(void)
 {
 	install(SIGSEGV, chained, 0, 0);
@@ -353,7 +353,8 @@ static void restoring(void)
 }
 
 /*
- * faulthandler(3) of Python: says something, restores what it found, and raises the signal again.
+ * faulthandler(3) of Python: prints a message, restores the previous handler, and raises the signal
+ * again.
  */
 static void reporting_handler(int sig, siginfo_t *info, void *context)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: long */
 /*
- * user/port/share.c and user/attach/first.c: a port that is alone on its interface becomes one of
- * several and alone again, with a broker of the test's own in place of `xroce serve`, which keeps
- * to a script: where it ends, what it refuses, what it gives instead. In a network namespace of
- * the test's own; needs root.
+ * user/port/share.c and user/attach/first.c: a port that owns its interface becomes shared and
+ * exclusive again. The test's scripted broker replaces `xroce serve`: where it exits, its refusals,
+ * its faulty answers. In the test's own network namespace; needs root.
  */
 #define _GNU_SOURCE
 #include "../unit/unit.h"
@@ -30,14 +29,14 @@
 #define WAIT_MS 10000 /* far more than any of it takes */
 #define QPN	0x4711u
 
-/* How the broker answers a question; what it does in place of that. */
+/* How the broker answers a question, or its replacement. */
 enum turn { ANSWERS, REFUSES, HANGS_UP, FORGETS_FDS, OTHER_VERSION, KNOWS_IT };
 
 struct script {
 	const char *name;
 	int spawn_err;
 	enum turn join, claim, bind, open;
-	bool no_mux; /* what it gives as its program is none */
+	bool no_mux; /* its program descriptor is invalid */
 	bool no_tap;
 };
 
@@ -73,7 +72,7 @@ static int broker_tap(const char *name)
 	return fd;
 }
 
-/* Passes everything, as the mux does what is not for us. */
+/* Passes everything, as the mux does with foreign packets. */
 static int broker_program(void)
 {
 	const struct bpf_insn code[] = {
@@ -233,7 +232,7 @@ static void broker_end(void)
 	broker.runs = false;
 }
 
-/* ---- whoever comes ---- */
+/* ---- visitors ---- */
 
 static int visitor_connect(void)
 {
@@ -259,7 +258,7 @@ static int visit(u32 what)
 	return fd;
 }
 
-/* A visitor is let go of. */
+/* A visitor is disconnected. */
 static void hangs_up(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
@@ -269,8 +268,8 @@ static void hangs_up(int fd)
 }
 
 /*
- * A visitor is told that the interface is in use, not left to guess. On a busy machine its question
- * may come too late after its connection: then it is let go of, and asks again.
+ * A visitor gets the answer that the interface is in use. On a busy machine its question may come
+ * too late after its connection: then it is disconnected, and asks again.
  */
 static void is_refused(void)
 {
@@ -334,7 +333,7 @@ static bool joined(struct port *port)
 	return is;
 }
 
-/* The interface's news are among what it looks for, and not the last. */
+/* The interface's news are among the watched descriptors, and not the last. */
 static bool watch_thread_looks(struct port *port, u32 mtu)
 {
 	char command[64];
@@ -418,7 +417,7 @@ static void share__fails(void **state)
 			is_refused();
 		AWAIT(!joined(port));
 		assert_int_equal(broker.starts, 1);
-		/* where no broker can be started nobody is let in any more */
+		/* where no broker can be started no more visitors are admitted */
 		if (scripts[i].spawn_err == -ENOENT || scripts[i].spawn_err == -EPERM) {
 			AWAIT(door_is_gone());
 			is_alone(port, false);
@@ -429,7 +428,7 @@ static void share__fails(void **state)
 			assert_int_equal(broker.starts, 1);
 		}
 		assert_int_equal(netdev_is_alone(dev.ifindex, -1), door_is_gone());
-		/* one that goes on without its broker says so */
+		/* one that continues without its broker reports that */
 		AWAIT(atomic_load(&broker.leaves) == broker.runs);
 		broker_end();
 		port_put(port);
@@ -438,7 +437,8 @@ static void share__fails(void **state)
 	}
 }
 
-/* A QP goes while its number is told: the map's keys begin again, and one is told twice. */
+/* A QP is destroyed while the QPs are reported: the map's keys begin again, and one is reported
+ * twice. */
 static void share__a_qp_goes(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -484,7 +484,7 @@ static void share__begins_and_ends(void **state)
 	pthread_mutex_unlock(&port->numbers);
 	port_release(port, qpn);
 	assert_int_equal(atomic_load(&broker.releases), 1);
-	/* what comes by the connection is an answer, and whoever asked reads it */
+	/* each message of the connection is an answer, and its asker reads it */
 	assert_true(broker_answer(&(struct ask){ .what = ASK_CLAIM }, ANSWERS));
 	assert_true(watch_thread_looks(port, 4400) && watch_thread_looks(port, 4500));
 	assert_true(joined(port));
@@ -508,8 +508,8 @@ static void share__begins_and_ends(void **state)
 }
 
 /*
- * The broker is told of all services before others come in, of each once; then of the first that
- * binds one and of the last that does no more. When it has gone they are this process's own affair.
+ * The broker learns of all services before others join, each once; then of the first process that
+ * binds one and of the last that unbinds it. After the broker's exit they are this process's own.
  */
 static void share__tells_services(void **state)
 {
@@ -603,7 +603,7 @@ static void share__without_privileges_any_more(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* Its P_Keys it says itself, without a broker: whoever has no port yet wants to know them. */
+/* It reports its P_Keys itself, without a broker: a process without a port wants to know them. */
 static void share__pkeys_are_told(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -622,7 +622,7 @@ static void share__pkeys_are_told(void **state)
 	is_alone(port, true);
 	port_put(port);
 	unsetenv("XROCE_PKEY");
-	/* nobody is there: the table stays */
+	/* no visitor is there: the table stays */
 	assert_false(ask_pkeys_of(netdev_netns(), dev.ifindex, &pkeys));
 	assert_int_equal(pkeys.num, 3);
 }

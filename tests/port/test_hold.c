@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/iface_lock.c and broker_socket.c, user/os/netdev_holder.c: who has an interface,
- * whether it lets others in, and what becomes of its names and of its socket when it ends. In a
- * network namespace of the test's own; needs root.
+ * user/attach/iface_lock.c and broker_socket.c, user/os/netdev_holder.c: the owner of an interface,
+ * whether it admits others, and the fate of its names and socket when it exits. In the test's own
+ * network namespace; needs root.
  */
 #define _GNU_SOURCE
 #include "../unit/unit.h"
@@ -49,7 +49,7 @@ static void hold_take__of_nobody(void **state)
 	iface_lock_end(&h);
 }
 
-/* At once, also of one who has been waited for. */
+/* At once, also for an owner that was waited for. */
 static void hold_take__of_one_that_lets_nobody_in(void **state)
 {
 	const u32 before = open_fds();
@@ -100,7 +100,7 @@ static void hold_take__waits_for_the_end(void **state)
 	iface_lock_end(&h);
 }
 
-/* Nobody takes connections to the name: many looks leave room in its queue for others. */
+/* Connections to the name are never accepted: many lookups leave room in its queue for others. */
 static void hold_take__does_not_fill_the_queue(void **state)
 {
 	const int holder = netdev_hold(IFINDEX);
@@ -160,7 +160,7 @@ static int without_privileges(void)
 	return open_fds() == before ? ret : -EBADF;
 }
 
-/* In a process of its own. */
+/* In its own process. */
 static int taken_without_privileges(void)
 {
 	const pid_t child = fork();
@@ -229,7 +229,7 @@ static void door_open__in_place_of_another(void **state)
 	assert_true(path_is("socket") && is_asked(&new));
 	broker_socket_close(&new);
 	assert_true(path_is("nothing"));
-	/* or of one that has ended */
+	/* or of an exited one */
 	old = opened();
 	broker_socket_leave(&old);
 	assert_true(path_is("socket"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/os/link_cache.c: what is kept of an interface is true at once after any change. In a network
- * namespace of the test's own; needs root and `ip`.
+ * user/os/link_cache.c: the cached state of an interface is right at once after any change. In the
+ * test's own network namespace; needs root and `ip`.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -109,7 +109,7 @@ static void kept_get__gone(void **state)
 	link_cache_free(k);
 }
 
-/* By a thread that has gone to another network namespace: the interface is that of the first. */
+/* By a thread that moved to another network namespace: the interface is that of the first. */
 static void *elsewhere(void *arg)
 {
 	assert_int_equal(unshare(CLONE_NEWNET), 0);

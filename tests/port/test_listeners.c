@@ -77,7 +77,7 @@ static void listeners__more_than_there_is_room(void **state)
 		show(i, 1, ASK_IPV6);
 	assert_int_equal(engine.listeners, XROCE_LISTENERS + 2);
 	need(XROCE_LISTENERS - 1, XROCE_LISTENERS - 1, 1, ASK_IPV6);
-	/* one that found no room takes nobody else's */
+	/* one without room takes no other's */
 	hide(XROCE_LISTENERS, 1, ASK_IPV6);
 	assert_int_equal(engine.listeners, XROCE_LISTENERS + 1);
 	for (u32 i = 0; i < XROCE_LISTENERS; i++)

@@ -23,7 +23,7 @@
 
 #include "../../user/os/netdev_nl.h"
 
-/* far more than an answer takes; what does not answer is waited for RESOLVE_NONE_MS */
+/* far more than an answer takes; without an answer RESOLVE_NONE_MS passes */
 #define RESOLVE_MS 5000
 #define RESOLVE_NONE_MS 100
 
@@ -138,7 +138,7 @@ static void netdev_list__usable_first_no_lo(void **state)
 	struct netdev *list;
 	int n = netdev_list(&list);
 
-	assert_true(n >= 3); /* a kernel may add devices of its own to each namespace */
+	assert_true(n >= 3); /* a kernel may add its own devices to each namespace */
 	assert_string_equal(list[0].name, "va");
 	for (int i = 0; i < n; i++)
 		assert_false(list[i].is_loopback);
@@ -324,7 +324,7 @@ static void netdev_resolve__reaches(void **state)
 		assert_true(gid_equal(&path.local, &l) && gid_equal(&path.peer, &p));
 		assert_int_equal(path.is_ipv6, !gid_is_ipv4(&p));
 		assert_false(path.has_vlan);
-		/* What is the verbs layer's to choose is left alone. */
+		/* Fields that the verbs layer chooses are left alone. */
 		assert_int_equal(path.hop_limit, 0x5a);
 		assert_int_equal(path.tos, 0x5a);
 	}
@@ -340,7 +340,7 @@ static void netdev_resolve__heard(void **state)
 	struct path path;
 
 	sh("ip neigh add 10.9.0.41 lladdr 02:00:00:00:00:0b dev va nud permanent");
-	/* a look has the kernel ask nobody */
+	/* a lookup sends no ARP request */
 	assert_int_equal(netdev_resolve(NULL, &dev, &local, &silent, NETDEV_LOOK, NULL, &path),
 			 -EHOSTUNREACH);
 	sh("! ip neigh show dev va | grep -q '^10.9.0.78 '");
@@ -349,7 +349,7 @@ static void netdev_resolve__heard(void **state)
 	sh("ip neigh show dev va | grep -q '^10.9.0.78 '");
 	assert_int_equal(netdev_resolve(NULL, &dev, &local, &silent, RESOLVE_MS, heard, &path), 0);
 	assert_memory_equal(path.dmac, heard, 6);
-	/* what the kernel knows comes first, and what it refuses is refused */
+	/* the kernel's knowledge comes first, and its refusals are passed on */
 	assert_int_equal(netdev_resolve(NULL, &dev, &local, &known, RESOLVE_MS, heard, &path), 0);
 	assert_memory_equal(path.dmac, b, 6);
 	assert_int_equal(netdev_resolve(NULL, &dev, &local, &known, NETDEV_LOOK, NULL, &path), 0);
@@ -358,7 +358,7 @@ static void netdev_resolve__heard(void **state)
 			 -ENETUNREACH);
 }
 
-/* What an unprivileged process gets where the kernel has no entry yet; nobody has the last. */
+/* The result of an unprivileged process without a kernel entry; the last address is unused. */
 static int resolve_unprivileged(void)
 {
 	static const struct {
@@ -434,11 +434,11 @@ static void netdev_resolve__another_interface(void **state)
 	sh("ip link set vx up; ip addr add 10.9.20.1/24 dev vx; ip addr add 2001:db8:20::c/64 dev "
 	   "vx nodad");
 	sh("ip addr add 10.9.20.2/24 dev vy; ip addr add 10.9.21.2/24 dev vy");
-	/* it is down, and answers nobody */
+	/* it is down, and does not answer */
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_NONE_MS, &path),
 			 -EHOSTUNREACH);
 	sh("ip link set vy up; ip addr add 2001:db8:20::d/64 dev vy nodad");
-	/* they send nothing until the kernel has seen to the carrier that has come */
+	/* they send nothing until the kernel has handled the new carrier */
 	sh("for i in vx vy; do until ip link show $i | grep -q 'state UP'; do :; done; done");
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_MS, &path), 0);
 	assert_memory_equal(path.dmac, d, 6);
@@ -448,7 +448,7 @@ static void netdev_resolve__another_interface(void **state)
 	sh("ip route add 192.0.2.128/25 via 10.9.20.2 dev vx");
 	assert_int_equal(resolve("vx", "10.9.20.1", "192.0.2.130", RESOLVE_MS, &path), 0);
 	assert_memory_equal(path.dmac, d, 6);
-	/* no route leads to it over this interface; nobody has it */
+	/* no route leads to it over this interface; the address is unused */
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.21.2", RESOLVE_NONE_MS, &path),
 			 -ENETUNREACH);
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.3", RESOLVE_NONE_MS, &path),
@@ -490,7 +490,7 @@ static void netdev_resolve__errors(void **state)
 		{ "va", "2001:db8::a", "2001:db8:66::1", -ENETUNREACH },
 		{ "lo", "127.0.0.1", "10.9.0.2", -ENETUNREACH },
 		{ "lo", "127.0.0.1", "127.0.0.9", -ENETUNREACH },
-		{ "va", "10.9.0.1", "10.9.0.77", -EHOSTUNREACH },  /* nobody there */
+		{ "va", "10.9.0.1", "10.9.0.77", -EHOSTUNREACH },  /* no neighbour there */
 		{ "va", "2001:db8::a", "2001:db8::77", -EHOSTUNREACH },
 		{ "va", "fe80::a", "fe80::77", -EHOSTUNREACH },
 	};
@@ -579,7 +579,7 @@ static void netdev_hold__a_name_is_no_proof(void **state)
 	close(down[0]);
 }
 
-/* The errno of netdev_holder() to the user nobody. holds: it is that user that holds it. */
+/* The errno of netdev_holder() for the user nobody. holds: the owner is that user. */
 static int holder_to_nobody(u32 ifindex, bool holds)
 {
 	const pid_t child = fork();

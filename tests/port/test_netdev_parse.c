@@ -97,7 +97,7 @@ static struct nlmsghdr *place(const struct nlmsghdr *m, u32 len)
 	return at;
 }
 
-/* Let every parser have it; what it accepts must hold together. Returns how many accepted it. */
+/* Feeds every parser with it; accepted data must be consistent. Returns how many accepted it. */
 static int feed(const struct nlmsghdr *nlh)
 {
 	struct route_answer r = { 0 };

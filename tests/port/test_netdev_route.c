@@ -65,7 +65,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* On a socket of its own and in a session, which goes on after what the kernel refuses. */
+/* On a separate socket and in a session, which continues after the kernel's refusals. */
 static int route(const struct gid *peer, const struct gid *local, u32 over, struct netdev_route *r)
 {
 	static struct netdev_session *session;
@@ -99,7 +99,7 @@ static void netdev_route__finds(void **state)
 		{ "2001:db8:77::5", NULL, 0, vc, "2001:db8:1::c", 64, false },
 		{ "fe80::5", NULL, va, va, "fe80::a", 62, false },
 		{ "fe80::5", NULL, vc, vc, "fe80::c", 64, false },
-		/* of this host: the interface is the one that has the address */
+		/* of this host: the interface is the one with the address */
 		{ "10.9.0.1", NULL, 0, va, "10.9.0.1", 61, true },
 		{ "10.9.1.1", NULL, 0, vc, "10.9.1.1", 61, true },
 		{ "2001:db8:1::c", NULL, 0, vc, "2001:db8:1::c", 64, true },

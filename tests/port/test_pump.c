@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The pump on a shard of this test's own making: the receive and fill rings are memory, or the ring
- * buffer is, what is sent is thrown away, the clock is a variable.
+ * The pump on a shard that this test builds: the receive and fill rings, or the ring buffer, are
+ * plain memory, sent frames are discarded, the clock is a variable.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include "../unit/packets.h"
@@ -118,8 +118,8 @@ static void put_super_hint(u8 *first)
 }
 
 /*
- * A super-packet of so many segments in buffers of that size, with the CQE that says so: for that
- * QP, or for none of ours. The ICRC of one of them, counted from 1, is wrong.
+ * A super-packet of `segments` segments in buffers of that size, with the CQE that reports it: for
+ * that QP, or for none of ours. The ICRC of one of them, counted from 1, is wrong.
  */
 static void put_super(const struct qp *qp, u32 segments, u32 payload_len, u32 buffer, u32 wrong)
 {
@@ -272,7 +272,7 @@ static void send_one(struct qp *qp)
 	assert_int_equal(num_sent, 1);
 }
 
-/* Nobody looks. */
+/* Unused here. */
 static struct xroce_engine device;
 static struct xdp_maps maps = { .engine = &device, .tell_fd = -1 };
 
@@ -329,14 +329,14 @@ static int teardown_ring(void **state)
 
 /* ---- the tests ---- */
 
-/* A copy for sniffers of what is sent: without a transmit frame it is lost, and counted. */
+/* A copy of sent frames for sniffers: without a transmit frame it is lost, and counted. */
 static void pump_run__copy_without_a_frame(void **state)
 {
 	struct qp *qp = make_qp();
 
 	num_taken = 0;
 	send_one(qp);
-	/* what is sent, and one that the engine had nothing for */
+	/* a sent frame, and one that the engine had nothing for */
 	assert_int_equal(num_taken, 2);
 	shard.engine->tables->num_copies = 1;
 	for (none_at = 0; none_at <= 2; none_at += 2) {
@@ -384,7 +384,7 @@ static void pump_run__backlog(void **state)
 	qp_destroy(shard.engine, qp);
 }
 
-/* What was taken before a deadline does not count for that one. */
+/* Packets taken before a deadline do not count for that one. */
 static void pump_run__backlog_anew(void **state)
 {
 	struct qp *qp = make_qp();
@@ -405,7 +405,7 @@ static void pump_run__backlog_anew(void **state)
 	qp_destroy(shard.engine, qp);
 }
 
-/* So many packets have come, in so many frames, and each buffer is back. */
+/* This number of packets has come, in that number of frames, and each buffer is back. */
 static void expect_received(u32 frames, u32 packets)
 {
 	assert_int_equal(sock.rx_frames, frames);
@@ -433,7 +433,7 @@ static void pump_run__super_packets(void **state)
 	assert_int_equal(drops.qp_unknown, 40);
 }
 
-/* The first packet's ICRC tells whether a RoCEv2 sender made it. */
+/* The first packet's ICRC shows whether a RoCEv2 sender made it. */
 static void pump_run__first_wrong(void **state)
 {
 	struct qp *qp = make_qp();
@@ -450,7 +450,7 @@ static void pump_run__first_wrong(void **state)
 	qp_destroy(shard.engine, qp);
 }
 
-/* What is none is refused, and what is around it is taken. */
+/* An invalid one is refused, and its neighbours are taken. */
 static void pump_run__odd(void **state)
 {
 	put_super_hint(put_buffer(200, false)); /* cannot be cut */
@@ -505,8 +505,8 @@ static void expect_way_to(u32 qpn, bool shared, u32 left, u32 looped)
 }
 
 /*
- * What is sent to our own address is for this process alone, or on a shared interface for the
- * process whose QP it is.
+ * Packets to our own address are for this process alone, or on a shared interface for the QP's
+ * process.
  */
 static void pump_run__own_address(void **state)
 {

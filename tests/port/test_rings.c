@@ -86,7 +86,7 @@ static void rings_take__makes_one(void **state)
 	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
 }
 
-/* In the map already, as of a process that makes all before it gives up its privileges. */
+/* In the map already, as for a process that makes all before it drops its privileges. */
 static void rings_adopt__is_a_spare_one(void **state)
 {
 	const int fd = eventfd(0, EFD_CLOEXEC);

@@ -18,7 +18,7 @@ static struct xsk xsk;
 static struct xroce_sock stats;
 static u64 seed;
 
-/* What is put and not yet taken: a frame's first bytes are its number. */
+/* Frames put and not yet taken: a frame's first bytes are its number. */
 static struct {
 	u32 number, len;
 } queued[RING / 8];
@@ -41,7 +41,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A frame of that length, in a record with so much more room. False if the ring is full. */
+/* Puts a frame of that length, in a record with `more` more room. False if the ring is full. */
 static bool put(u32 len, u32 more, u8 flags)
 {
 	const struct xroce_rx_cqe cqe = { .qpn = put_count, .flags = flags };
@@ -141,7 +141,7 @@ static void rx_ring_peek__frames(void **state)
 	}
 }
 
-/* So many packets at a time, so many bytes; never more than was there. */
+/* That many packets at a time, or bytes; never more than available. */
 static void rx_ring_peek__batch(void **state)
 {
 	for (u32 i = 0; i < XSK_RX_BATCH + 1; i++)
@@ -155,13 +155,13 @@ static void rx_ring_peek__batch(void **state)
 	for (u32 i = 0; i < 3; i++)
 		take(2);
 	expect_empty();
-	/* one that is larger than a batch */
+	/* one larger than a batch */
 	put(RING / 2, 0, 0);
 	take(1);
 	expect_empty();
 }
 
-/* One that is still being written hides those behind it. */
+/* A record that is still being written hides later ones. */
 static void rx_ring_peek__busy(void **state)
 {
 	const u32 len = sizeof(struct xroce_rx_record) + 64;
@@ -194,7 +194,7 @@ static void rx_ring_peek__discarded(void **state)
 	expect_empty();
 }
 
-/* What XDP would never write. What is around it is taken. */
+/* Records that XDP would never write. Their neighbours are taken. */
 static void rx_ring_peek__no_record(void **state)
 {
 	const u32 head = sizeof(struct xroce_rx_record);
@@ -211,7 +211,7 @@ static void rx_ring_peek__no_record(void **state)
 	put(64, 0, 0);
 	assert_int_equal(take(9), 7);
 	expect_empty();
-	/* a length that leads beyond what is there: nothing behind it can be believed */
+	/* a length beyond the valid records: nothing after it can be trusted */
 	put(64, 0, 0);
 	at = rx_ring_memory_reserve(&memory, head + 64);
 	rx_ring_memory_commit(&memory, at, head + 100000);
@@ -243,7 +243,7 @@ static void rx_ring_peek__super_packets(void **state)
 	expect_empty();
 }
 
-/* Of packets that XDP has told nobody of; also of super-packets. */
+/* For packets that XDP has not announced; also for super-packets. */
 static void rx_ring_peek__unannounced(void **state)
 {
 	put(64, 0, XROCE_RX_UNANNOUNCED);

@@ -42,7 +42,7 @@ struct broker {
 	u32 version;
 	bool hangs_up; /* in place of an answer */
 	bool is_silent;
-	/* what was asked */
+	/* the question */
 	_Atomic u32 hellos, draws, releases, rings;
 	_Atomic u32 last_number;
 	int listener;
@@ -120,7 +120,7 @@ static void broker_init(struct broker *b)
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_srq_stat), XROCE_SRQ_STATS);
 	b->fd[ASK_FD_MR_STAT] =
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_mr_stat), XROCE_MR_STATS);
-	/* a program, which is run only for those who look */
+	/* a program, which is run only for observers */
 	b->fd[ASK_FD_TELL] = map(BPF_MAP_TYPE_ARRAY, 4, 4, 1);
 }
 
@@ -237,7 +237,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* No port of that broker, and nothing is left of what it gave. */
+/* No port of that broker, and none of its resources is left. */
 static void is_refused(struct broker *b, int want)
 {
 	struct attachment m;
@@ -329,7 +329,7 @@ static void attach_make__is_over_with_the_broker(void **state)
 	broker_end(b);
 }
 
-/* What it is to give back does not say whether that was heard. */
+/* A release does not report whether it was heard. */
 static void draw(struct attachment *m)
 {
 	u32 qpn;
@@ -340,7 +340,7 @@ static void release(struct attachment *m) { attach_release(m, 7); }
 static void unbind(struct attachment *m) { attach_unbind(m, &(struct ask_service){ 0 }); }
 static void leave_group(struct attachment *m) { attach_leave_group(m, &(struct gid){ 0 }); }
 
-/* What that, in vain, says on standard error, in a buffer of n bytes. */
+/* The standard error of a failing release, in a buffer of n bytes. */
 static void in_vain(void (*ask)(struct attachment *), struct attachment *m, char *said, size_t n)
 {
 	const int err = dup(STDERR_FILENO), file = memfd_create("said", MFD_CLOEXEC);
@@ -355,7 +355,7 @@ static void in_vain(void (*ask)(struct attachment *), struct attachment *m, char
 	close(file);
 }
 
-/* One that is there and is not heard: the process has lost the device, and is told why, once. */
+/* A broker that does not answer: the process has lost the device, with the reason, once. */
 static void attach__tells_of_a_broker_that_is_not_heard(void **state)
 {
 	void (*const asks[])(struct attachment *) = { draw, release, unbind, leave_group };
@@ -405,7 +405,7 @@ static void attach_make__says_what_the_broker_says(void **state)
 	is_refused(b, -ENOSPC);
 }
 
-/* The user's limit as that of all, but for the line. */
+/* A user's limit is like the total limit, except for the message. */
 static void attach_make__says_that_the_user_has_enough(void **state)
 {
 	struct broker *b = *state;
@@ -566,7 +566,7 @@ static void attach_make__refuses_single_frames_with_headers(void **state)
 	is_refused(b, -EPROTO);
 }
 
-/* One that ends is as none: always means with one. */
+/* An exited broker is like none: always means with one. */
 static void attach_make__needs_a_broker_for_always(void **state)
 {
 	struct broker *b = *state;

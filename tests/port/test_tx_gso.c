@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet
- * as it is: what the kernel is told of it, the order, and what becomes of frames when there is no
- * room, or nobody to take them. Needs root, for the packet socket that is made first.
+ * The packets that tx_gso.c hands to its packet socket, which a pair of Unix sockets replaces to
+ * show each packet unchanged: its offload header, the order, and the fate of frames without room,
+ * or without a reader. Needs root, for the packet socket that is made first.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -140,8 +140,8 @@ static void tx_gso_send__nobody_there(void **state)
 }
 
 /*
- * From here on, a sendmmsg() of one packet ends with ENOBUFS: so the kernel says that the last of
- * those it cut one into has been dropped.
+ * From here on, a sendmmsg() of one packet ends with ENOBUFS: so the kernel reports that the last
+ * of the cut frames was dropped.
  */
 static bool refuse_lone_packets(void)
 {
@@ -173,7 +173,7 @@ static int send_refused(void)
 		return 2;
 	if (tx_gso_send(&gso, frame, 5, &stats) != 0 || stats.tx_lost)
 		return 3;
-	/* those of another service go one by one, and each once at most */
+	/* frames of another service go one by one, and each once at most */
 	for (u32 i = 0; i < 8; i++) {
 		buf[i][GSO_HEADER_BYTES] =
 			i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* When super-packets are given up, for how long, and what does not suffice for that. */
+/* The conditions and the time for which super-packets are turned off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void tx_health_look__half_is_dropped_again_and_again(void **state)
 	struct tx_health h = { 0 };
 	u64 dropped = 1000000;
 
-	/* what was dropped before is not ours, nor is what is dropped while nothing is sent */
+	/* earlier drops are not ours, nor are drops while nothing is sent */
 	tx_health_sent(&h, 50);
 	assert_int_equal(tx_health_look(&h, dropped, BEGIN_NS), TX_HEALTHY);
 	for (u32 i = 0; i < 10; i++)
@@ -113,7 +113,7 @@ static void tx_health_is_away__tried_again(void **state)
 			assert_int_equal(refuse(&h, now_ns, 0), 1);
 			continue;
 		}
-		/* the counter is looked at anew: others have moved it */
+		/* the counter is read again: others have moved it */
 		tx_health_sent(&h, 1);
 		assert_int_equal(tx_health_look(&h, 5000 + i * 5000, now_ns), TX_HEALTHY);
 		tx_health_sent(&h, 1);

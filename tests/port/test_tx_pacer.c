@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/io/tx_pacer.c and the watch thread's jobs: the kernel is asked about an interface
- * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and
- * `ethtool`.
+ * user/io/tx_pacer.c and the watch thread's jobs: the kernel is queried about an interface without
+ * a waiting thread. In the test's own network namespace; needs root, `ip` and `ethtool`.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -26,7 +25,7 @@
 static u32 ifindex;
 static struct xroce_engine_stats stats;
 
-/* Keeps the watch thread busy until it is let go. */
+/* Keeps the watch thread busy until it is released. */
 struct blocker {
 	struct link_watch_job job;
 	int entered_fd, leave_fd;
@@ -101,7 +100,7 @@ static void tx_pacer_look__never_waits_for_the_kernel(void **state)
 	tx_pacer_look(&p, BEGIN_NS + 150 * MSEC);
 	assert_true(p.is_asked);
 	assert_true(p.takes_redirected);
-	/* what has been true for too long may not be so any more */
+	/* an answer that is too old may be wrong */
 	tx_pacer_look(&p, BEGIN_NS + 201 * MSEC);
 	assert_false(p.takes_redirected);
 	assert_false(atomic_load(&p.watch.answered));

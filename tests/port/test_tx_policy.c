@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Which way frames leave by, on a TAP device that nobody reads; AF_XDP is a maker of the test's
+ * The path that frames leave by, on a TAP device that is not read; AF_XDP is a maker of the test's
  * own. Needs root.
  */
 #define _GNU_SOURCE
@@ -98,7 +98,7 @@ static int open_tap(void)
 	return fd < 0 || ioctl(fd, TUNSETIFF, &ifr) ? -1 : fd;
 }
 
-/* A namespace with tap0, whose queue holds so many packets; no TAP device for redirection then. */
+/* A namespace with tap0, whose queue holds `queue` packets; no TAP device for redirection then. */
 static int make_tap(const char *packets, struct netdev *dev)
 {
 	char command[64];
@@ -226,7 +226,7 @@ static const char *rule_of_host(const struct path *path)
 
 /*
  * A rule that drops frames to one host, or long ones, is met by all of them, though others are
- * taken. When it has gone, super-packets are back at once.
+ * taken. When it is deleted, super-packets are back at once.
  */
 static void tx_policy__what_a_rule_drops(void **state)
 {

@@ -56,7 +56,7 @@ static int make_tap(const char *name, short flags)
 	return fd;
 }
 
-/* What comes in by a device, with the kernel's struct virtio_net_hdr. */
+/* A frame from a device, with the kernel's struct virtio_net_hdr. */
 static int watch_tap(const char *name)
 {
 	const struct sockaddr_ll at = { .sll_family = AF_PACKET,
@@ -74,8 +74,8 @@ static int watch_tap(const char *name)
 }
 
 /*
- * tap0 is the process's device. wire0 is the interface, whose queue holds two packets and which
- * nobody reads. The maker finds another header size set than its own.
+ * tap0 is the process's device. wire0 is the interface, whose queue holds two packets and which is
+ * not read. The maker finds another header size set than its own.
  */
 static int setup(void **state)
 {
@@ -151,7 +151,7 @@ static void make_all(u32 n, u32 per_path, enum xroce_transport transport)
 		make_of(i, &path[i / per_path % 2], 256, transport);
 }
 
-/* Single frames and super-packets, each counted for what it is, in order. */
+/* Single frames and super-packets, each counted as its kind, in order. */
 static void tx_shared__groups_and_singles(void **state)
 {
 	struct path six = random_path(&seed, true, false);
@@ -215,7 +215,7 @@ static void tx_shared__pool(void **state)
 	assert_true(tx_flush(tx));
 }
 
-/* Four frames that may share a super-packet, by a second maker: so many do. */
+/* Four frames that may share a super-packet, by a second maker: they do. */
 static void expect_with(const char *option, u32 want)
 {
 	struct tx *first = tx;
@@ -340,8 +340,8 @@ static void make_singles(u32 n, u32 payload_len, enum xroce_transport transport)
 }
 
 /*
- * Before the kernel has said that frames can be redirected they are to be routed. Then they leave
- * as they are, few ones not joined; what is long or many goes by the other device.
+ * Before the kernel reports that frames can be redirected they must be routed. Then they leave as
+ * they are, few ones not joined; long or many frames go by the other device.
  */
 static void tx_shared__single_device(void **state)
 {
@@ -388,7 +388,7 @@ static void tx_shared__single_ordered(void **state)
 
 /* ---- when frames do not leave ---- */
 
-/* Whatever was sent is lost and counted, and the frames are free again. */
+/* All sent frames are lost and counted, and free again. */
 static void expect_lost(void)
 {
 	make_all(60, 3, XROCE_RC);
@@ -407,7 +407,7 @@ static void tx_shared__device_down(void **state)
 	assert_int_equal(system("ip link set tap0 down"), 0);
 	expect_lost();
 	assert_int_equal(system("ip link set tap0 up"), 0);
-	/* the packet socket tells of it, once */
+	/* the packet socket reports it, once */
 	assert_int_equal(recv(far_end, buf, sizeof(buf), MSG_DONTWAIT), -1);
 	make_all(4, 4, XROCE_RC);
 	assert_true(send_frames(0, 4));
@@ -422,7 +422,7 @@ static void tx_shared__device_gone(void **state)
 
 /*
  * No room for a while, for single frames and super-packets, in whose place a pair of Unix sockets
- * takes a few at a time: flush says so, nothing is lost, doubled or overtaken.
+ * takes a few at a time: flush reports that, nothing is lost, duplicated or reordered.
  */
 static void tx_shared__no_room(void **state)
 {
@@ -525,7 +525,7 @@ static void tx_shared__no_memory(void **state)
 	run_in_child(send_without_memory);
 }
 
-/* What is written to tap0 is sent on to an interface. */
+/* Frames written to tap0 are sent on to an interface. */
 static void redirect_to(const char *name)
 {
 	const struct bpf_insn code[] = {

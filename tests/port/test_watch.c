@@ -24,7 +24,7 @@
 
 static _Atomic u32 calls; /* of all that is seen, one after the other */
 
-/* What one watch was told. */
+/* The events of one watch. */
 struct seen {
 	struct link_watch *watch;
 	int fd; /* an eventfd, raised with each call */
@@ -88,7 +88,7 @@ static void watch_until_hangup__is_the_last_call_in_order(void **state)
 	start(&other, false);
 	assert_int_equal(link_watch_until_hangup(later.watch, pair[0]), 0);
 	assert_int_equal(link_watch_until_hangup(first.watch, pair[0]), 0);
-	/* what is written is for others to read, and is no end */
+	/* written data is for other readers, and is no end */
 	assert_int_equal(write(pair[1], "x", 1), 1);
 	assert_int_equal(system("ip link set lo mtu 1501"), 0);
 	next_call(&first);

@@ -9,7 +9,7 @@
 
 #include "../../user/os/xdp_mode.h"
 
-/* No interface has this name: no driver is asked about it. */
+/* No interface has this name: no driver is queried about it. */
 static const struct netdev card = { .name = "nosuch0", .rx_queues = 4, .is_hardware = true };
 static const struct netdev bond = { .name = "nosuch1", .rx_queues = 4, .is_stacked = true };
 

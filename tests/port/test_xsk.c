@@ -203,7 +203,7 @@ static void xsk_peek__not_ours(void **state)
 {
 	u8 *part;
 
-	put_raw((u64)FRAMES * UMEM_CHUNK, 64);	/* behind the receive frames */
+	put_raw((u64)FRAMES * UMEM_CHUNK, 64);	/* after the receive frames */
 	put_raw(UINT64_MAX, 64);
 	put_raw(5 * UMEM_CHUNK, 64);		/* a buffer that was not given */
 	put(UMEM_CHUNK, false);			/* beyond its end */
@@ -231,7 +231,7 @@ static void xsk_peek__super_packets(void **state)
 	assert_int_equal(seen.super_bytes, (SEGMENTS_PARTS_MAX + 1) * 3840);
 }
 
-/* The last packet of a batch is whole, however much there is behind it. */
+/* The last packet of a batch is whole, whatever follows it. */
 static void xsk_peek__last_is_long(void **state)
 {
 	for (u32 i = 1; i < XSK_RX_BATCH; i++)

@@ -104,7 +104,7 @@ static u32 run(int prog_fd)
 	return opts.retval;
 }
 
-/* A frame that its number and length tell, in a record with so much more room. False: no room. */
+/* Puts a frame of that number and length, in a record with `more` more room. False: no room. */
 static bool put(u32 number, u32 len, u32 more, u8 flags)
 {
 	struct xroce_rx_record *record = (void *)input->bytes;
@@ -202,7 +202,7 @@ static void xsk_open_ring__refused(void **state)
 	assert_null(other.xsk);
 }
 
-/* Positions that nobody can have reached, left behind by whoever had the ring before. */
+/* Impossible positions, left by the ring's last owner. */
 static void xsk_open_ring__bad_position(void **state)
 {
 	unsigned long *consumer = set.ring.memory.consumer;
@@ -246,7 +246,7 @@ static void xsk_peek__records(void **state)
 	assert_int_equal(stats.rx_frames, number);
 }
 
-/* It takes up to what it holds; once a batch is released there is room for others. */
+/* It takes up to its size; once a batch is released there is room for others. */
 static void xsk_release__makes_room(void **state)
 {
 	const u32 frames = xsk_receive_frames(&set);
@@ -264,7 +264,7 @@ static void xsk_release__makes_room(void **state)
 	}
 }
 
-/* What nobody has taken is counted, and the positions stay: they may be another process's. */
+/* Untaken packets are counted, and the positions stay: they may be another process's. */
 static void xsk_close__left(void **state)
 {
 	for (u32 i = 0; i < 5; i++)

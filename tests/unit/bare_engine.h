@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An engine by itself with a CQ, made anew for each case, for the tests of its parts: nothing is
- * connected and no packet goes anywhere.
+ * An engine alone with a CQ, fresh for each case, for the tests of its parts: nothing is connected
+ * and no packet is sent.
  */
 #ifndef UNIT_BARE_ENGINE_H
 #define UNIT_BARE_ENGINE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Arming against pushing, on two threads where chance decides who comes first: either the
- * application finds the completion when it looks once more after arming, or the other side sees
- * that it is armed. Neither is a lost wake-up.
+ * Arming against pushing, on two threads in random order: either the application finds the
+ * completion when it polls once more after arming, or the other side sees that it is armed. Neither
+ * is a lost wake-up.
  */
 #ifndef UNIT_DUEL_H
 #define UNIT_DUEL_H
@@ -17,12 +17,12 @@
 #define DUELS	   200000
 #define LAGS	   40
 /*
- * Where the two are seldom at it at once, for others use the processors, little would be found in
- * all the rounds: they end when one thread has given its processor away so often.
+ * On a busy machine the two seldom run at once, and rounds would find little: they end after a
+ * thread has yielded its CPU this many times.
  */
 #define DUEL_YIELDS 4000
 
-/* The side that pushes: completes wr_id into the CQ; true if it saw that somebody is to be told. */
+/* The side that pushes: completes wr_id into the CQ; true if it saw that an event is due. */
 typedef bool complete_fn(u64 wr_id);
 
 struct duel {
@@ -70,7 +70,7 @@ static inline void *duel_pusher(void *arg)
 }
 
 /*
- * An application that arms cq so against one that completes into it: no wake-up is lost and each
+ * An application that arms the CQ against one that completes into it: no wake-up is lost and each
  * round's completion is there.
  */
 static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
@@ -94,7 +94,7 @@ static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
 		sees = cq_peek(cq) != NULL;
 		yields += duel_meet(&d.finish_line, round);
 		/*
-		 * between the lines nobody else is at it: the other thread waits for the next start
+		 * between the lines no other thread runs: it waits for the next start
 		 */
 		lost += !sees && !atomic_load(&d.told);
 		atomic_store(&cq->armed, CQ_DISARMED);

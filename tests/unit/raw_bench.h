@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests of raw packet QPs in the engine: an engine with such QPs and receives of theirs,
- * frames, and flows, made anew for each case.
+ * For tests of raw packet QPs in the engine: an engine with such QPs and their receives, frames,
+ * and flows, fresh for each case.
  */
 #ifndef UNIT_RAW_BENCH_H
 #define UNIT_RAW_BENCH_H
@@ -82,7 +82,7 @@ static inline struct raw_flow *attach(struct qp *qp, const struct xroce_flow_key
 			       const struct xroce_flow_key *mask, u32 order)
 {
 	const struct raw_rule rule = { .value = *value, .mask = *mask, .order = order };
-	struct raw_flow *flow = NULL; /* as gcc 14 wants it */
+	struct raw_flow *flow = NULL; /* as gcc 14 requires */
 
 	assert_int_equal(raw_attach(engine, qp, &rule, &flow), 0);
 	return flow;
@@ -131,7 +131,7 @@ static inline enum xroce_drop input(const u8 *frame, u32 len)
 
 static inline struct raw_flow *attach_rule(struct qp *qp, const struct raw_rule *rule)
 {
-	struct raw_flow *flow = NULL; /* as gcc 14 wants it */
+	struct raw_flow *flow = NULL; /* as gcc 14 requires */
 
 	assert_int_equal(raw_attach(engine, qp, rule, &flow), 0);
 	return flow;
@@ -139,7 +139,7 @@ static inline struct raw_flow *attach_rule(struct qp *qp, const struct raw_rule 
 
 static inline void expect_cqe(const struct qp *qp, u32 slot, u32 len)
 {
-	struct cqe cqe = { 0 }; /* as gcc 14 wants it */
+	struct cqe cqe = { 0 }; /* as gcc 14 requires */
 
 	assert_true(poll_cq(&cqe));
 	assert_int_equal(cqe.status, CQE_SUCCESS);

@@ -2,7 +2,7 @@
 /*
  * Interfaces, ports and maps without a kernel, for tests of the commands that read maps: the
  * functions of observe.c that find ports, and of libbpf that read maps, in their places. Maps are
- * read by user/tools/observe/observe_maps.c as ever. Included once by a test; one that is linked
+ * read by the real user/tools/observe/observe_maps.c. Included once by a test; one that is linked
  * with observe_options.c defines RECORDED_WITH_LOOK.
  */
 #ifndef TESTS_UNIT_RECORDED_MAPS_H
@@ -94,7 +94,7 @@ static struct observed_iface *kernel_iface(const char *name)
 	return f;
 }
 
-/* Makes all values of the map anew, zeros. */
+/* Resets all values of the map to zeros. */
 static void map_size(struct fake_map *m, u32 entries, u32 value_size)
 {
 	free(m->values);
@@ -150,7 +150,7 @@ static struct xroce_qp_stat *port_qp(struct fake_port *p, u32 nth)
 	return map_value(p, MAP_QP_STAT, nth);
 }
 
-/* Gives the port so many queue pairs in RTS, with numbers from 0x100. */
+/* Gives the port `num` queue pairs in RTS, with numbers from 0x100. */
 static void port_qps(struct fake_port *p, u32 num)
 {
 	struct fake_map *m = &p->maps[MAP_QP];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* What /proc shows of first processes that wait for orphans, and of those that do not. */
+/* The view of /proc for first processes that wait for orphans, and for others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

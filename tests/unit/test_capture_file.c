@@ -68,7 +68,7 @@ static u32 blocks(u32 nth, u32 type, u64 *lost)
 		n += head[0] == type;
 		if (head[0] != BLOCK_STATISTICS)
 			continue;
-		/* behind the time: isb_ifrecv, isb_ifdrop */
+		/* after the time: isb_ifrecv, isb_ifdrop */
 		memcpy(&value, bytes + at + 20 + 12 + 4, sizeof(value));
 		*lost += value;
 	}
@@ -93,7 +93,7 @@ static void capture_file_put__interfaces(void **state)
 	assert_int_equal(blocks(0, BLOCK_STATISTICS, &lost), 300);
 }
 
-/* Each file has the losses of its own time: added up they are all. */
+/* Each file has the losses of its own time: the sum is all of them. */
 static void capture_file_close__losses(void **state)
 {
 	static const u64 expected[] = { 30, 12, 0, 8 };
@@ -112,7 +112,7 @@ static void capture_file_close__losses(void **state)
 	}
 }
 
-/* A disk that is full: what is in the file is whole blocks, as many as were flushed. */
+/* A full disk: the file has whole blocks, as many as were flushed. */
 static void capture_file_close__full(void **state)
 {
 	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };

@@ -150,8 +150,7 @@ static void cq_push__ignore_overrun(void **state)
 }
 
 /*
- * What was looked at stays as it was until it is popped, also if its place in the ring is another's
- * meanwhile.
+ * A peeked entry stays unchanged until it is popped, also if its place in the ring is reused.
  */
 static void cq_peek__ignore_overrun_in_hand(void **state)
 {
@@ -237,7 +236,7 @@ static void cq_is_awaited__until_it_is_polled_on(void **state)
 static void cq_purge__only_that_qp(void **state)
 {
 	make(8);
-	/* start in mid-ring, so that what is purged wraps */
+	/* start in mid-ring, so that the purged entries wrap */
 	for (u64 i = 0; i < 5; i++) {
 		assert_true(push(i, 1));
 		expect(i, 1);
@@ -249,7 +248,7 @@ static void cq_purge__only_that_qp(void **state)
 	expect(1, 78);
 	expect(2, 78);
 	expect(4, 78);
-	/* a number may be used again: what comes after the purge stays */
+	/* a number may be used again: entries after the purge stay */
 	assert_true(push(100, 77));
 	expect(5, 78);
 	expect(7, 78);
@@ -271,7 +270,7 @@ static void cq_purge__everything(void **state)
 		expect(10 + i, 1);
 }
 
-/* Those that stay keep their order and room, wherever in the ring the others were. */
+/* Entries that stay keep their order and room, wherever in the ring the others were. */
 static void cq_purge__frees_the_room(void **state)
 {
 	make(4);
@@ -409,7 +408,7 @@ static void cq_push__two_threads(void **state)
 	assert_null(cq_peek(&cq));
 }
 
-/* Two QPs in turns; one of them goes again and again, with what it has in the ring. */
+/* Two QPs in turns; one of them is destroyed repeatedly, with its entries in the ring. */
 static void *purger(void *arg)
 {
 	for (u64 i = 0; i < MANY;) {
@@ -459,7 +458,7 @@ static void *overrunner(void *arg)
 }
 
 /*
- * The producer takes entries away while they are read: those that are read are whole, and each is
+ * The producer removes entries while they are read: those that are read are whole, and each is
  * newer than the one before. The last is among them.
  */
 static void cq_push__ignore_overrun_two_threads(void **state)

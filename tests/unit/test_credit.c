@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Credit codes of the AETH, recomputed from what they are: 0, 1, 2, 3, and from then on each twice
- * the one before the last.
+ * Credit codes of the AETH, recomputed from their definition: 0, 1, 2, 3, and from then on each
+ * twice the one before the last.
  */
 #include "../../user/engine/credit.h"
 #include "../../user/engine/internal.h"
@@ -82,7 +82,7 @@ static void syndrome__promises_the_most_that_is_there(void **state)
 	engine_destroy(e);
 }
 
-/* What is not the QP's alone, or not wanted, is not promised: code 31. */
+/* Receives that are shared, or unwanted credits, are not promised: code 31. */
 static void syndrome__none(void **state)
 {
 	struct engine *plain = engine(ENGINE_NO_CREDITS), *e = engine(0);

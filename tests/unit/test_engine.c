@@ -6,8 +6,8 @@
 /*
  * The engine against an application that arms a CQ: engine_complete() pushes the completion before
  * it takes the arm word, so that either the application finds the completion when it looks once
- * more after arming, or the engine reports the event. Neither is a lost wake-up. On two threads,
- * where chance decides who comes first; and with an application that comes exactly before the push.
+ * more after arming, or the engine reports the event. Neither is a lost wake-up. On two threads, in
+ * random order; and with an application that comes exactly before the push.
  */
 #include <signal.h>
 #include <sys/mman.h>

@@ -9,7 +9,7 @@
 
 #include "../../user/tools/explain/explain_rule.h"
 
-/* Two ends, healthy and busy; then a test changes what it is about. */
+/* Two ends, healthy and busy; each test then changes its subject. */
 static struct {
 	struct explain_port port[2], peer_port[2];
 	struct explain_qp qp[2], peer[2];
@@ -126,7 +126,7 @@ static const struct explain_number *number(u32 finding, const char *name)
 	return NULL;
 }
 
-/* A QP that is stuck: what it has sent is not acknowledged, and nothing comes. */
+/* A stuck QP: its packets are not acknowledged, and nothing comes. */
 static void make_stuck(void)
 {
 	w.qp[1].stat.unacked_psn = w.qp[0].stat.unacked_psn;
@@ -196,7 +196,7 @@ static void explain_ring_full__counted_or_not_taken(void **state)
 	w.port[1].sums.sock.rx_ring_full = 7;
 	assert_string_equal(found(), "slow ring-overflow");
 	assert_int_equal(number(0, "sock_rx_ring_full")->value, 7);
-	/* what was lost before is not lost now */
+	/* earlier losses are not present ones */
 	w.port[0].sums.sock.rx_ring_full = 7;
 	assert_string_equal(found(), "");
 	w.port[1].sums.xdp.ring_full = 1;
@@ -323,7 +323,7 @@ static void explain_silent__with_and_without_a_cause(void **state)
 	w.qp_case.has_peer = false;
 	w.qp_case.is_peer_gone = true;
 	assert_string_equal(found(), "broken peer-gone, (peer-silent)");
-	/* a cause that is less grave does not account for it */
+	/* a less severe cause does not explain it */
 	begin(NULL);
 	make_stuck();
 	w.qp[1].stat.icrc_errors = 9;
@@ -425,7 +425,7 @@ static void explain_loss__gaps_or_lateness(void **state)
 	found();
 	assert_non_null(strstr(w.found.list[0].guess, "answered twice (60), so nothing is lost"));
 	assert_int_equal(number(0, "rto_spurious")->value, 60);
-	/* nor does a gap now and then make a loss of those */
+	/* nor does an occasional gap make a loss of those */
 	w.qp[1].stat.rto_spurious = 90;
 	w.qp[1].stat.implied_naks = 10;
 	assert_string_equal(found(), "");
@@ -526,7 +526,7 @@ static void explain_sort__the_gravest_first(void **state)
 	assert_int_equal(explain_worst(&w.found), EXPLAIN_BROKEN);
 }
 
-/* What many QPs have in common is said once. */
+/* A common finding of many QPs is reported once. */
 static void explain_sort__says_once(void **state)
 {
 	findings_end(&w.found);

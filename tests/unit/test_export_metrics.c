@@ -118,7 +118,7 @@ static void export__nobody_there(void **state)
 	assert_int_equal(series("xroce_device_info", NULL), 0);
 	assert_int_equal(series("xroce_process_info", NULL), 0);
 	assert_int_equal(series("xroce_qp_info", NULL), 0);
-	/* an interface that is asked for has its zeros */
+	/* a requested interface has its zeros */
 	x.c.dev = "va";
 	kernel_iface("va");
 	scrape();
@@ -163,7 +163,7 @@ static void export_values__of_a_recorded_process(void **state)
 	need_value("xroce_device_sock_rx_frames_total", NULL, 5680);
 }
 
-/* Each counter has a number of its own: no series has another one's. */
+/* Each counter has its own number: no series has another one's. */
 static void export_values__each_counter_in_its_series(void **state)
 {
 	struct fake_port *p = kernel_port("va", 1, 100);
@@ -229,7 +229,7 @@ static void export_totals__outlive_a_process(void **state)
 
 	scrape();
 	need_value("xroce_device_tx_packets_total", NULL, 5681);
-	/* what it counts after the scrape and before it is killed */
+	/* its counts after the scrape and before it is killed */
 	port_counts(p, 9000);
 	p->is_gone = true;
 	scrape();
@@ -325,7 +325,7 @@ static void export_bounds__none_and_all(void **state)
 	assert_int_equal(series("xroce_qp_info", NULL), 40);
 }
 
-/* ---- what may not be seen, or does not answer ---- */
+/* ---- unreadable or silent processes ---- */
 
 static void export_hidden__is_said(void **state)
 {

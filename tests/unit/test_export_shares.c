@@ -2,7 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Bounded numbers of series: who is shown, what the rest is. And where the exporter may listen.
+ * Bounded numbers of series: the displayed processes, and the rest. Also the addresses where the
+ * exporter may listen.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -100,9 +101,9 @@ static void shares__a_place_is_kept(void **state)
 	settle(&s);
 	assert_true(find(&s, 2)->is_shown);
 	assert_false(find(&s, 1)->is_shown);
-	/* what it counted now is its own; the other had counted nothing more */
+	/* its present counts are its own; the other had counted nothing more */
 	assert_int_equal(shares_rest(&s, 1)->values[0], 190);
-	/* and what was busy once is so no more when time has passed */
+	/* and a process that was busy once is not after some time */
 	for (u32 i = 0; i < 20; i++) {
 		shares_round(&s);
 		put(&s, 1, 1, 110 + 20 * i, 0);
@@ -131,7 +132,7 @@ static void shares__of_one_key_are_one(void **state)
 	shares_end(&s);
 }
 
-/* One that ends takes nothing out of the rest, and one of another device is not in it. */
+/* An exited process removes nothing from the rest, and one of another device is not in it. */
 static void shares__an_end(void **state)
 {
 	struct shares s;

@@ -116,7 +116,7 @@ static void text_clean__any_bytes(void **state)
 		text_clean(clean, sizeof(clean), copy);
 		assert_string_equal(clean, names[i].clean);
 		free(copy);
-		/* what is clean stays as it is */
+		/* clean text stays unchanged */
 		copy = strdup(clean);
 		text_clean(clean, sizeof(clean), copy);
 		assert_string_equal(clean, names[i].clean);

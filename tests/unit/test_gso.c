@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Super-packets: which packets share one, and what becomes of it when it is cut as the kernel cuts
- * UDP segmentation offload: each segment gets the headers of the whole with lengths and IPv4
- * checksum of its own, and the next identification.
+ * Super-packets: the packets that share one, and its segments when it is cut as the kernel cuts UDP
+ * segmentation offload: each segment gets the headers of the whole with its own lengths and IPv4
+ * checksum, and the next identification.
  */
 #include "packets.h"
 
@@ -120,7 +120,7 @@ static void gso_count__bounds(void **state)
 	assert_int_equal(gso_count(frame, 20), 15);
 }
 
-/* frames[i] is what was made as order[i]. */
+/* frames[i] was made from order[i]. */
 static void assert_order(const u32 *order, u32 n)
 {
 	gso_order(frame, n);
@@ -230,7 +230,7 @@ static void gso_count__not_that_kind(void **state)
 }
 
 /*
- * Frames that are cut short, or end in the middle of a word: no byte behind them is read, and none
+ * Frames that are cut short, or end in the middle of a word: no byte after them is read, and none
  * joins.
  */
 static void gso_count__any_length(void **state)
@@ -260,7 +260,7 @@ static void gso_count__any_length(void **state)
 
 /* ---- the super-packet ---- */
 
-/* Join them; the frames stay right, and what comes out of the whole is they. */
+/* They join; the frames stay right, and the whole is cut into the same frames. */
 static void join_and_cut(u32 count, bool cut)
 {
 	static u8 whole[1 << 16], segment[PACKET_FRAME_MAX];
@@ -325,7 +325,7 @@ static void gso_join__as_it_is_cut(void **state)
 		}
 }
 
-/* What could not be sent is joined anew, in other company. */
+/* Unsent frames are joined again, with others. */
 static void gso_join__again(void **state)
 {
 	struct path path = random_path(&seed, false, false);

@@ -45,7 +45,7 @@ static copies *const both[] = { guard_read, guard_write };
 
 static u8 from[LONGEST + 2 * MARGIN], to[LONGEST + 2 * MARGIN];
 
-/* Copies between two places of the 64-byte grid: those bytes, and none beside them. */
+/* Copies between two places of the 64-byte grid: exactly those bytes. */
 static void copy_once(u32 len, u32 src_at, u32 dst_at)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(both); i++) {
@@ -81,9 +81,9 @@ static void bad_pages(struct spoiled *m, enum spoil how)
 }
 
 /*
- * The missing page begins behind byte `there` of len: with there == len the copy just fits. The
- * copy's destination (or source) lies so; the other end is whole. A write rises: it has stored all
- * bytes before the page.
+ * The missing page begins after byte `there` of len: with there == len the copy just fits. The
+ * copy's destination (or source) lies there; the other end is whole. A write rises: it has stored
+ * all bytes before the page.
  */
 static void copy_across(const struct spoiled *m, u32 len, u32 there, bool write)
 {
@@ -159,7 +159,7 @@ static void words__missing(void **state)
 	}
 }
 
-/* What is not a guarded access is nobody's: the program ends by its own fault. */
+/* Other accesses are not guarded: the program ends by its own fault. */
 static void guard_landing__of_other_code(void **state)
 {
 	struct spoiled m;

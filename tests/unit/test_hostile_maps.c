@@ -96,7 +96,7 @@ static const char *json_space_end(const char *at)
 	return at + strspn(at, " \n");
 }
 
-/* The characters behind a string; control characters must be escaped. */
+/* The characters after a string; control characters must be escaped. */
 static const char *json_string_end(const char *at)
 {
 	if (*at++ != '"')
@@ -110,7 +110,7 @@ static const char *json_string_end(const char *at)
 	return at + 1;
 }
 
-/* The characters behind the members of an object or array, whose first character is at[0]. */
+/* The characters after the members of an object or array, whose first character is at[0]. */
 static const char *json_members_end(const char *at, u32 depth)
 {
 	const bool is_object = *at == '{';
@@ -259,7 +259,7 @@ static void hostile__rows_are_of_their_processes(void **state)
 			snprintf(line, sizeof(line), "%s --json --pid %u", commands[i].name,
 				 HONEST);
 			run(commands[i].command, line);
-			/* behind the time */
+			/* after the time */
 			rows = strchr(said, '[');
 			assert_non_null(rows);
 			assert_true(strlen(rows) < sizeof(honest[i]));

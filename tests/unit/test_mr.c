@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Memory regions and scatter/gather lists: which bytes a key opens, for whom, with which rights,
- * and not one byte more.
+ * Memory regions and scatter/gather lists: the bytes that a key opens, for which QPs, with which
+ * rights, and not one byte more.
  */
 #include "unit.h"
 
@@ -195,7 +195,7 @@ static u64 first_slot(void *arg)
 	return (u64)(++*(u32 *)arg) << 20;
 }
 
-/* Key 0 is nobody's, also where a region was that is gone. */
+/* Key 0 is never valid, also where a deregistered region was. */
 static void mr_remove__leaves_nothing_under_key_0(void **state)
 {
 	struct mr_table chained;
@@ -327,8 +327,8 @@ static void mr_translate__every_right(void **state)
 /* ---- windows ---- */
 
 /*
- * Its bytes are used under its lock where several engines may bind it, and nobody is held up for
- * long: a refusal leaves it free.
+ * Its bytes are used under its lock where several engines may bind it, and no engine waits for
+ * long: a refusal releases the lock.
  */
 static void mr_open__holds_a_window_of_several(void **state)
 {
@@ -368,7 +368,7 @@ static void mr_open__holds_a_window_of_several(void **state)
 		mr_close(open);
 		assert_int_equal(mw->lock.taken, 0);
 
-		/* a region is nobody's to bind */
+		/* a region cannot be bound */
 		open = mr_open(&table, PD, 7, region->key, 0x1012, 8, MR_REMOTE_WRITE);
 		assert_ptr_equal(open.at, bytes + 0x12);
 		assert_null(open.held);
@@ -462,7 +462,7 @@ static void sge_gather__checks_the_pieces_it_reads(void **state)
 	assert_true(sge_gather(&table, PD, pieces, PIECES, 0, out, 6));
 	assert_true(sge_gather(&table, PD, pieces, PIECES, 5 + 1 + 17, out, 9));
 	pieces[3].lkey ^= 1;
-	pieces[3].addr = 64 - 16; /* its last byte is one behind the region */
+	pieces[3].addr = 64 - 16; /* its last byte is one after the region */
 	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, TOTAL));
 }
 

@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Numbers of QPs and SRQs: none tells of another, none is given twice or too soon, and all slots
- * can be had.
+ * Numbers of QPs and SRQs: none reveals another, none is assigned twice or too soon, and all slots
+ * can be used.
  */
 #include <stdlib.h>
 
@@ -202,7 +202,7 @@ static void qpn__is_no_qps(void **state)
 	assert_int_equal(engine->tables->num_qps, 0);
 }
 
-/* Beside all others, once, and again as soon as it has gone. */
+/* In addition to all others, once, and again as soon as it is freed. */
 static void qpn__of_the_cm(void **state)
 {
 	struct qp_init connected = plain_init(XROCE_RC);

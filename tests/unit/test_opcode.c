@@ -69,8 +69,8 @@ static const struct row *find_row(int low)
 enum { RC = 0x00, UC = 0x20, UD = 0x60, XRC = 0xa0 };
 
 /*
- * The row of an opcode that exists, and the bytes of its extension headers on its transport; NULL
- * for one that does not exist.
+ * The row of an existing opcode, and the bytes of its extension headers on its transport; NULL for
+ * an undefined one.
  */
 static const struct row *expected(int opcode, unsigned int *ext)
 {

@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Several engines of a device, and doorbells where objects end and QPs move: who rang may have
- * found the locks taken by whoever does that, and left it to them to see the bell. So until an
- * engine_output() of the QP's owner has looked at the queue, engine_has_doorbells() of it is true.
+ * Several engines of a device, and doorbells while objects are destroyed and QPs move. A ringing
+ * thread may have found the locks taken by another thread, and left the bell to it. So until an
+ * engine_output() of the QP's owner has read the queue, engine_has_doorbells() of it is true.
  */
 #include "../../user/engine/event.h"
 #include "bare_engine.h"
@@ -101,7 +101,7 @@ static void engine_move_qp__takes_the_bell_along(void **state)
 	qp_destroy(engine, other);
 }
 
-/* What it had begun to send goes on, though nobody rings. */
+/* Its started transmission continues, though no thread rings. */
 static void engine_move_qp__rings_for_what_is_left_to_send(void **state)
 {
 	struct qp *qp = make_qp_in(engine);
@@ -116,8 +116,8 @@ static void engine_move_qp__rings_for_what_is_left_to_send(void **state)
 }
 
 /*
- * Rung at an owner that it had left by then: that engine passes it on, and its caller is told to
- * which one.
+ * Rung at an engine that it had left by then: that engine passes it on, and reports the new one to
+ * its caller.
  */
 static void engine_doorbell__at_a_former_owner(void **state)
 {
@@ -182,7 +182,7 @@ static void engine_create__numbers(void **state)
 
 	assert_true(engine_mr_table(engine)->shared);
 	assert_ptr_equal(engine_mr_table(engine), engine_mr_table(second));
-	/* a first one of another number; a second one of that or one that is taken; one too many */
+	/* a first one of another number; a second one of that or a taken one; one too many */
 	config.number = 1;
 	assert_int_equal(engine_create(&config, &refused), -EINVAL);
 	for (config.number = 0; config.number < 2; config.number++) {

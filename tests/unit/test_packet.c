@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: core san */
 /*
- * The packet codec on packets of its own making: every opcode there and back, the bytes of what no
+ * The packet codec on handmade packets: every opcode there and back, the bytes of headers that no
  * capture has, every reason to refuse, and no read beyond a frame's end.
  */
 #include "packets.h"
@@ -376,8 +376,8 @@ static const struct refused {
 	  { { IPV4, 0x12 }, { IPV4 + 1, 0xb7 }, { IPV4 + 2, 0 } },
 	  XROCE_DROP_not_roce },
 	/*
-	 * options: the UDP header is looked for behind them; here 4 bytes on, where the BTH is
-	 * taken for it
+	 * options: the UDP header is read after them; here 4 bytes on, where the BTH is taken for
+	 * it
 	 */
 	{ "IPv4 options, no port", false, 0x04, 8, { { 0, 0x46 } }, XROCE_DROP_not_roce },
 	{ "IPv4 options",
@@ -438,7 +438,7 @@ static const struct refused {
 	  8,
 	  { { IPV4 + UDP, 0xff } },
 	  XROCE_DROP_opcode },
-	/* extension headers: 8 bytes behind the BTH where more are needed */
+	/* extension headers: 8 bytes after the BTH where more are needed */
 	{ "RETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x0a } }, XROCE_DROP_ext_short },
 	{ "DETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x64 } }, XROCE_DROP_none },
 	{ "DETH and immediate in 8 bytes",
@@ -518,7 +518,8 @@ static void packet_parse__reasons(void **state)
 }
 
 /*
- * An IPv6 packet behind a fragment header, whole as it may be (RFC 6946), is refused as a fragment.
+ * An IPv6 packet after a fragment header, even a valid whole one (RFC 6946), is refused as a
+ * fragment.
  */
 static void packet_parse__ipv6_fragment_header(void **state)
 {
@@ -597,7 +598,7 @@ static void packet_parse__vlan_tags(void **state)
 		f = (struct rx_frame){ .data = exact = exact_copy(frame, len), .len = len };
 		assert_int_equal(packet_parse(&p, &f), 0);
 		assert_true(p.has_vlan);
-		/* the customer's tag, behind a provider's */
+		/* the customer's tag, after a provider's */
 		assert_int_equal(p.vlan_tci, types[n >> 1 & 1] == 0x88a8 && types[n & 1] == 0x8100
 						     ? 0xe001
 						     : 0x2fff);
@@ -619,8 +620,8 @@ static void packet_parse__vlan_tags(void **state)
 }
 
 /*
- * Headers must lie in the linear part: what runs on into the second buffer is told from what is
- * short.
+ * Headers must lie in the linear part: headers that run on into the second buffer and short ones
+ * have different reasons.
  */
 static void packet_parse__headers_in_two_buffers(void **state)
 {
@@ -662,8 +663,8 @@ static void packet_parse__lengths_do_not_wrap(void **state)
 }
 
 /*
- * Honest packets with a few bytes changed, cut and split: reads stay inside, and what is accepted
- * adds up.
+ * Honest packets with a few bytes changed, cut and split: reads stay inside, and the lengths of
+ * accepted ones add up.
  */
 static void packet_parse__random_bytes(void **state)
 {

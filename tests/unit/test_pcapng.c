@@ -154,7 +154,7 @@ static void pcapng__long_comment(void **state)
 	assert_int_equal(half(at + 30), PCAPNG_COMMENT_MAX);
 }
 
-/* The first write that fails is told, and nothing is written after it. */
+/* The first failed write is reported, and nothing is written after it. */
 static void pcapng__full(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");

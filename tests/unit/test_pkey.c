@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* The P_Key table: what can be added, what is found, what another process may say. */
+/* The P_Key table: valid additions, lookups, and answers of another process. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void pkey_table_add__refuses(void **state)
 	assert_int_equal(pkey_table_add(&t, 0xffff), -EEXIST);
 	assert_int_equal(pkey_table_add(&t, 0x8001), 0);
 	assert_int_equal(pkey_table_add(&t, 0x8001), -EEXIST);
-	/* both members of a partition are entries of their own */
+	/* both members of a partition have their own entries */
 	assert_int_equal(pkey_table_add(&t, 0x0001), 0);
 	assert_int_equal(pkey_table_add(&t, 0x7fff), 0);
 	assert_int_equal(t.num, 4);
@@ -46,7 +46,7 @@ static void pkey_table_find__by_membership(void **state)
 	assert_int_equal(pkey_table_find(&t, 0x0002), 2);
 	assert_int_equal(pkey_table_find(&t, 0x0001), -1);
 	assert_int_equal(pkey_table_find(&t, 0x8002), -1);
-	assert_int_equal(pkey_table_find(&t, 0), -1); /* behind the last */
+	assert_int_equal(pkey_table_find(&t, 0), -1); /* after the last */
 }
 
 static void pkey_table_valid__rows(void **state)
@@ -63,7 +63,7 @@ static void pkey_table_valid__rows(void **state)
 		{ { 2, { 0x8001, 0xffff } }, false },
 		{ { 2, { 0xffff, 0x8000 } }, false },
 		{ { 3, { 0xffff, 0x8001, 0x8001 } }, false },
-		{ { 1, { 0xffff, 0x8001 } }, false }, /* behind the last is nothing */
+		{ { 1, { 0xffff, 0x8001 } }, false }, /* after the last is nothing */
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++)

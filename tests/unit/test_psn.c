@@ -63,7 +63,7 @@ static void psn_diff__whole_circle(void **state)
 		}
 }
 
-/* Within the largest window, what was sent later is later. */
+/* Within the largest window, a PSN sent later compares as later. */
 static void psn_diff__orders_a_window(void **state)
 {
 	static const u32 first[] = { 0, 0x7fffff, 0xfffff0 };

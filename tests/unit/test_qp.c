@@ -107,8 +107,8 @@ static void qp_destroy__purges_completions(void **state)
 }
 
 /*
- * A list starts where the ring does if nothing is outstanding, else behind what is, and the engine
- * finds each WQE where the application put it.
+ * A list starts where the ring does if nothing is outstanding, else after the outstanding WQEs, and
+ * the engine finds each WQE where the application put it.
  */
 static void sq_begin__empty_or_not(void **state)
 {
@@ -137,7 +137,7 @@ static void sq_begin__empty_or_not(void **state)
 			atomic_store(&qp->sq.cons, index + 1);
 		}
 	}
-	/* one outstanding: behind it, then round, never onto it */
+	/* one outstanding: after it, then round, never onto it */
 	sq_begin(&qp->sq);
 	sq_publish(&qp->sq, 6);
 	atomic_store(&qp->sq.cons, atomic_load(&qp->sq.prod) - 1);
@@ -207,7 +207,7 @@ static void sq_slot__of_nothing(void **state)
 
 /*
  * ibv_post_send(3), the table of opcodes by transport service. Local ones carry no data, an ATOMIC
- * WRITE 8 bytes of its own.
+ * WRITE its own 8 bytes.
  */
 static void send_wqe_check__opcodes(void **state)
 {

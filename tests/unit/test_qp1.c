@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * QP 1: what it sends is what the kernel sends (tests/golden, v4-cm-*), what it gets is delivered
- * as a UD QP's, and nothing but MADs leaves.
+ * QP 1: its packets equal the kernel's (tests/golden, v4-cm-*), it receives like a UD QP, and only
+ * MADs leave.
  */
 #include "bare_engine.h"
 
@@ -155,7 +155,7 @@ static void receives__what_the_kernel_sends(void **state)
 	mr_remove(engine_mr_table(engine), mr);
 }
 
-/* With another Q_Key than QP 1's it is nobody's MAD. */
+/* With another Q_Key than QP 1's it is no MAD for any QP. */
 static void receives__with_its_q_key_alone(void **state)
 {
 	struct path path = random_path(&engine_seed, false, false);
@@ -178,7 +178,7 @@ static void receives__with_its_q_key_alone(void **state)
 	qp_destroy(engine, qp);
 }
 
-/* Flow control would ask the peer after its first packets; of QP 1 and to it nothing is asked. */
+/* Flow control probes a peer after its first packets, but not for packets of QP 1 or to it. */
 static void flow__leaves_qp1_alone(void **state)
 {
 	static const u32 ends[][2] = { { 1, 1 }, { 1, 77 }, { 77, 1 } };

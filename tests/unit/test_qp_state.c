@@ -39,7 +39,7 @@ enum {
 #define ERR   QPS_ERR
 
 /*
- * All transitions but those to RESET and ERR, which exist from every state and take no attributes.
+ * All transitions except to RESET and ERR, which exist from every state and take no attributes.
  * Required: the tables of ibv_modify_qp(3). Optional: the transition table of the kernel's RDMA
  * core, without alternate paths, which are not supported, and with the rate, which it has for raw
  * packets alone.
@@ -182,7 +182,7 @@ static struct qp *make_qp_in(enum xroce_transport t, enum qp_state in)
 
 		assert_int_equal(modify(qp, way[i], STATE | r->required), 0);
 	}
-	/* nobody can ask for SQE: the engine enters it when a send fails */
+	/* no application can request SQE: the engine enters it when a send fails */
 	if (in == SQE)
 		atomic_store(&qp->state, SQE);
 	assert_int_equal(qp_state(qp), in);
@@ -465,8 +465,8 @@ static void qp_modify__to_error_flushes(void **state)
 }
 
 /*
- * To RESET: nothing completes, what had completed is taken away, the queues are empty, and the QP
- * can start anew.
+ * To RESET: nothing completes, earlier completions are removed, the queues are empty, and the QP
+ * can start again.
  */
 static void qp_modify__to_reset_forgets(void **state)
 {

@@ -2,8 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Raw packet QPs in the engine: which flows take a frame, whose copy it is, what a receive holds;
- * what is sent, and how long it may be. Frames come as XDP hands them over, and as our own.
+ * Raw packet QPs in the engine: the flows that take a frame, the owner of each copy, the content of
+ * a receive; sent frames, and their maximum length. Frames come as XDP hands them over, and as our
+ * own.
  */
 #include "raw_bench.h"
 
@@ -100,7 +101,7 @@ static void raw_input__fields(void **state)
 	}
 }
 
-/* Cut anywhere, it is looked at no further than it is. What is missing is zeroes. */
+/* Cut anywhere, it is read no further than its end. Missing bytes are zeroes. */
 static void raw_input__cut_short(void **state)
 {
 	const struct xroce_flow_key port = { .dport = 0x8813 }, mask = { .dport = 0xffff };
@@ -112,7 +113,7 @@ static void raw_input__cut_short(void **state)
 	for (u32 n = 1; n < len; n++) {
 		const bool has_port = n >= 14 + 8 + 20 + 4;
 
-		/* the rest of it lies behind, where nobody may look */
+		/* the rest of it lies after an unreadable page */
 		const struct rx_frame f = { .data = frame, .len = n };
 
 		post_receive(qp, 0, SLOT);
@@ -197,7 +198,7 @@ static void raw_input__esp(void **state)
 	}
 }
 
-/* The first entry behind the tags, of either EtherType, whole; nothing behind it. */
+/* The first entry after the tags, of either EtherType, whole; nothing after it. */
 static void raw_input__mpls(void **state)
 {
 	const struct xroce_flow_key value = { .kinds = XROCE_FLOW_MPLS,
@@ -357,7 +358,7 @@ static void raw_input__drops(void **state)
 
 #define OUTER_BYTES 34u /* Ethernet and IPv4 */
 
-/* These bytes behind the outer IP header, then the inner frame from byte skip on. */
+/* These bytes after the outer IP header, then the inner frame from byte skip on. */
 static u32 make_tunnel(u8 *frame, u8 proto, u16 dport, const u8 *header, u32 bytes, u32 tags,
 		       u32 skip)
 {
@@ -498,8 +499,8 @@ static void raw_input__tags(void **state)
 }
 
 /*
- * What has come by XDP is counted there. Of our own frames each flow that takes one counts it,
- * whether a QP receives it or not, and none of a larger order.
+ * XDP counts its received frames. Of our own frames each flow that takes one counts it, whether a
+ * QP receives it or not, and none of a larger order.
  */
 static void raw_input__counts_own_frames(void **state)
 {

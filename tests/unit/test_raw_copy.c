@@ -3,8 +3,8 @@
 /* tier: core san */
 /*
  * Flows that have copies (sniffers, and those that do not trap) in the engine: of frames that flows
- * take, and of those that XDP or the pump show it and that go elsewhere. Nobody misses a frame that
- * another has a copy of.
+ * take, and of those that XDP or the pump show it and that go elsewhere. No receiver loses a frame
+ * to another's copy.
  */
 #include "raw_bench.h"
 
@@ -84,7 +84,7 @@ static void copies__not_behind_the_one_that_takes_it(void **state)
 	expect_cqe(behind, 0, len);
 }
 
-/* Of one priority those that have copies come before those that drop, however old they are. */
+/* Of one priority flows with copies come before drop flows, however old they are. */
 static void copies__of_what_is_dropped(void **state)
 {
 	struct qp *qp = make_raw();
@@ -98,7 +98,7 @@ static void copies__of_what_is_dropped(void **state)
 	assert_int_equal(drops.flow_drop, counted + 1);
 	expect_cqe(qp, 0, len);
 	expect_no_cqe();
-	/* nobody has a copy: it is the drop that counts */
+	/* no flow has a copy: the drop counts */
 	assert_int_equal(input_as(frame, len, NULL), XROCE_DROP_flow_drop);
 }
 
@@ -155,7 +155,7 @@ static void copies__refused_alone(void **state)
 
 /* ---- frames that went elsewhere ---- */
 
-/* Who has a copy of what: a sniffer, flows that do not trap before and behind one that does. */
+/* The copies of each flow: a sniffer, flows that do not trap before and after one that does. */
 static void copy__by_kind(void **state)
 {
 	static const struct {
@@ -166,7 +166,7 @@ static void copy__by_kind(void **state)
 		{ RAW_COPY_OWN, true, true, true, false },
 		{ RAW_COPY_LOOPED, true, true, true, true },
 		{ RAW_COPY_SENT, true, false, false, true },
-		/* a byte of the record that nobody has written */
+		/* an unwritten byte of the record */
 		{ RAW_COPY_NONE, false, false, false, false },
 		{ (enum raw_copy)(RAW_COPY_SENT + 1), false, false, false, false },
 		{ (enum raw_copy)255, false, false, false, false },
@@ -210,7 +210,7 @@ static void copy__by_kind(void **state)
 	}
 }
 
-/* The time is that of the frame, as XDP has it. */
+/* The time is the frame's, from XDP. */
 static void copy__time(void **state)
 {
 	struct qp *qp = make_raw();
@@ -223,7 +223,7 @@ static void copy__time(void **state)
 	assert_int_equal(cqe.time_ns, 55);
 }
 
-/* Copies that nobody can take are counted as drops, each once; the frame is not one of them. */
+/* Copies without a receive are counted as drops, each once; the frame is not one of them. */
 static void copy__refusals(void **state)
 {
 	struct qp *a = make_raw(), *b = make_raw();
@@ -240,7 +240,7 @@ static void copy__refusals(void **state)
 	assert_int_equal(stats.rx_packets, packets);
 	raw_detach(engine, (struct raw_flow *)raw_flows(engine));
 	raw_detach(engine, (struct raw_flow *)raw_flows(engine));
-	/* nobody asks for it any more, which is no drop */
+	/* no flow wants it any more, which is no drop */
 	copy(RAW_COPY_OWN);
 	assert_int_equal(drops.no_receive, 3);
 	assert_int_equal(drops.flow, 0);

@@ -53,7 +53,7 @@ static void give__a_nak_after_its_cause(void **state)
 	put(&s, b, 120, 4); /* the NAK for it */
 	assert_int_equal(records_give(&s, 100, see, &seen), 2);
 	put(&s, a, 110, 3); /* sent */
-	put(&s, a, 125, 4); /* the NAK has come */
+	put(&s, a, 125, 4); /* the NAK has arrived */
 	assert_int_equal(records_give(&s, 130, see, &seen), 4);
 	assert_memory_equal(seen.ring, "ABABBA", 6);
 	assert_memory_equal(seen.nth, ((u32[]){ 1, 1, 3, 3, 4, 4 }), 6 * sizeof(u32));
@@ -118,7 +118,7 @@ static void give__random(void **state)
 					put_++;
 				}
 			}
-			/* what was written before it began has been read, but for the window */
+			/* writes before its start were read, except in the window */
 			given += records_give(&s, begin_ns > 60 ? begin_ns - 60 : 0, see, &seen);
 		}
 		given += records_give(&s, NSEC_NEVER, see, &seen);

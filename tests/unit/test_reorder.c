@@ -8,7 +8,7 @@
 #include "../../user/engine/reorder.h"
 #include "bare_engine.h"
 
-#define EXPECTED 0xfffff0u /* so that what is ahead of it goes round the circle */
+#define EXPECTED 0xfffff0u /* so that PSNs ahead of it wrap */
 
 /* The packet that is n ahead, with its number in each byte; every other one came in two buffers. */
 static bool hold(struct reorder *r, s32 n)
@@ -50,8 +50,7 @@ static void reorder_hold__what_is_ahead_and_not_too_far(void **state)
 }
 
 /*
- * A repetition is none; whatever else is not ahead of all makes those go that it did not come
- * before.
+ * A repetition is not held; any other packet not ahead of all held ones evicts the later ones.
  */
 static void reorder_hold__in_order_of_arrival(void **state)
 {
@@ -78,8 +77,8 @@ static void reorder_hold__in_order_of_arrival(void **state)
 }
 
 /*
- * Copied, whatever becomes of the frame, and each at its turn; those whose turn has passed are
- * gone.
+ * Copied, whatever happens to the frame, and each in its turn; packets whose turn has passed are
+ * dropped.
  */
 static void reorder_take__in_turn(void **state)
 {
@@ -117,7 +116,7 @@ static void reorder_take__in_turn(void **state)
 	reorder_purge(engine, &r);
 }
 
-/* Behind a gap of n packets a run of n is needed: 4 are missing before EXPECTED + 4. */
+/* After a gap of n packets a run of n is needed: 4 are missing before EXPECTED + 4. */
 static void reorder_take__as_many_as_are_missing(void **state)
 {
 	for (s32 run = 1; run <= 6; run++) {
@@ -126,7 +125,7 @@ static void reorder_take__as_many_as_are_missing(void **state)
 
 		for (s32 n = 0; n < run; n++)
 			assert_true(hold(&r, 4 + n));
-		/* behind another gap: they do not count */
+		/* after another gap: they do not count */
 		assert_true(hold(&r, 20));
 		assert_true(hold(&r, 21));
 		h = take(&r, 4);
@@ -139,7 +138,7 @@ static void reorder_take__as_many_as_are_missing(void **state)
 	}
 }
 
-/* One QP gets so many, and all of them so many. */
+/* One QP gets at most its limit, and all of them the total. */
 static void reorder_hold__shares(void **state)
 {
 	enum { QPS = REORDER_POOL / REORDER_MAX_QP };

@@ -124,7 +124,7 @@ static void rss_hash__published_vectors(void **state)
 	rss_free(with_ports);
 }
 
-/* The input as the man page's fields say it: what is selected, in this order. */
+/* The input by the man page's fields: the selected ones, in this order. */
 static u32 expected_hash(const u8 *key, u32 fields, const struct xroce_flow_key *k)
 {
 	const bool v4 = k->kinds & XROCE_FLOW_IPV4, v6 = k->kinds & XROCE_FLOW_IPV6;
@@ -204,7 +204,7 @@ static void rss_create__refused(void **state)
 	rss_free(rss);
 }
 
-/* What XDP is told: the CQ of all, if it is one. */
+/* XDP's information: the CQ of all, if there is just one. */
 static void rss_cq__of_all_or_none(void **state)
 {
 	struct qp *here = make_wq(), *too = make_wq(), *there = make_wq_on(&other_cq);
@@ -351,7 +351,7 @@ static void raw_input__to_the_work_queue_of_the_hash(void **state)
 	}
 }
 
-/* What has none of the fields, and a hash of none, are the first one's. */
+/* Frames with none of the fields, or hashed by none, go to the first one. */
 static void raw_input__without_fields(void **state)
 {
 	struct qp *wq[] = { make_wq(), make_wq() };
@@ -404,7 +404,7 @@ static void raw_input__states(void **state)
 	assert_int_equal(input(frame), XROCE_DROP_qp_state);
 }
 
-/* The receive fails, and takes the work queue with it, which is told. */
+/* The receive fails, and puts the work queue in error, with an event. */
 static void raw_input__receive_too_short(void **state)
 {
 	struct qp *wq = make_wq();
@@ -465,7 +465,7 @@ static void raw_input__cq_overrun(void **state)
 
 /* ---- work queues ---- */
 
-/* ibv_modify_wq(3): what is not here stays as it is. */
+/* ibv_modify_wq(3): an attribute that is not in the mask stays unchanged. */
 static void wq_modify__each_pair(void **state)
 {
 	static const bool allowed[3][4] = {
@@ -493,7 +493,7 @@ static void wq_modify__each_pair(void **state)
 	}
 }
 
-/* ERR flushes; RESET forgets, what has completed as well. */
+/* ERR flushes; RESET forgets, earlier completions as well. */
 static void wq_modify__err_and_reset(void **state)
 {
 	struct qp *wq = make_wq();

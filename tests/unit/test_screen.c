@@ -78,7 +78,7 @@ static void screen_bytes__colours_end(void **state)
 	bytes(true, "\033[H\033[m\033[7m  \033[m");
 }
 
-/* The room that is made for bytes is enough for what takes most: styles that all differ. */
+/* The allocated bytes are enough for the worst case: styles that all differ. */
 static void screen_bytes__room(void **state)
 {
 	const u16 block = SCREEN_BLOCK(3);
@@ -143,7 +143,7 @@ static void spark_line__relative_to_the_largest(void **state)
 	spark(rise, 8, true, "\u2581\u2583\u2584\u2585\u2586\u2587\u2588\u2588");
 	spark(rise, 8, false, "_-:=+*##");
 	spark(none, 3, false, " __");
-	/* what is not 0 is not drawn as 0, however little it is */
+	/* a nonzero value is not drawn as 0, however small it is */
 	spark(tiny, 3, false, ".#_");
 	spark(odd, 3, false, " #.");
 }

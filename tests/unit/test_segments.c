@@ -2,9 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Super-packets in buffers of every shape, cut: what comes out is what would have come one by one,
- * the ICRC included. Each buffer is an allocation of its own, so that a sanitizer sees a step
- * beside it.
+ * Super-packets in buffers of every shape, cut: the result equals single packets, the ICRC
+ * included. Each buffer is its own allocation, so that a sanitizer sees an access outside it.
  */
 #include "packets.h"
 
@@ -38,8 +37,8 @@ static u32 build(u8 *frame, const struct path *path, struct packet *p, u16 id, c
 }
 
 /*
- * count packets with that much payload, the last with last: as the kernel would number them, and as
- * they are wanted.
+ * count packets with that payload length, the last with last: as the kernel would number them, and
+ * as expected.
  */
 static void make_super(u8 opcode, u32 payload_len, u32 last, u32 count)
 {
@@ -103,7 +102,7 @@ static void check_segment(const struct rx_frame *frame, u32 i)
 	memcpy(linear, frame->data, frame->len);
 	if (frame->frag_len)
 		memcpy(linear + frame->len, frame->frag, frame->frag_len);
-	/* all but the UDP checksum, which nobody reads */
+	/* all but the UDP checksum, which is not read */
 	assert_memory_equal(linear, expected[i], BTH - 2);
 	assert_memory_equal(linear + BTH, expected[i] + BTH, len - BTH);
 	assert_int_equal(packet_parse(&p, frame), 0);
@@ -151,7 +150,7 @@ static void segments__as_af_xdp_has_them(void **state)
 	}
 }
 
-/* In one piece that is nobody's to write: it stays as it is. */
+/* In one read-only piece: it stays unchanged. */
 static void segments__read_only(void **state)
 {
 	for (u32 k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -181,8 +180,7 @@ static void segments__in_any_buffers(void **state)
 }
 
 /*
- * What is left over, and no packet, is handed over like one: whoever parses it says so, and counts
- * it.
+ * A rest that is no packet is handed over like one: its parser reports and counts it.
  */
 static void segments__left_over(void **state)
 {
@@ -208,7 +206,7 @@ static void segments__left_over(void **state)
 	}
 }
 
-/* Whatever the header and the lengths say: no step beside a buffer, and an end. */
+/* Whatever the header and the lengths: no access outside a buffer, and it ends. */
 static void segments__hostile(void **state)
 {
 	for (u32 round = 0; round < 20000; round++) {

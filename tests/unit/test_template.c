@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Headers that are kept: what is built from them is what packet_put_headers() and packet_seal()
- * build, and a frame matches them only if packet_parse() would say the same of it as of the one
- * that they were learned from.
+ * Cached headers: the result equals that of packet_put_headers() and packet_seal(), and a frame
+ * matches them only if packet_parse() would give the same result as for the one that they were
+ * learned from.
  */
 #include "packets.h"
 
@@ -241,7 +241,7 @@ static void header_in_match__each_bit(void **state)
 				}
 				matching++;
 			} else {
-				/* before the PSN, and not one that the ICRC takes as a one */
+				/* before the PSN, and not a byte that the ICRC masks */
 				u32 at = bit / 8 - 14;
 
 				assert_true(bit / 8 < 14 || at < icrc_start_bytes(is_ipv6) - 4);
@@ -273,7 +273,7 @@ static void header_in_match__frames_cut_short(void **state)
 				matches(&h, &(struct rx_frame){ .data = exact, .len = n }, &got));
 			free(exact);
 		}
-		/* Ethernet padding behind it is not looked at */
+		/* Ethernet padding after it is not read */
 		assert_true(matches(&h, &(struct rx_frame){ .data = frame, .len = len + 7 }, &got));
 		assert_ptr_equal(got.end, frame + len);
 	}

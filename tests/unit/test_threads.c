@@ -3,16 +3,16 @@
 /* tier: core san */
 /* tier: long tsan */
 /*
- * Two engines of a device, each driven by a thread of its own under its own lock, as user/run
- * does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
+ * Two engines of a device, each driven by its own thread under its own lock, as user/run does it;
+ * QPs of both share CQs, an SRQ, a PD and its regions. Other
  * threads post and ring without a lock, one takes all completions and sleeps between by arming, and
- * the main one moves QPs from engine to engine meanwhile, with both locks held. What must hold:
+ * the main one moves QPs between engines at the same time, with both locks held. Invariants:
  *
  *   every request completes well, each flow's messages in order, each receive once:
  *	no bell and no wake-up is lost
  *   atomics on one word by QPs of both engines add up: a word is a word
  *   what a type 1 window opened is not written to once it is seen closed:
- *	nobody is at work behind a closed window
+ *	no engine uses a closed window any more
  *   type 2 windows come and go: a region's count of windows ends at 0
  *
  * Built with TSAN=1 (its mode tsan) it shows races as well.
@@ -75,7 +75,7 @@ struct flow {
 	struct qp *qp[2];
 	u32 posted[2];
 	_Atomic u32 done[2];
-	u32 messages; /* that have come: the consumer's */
+	u32 messages; /* arrived ones: the consumer's */
 	struct mr *mw;
 	u32 mw_key;
 };
@@ -232,7 +232,7 @@ static struct sge sge_of(const void *p, u32 len)
 	return (struct sge){ .addr = (u64)(uintptr_t)p, .length = len, .lkey = memory_mr->key };
 }
 
-/* One request on a side of a flow, signaled; waits for room. fill says what it is. */
+/* One request on a side of a flow, signaled; waits for room. fill sets its fields. */
 static void post(u32 index, u32 side, const struct send_wqe *head, struct sge sge)
 {
 	struct flow *f = &flow[index];
@@ -284,7 +284,7 @@ static void post_mixed(u32 index, u32 n)
 		head.remote_addr = (u64)(uintptr_t)own + 256;
 		head.length = 200;
 		break;
-	default: /* three packets, of what nobody writes to */
+	default: /* three packets, of memory that is never written */
 		head.opcode = WR_READ;
 		head.remote_addr = (u64)(uintptr_t)area - 2 * SLOT;
 		head.length = 2 * PMTU + 1;
@@ -336,7 +336,7 @@ static void *post_all(void *arg)
 	return NULL;
 }
 
-/* WRITEs of two packets through the type 1 window, be it open or closed: UC is told neither. */
+/* WRITEs of two packets through the type 1 window, open or closed: UC reports neither. */
 static void *post_through(void *arg)
 {
 	const struct send_wqe head = { .opcode = WR_WRITE,
@@ -351,7 +351,7 @@ static void *post_through(void *arg)
 	return NULL;
 }
 
-/* ---- the one who takes completions ---- */
+/* ---- the completion thread ---- */
 
 static void post_receive(u32 i)
 {
@@ -427,7 +427,7 @@ static void *consume(void *arg)
 		atomic_store(&recvs.armed, CQ_ARMED_ANY);
 		if (take_receives())
 			continue;
-		/* nothing was there after arming: whatever comes says so */
+		/* nothing was there after arming: each new completion makes an event */
 		while (atomic_load(&events) == before && !atomic_load(&stop))
 			if (!take_sends())
 				wait_a_little();
@@ -600,7 +600,7 @@ static void engines__share_a_device(void **state)
 		let_them_write();
 		for (u32 i = 0; i < SLOT; i++)
 			must(area[i] == 0x5a, "somebody wrote through a window that was closed");
-		/* a limit that nobody stays above: reported once */
+		/* a limit above the posted receives: reported once */
 		lock_all();
 		engine_srq_set_limit(shard[limits_set % ENGINES].engine, &srq, RECEIVES + 1);
 		limits_set++;

@@ -91,7 +91,7 @@ static void top_model_round__rates(void **state)
 	rate_is(entry(TOP_QPS, 0), TOP_TX_BYTES, 250);
 	rate_is(entry(TOP_QPS, 0), TOP_RETRANSMITTED, 0);
 	assert_true(top_entry_load(entry(TOP_QPS, 0)) == 2000);
-	/* it fell: whoever wrote that, it is no rate */
+	/* it fell: that is no rate, whatever its writer */
 	qp(7, 0x11, 3);
 	round_at(8 * SECOND);
 	rate_is(entry(TOP_QPS, 0), TOP_TX_BYTES, 0);
@@ -131,7 +131,7 @@ static void top_model_round__new_ones(void **state)
 	assert_int_equal(entry(TOP_QPS, 0)->num_history, 1);
 }
 
-/* Whatever the order of samples, each finds what it was; the same key twice is one. */
+/* Whatever the order of samples, each finds its earlier value; the same key twice is one. */
 static void top_model_round__keys(void **state)
 {
 	qp(9, 3, 10);
@@ -171,7 +171,7 @@ static void top_model_round__interfaces(void **state)
 	rate_is(entry(TOP_INTERFACES, 0), TOP_RX_BYTES, 0);
 }
 
-/* A broker that was silent for a round: what it had is counted once, and no rate is made up. */
+/* A broker that was silent for a round: its counts are added once, and no rate is invented. */
 static void top_model_keep__is_no_end(void **state)
 {
 	interface();
@@ -404,7 +404,7 @@ static void top_key__views_and_order(void **state)
 	keys("Qr");
 	assert_int_equal(ui.view, TOP_QPS);
 	assert_true(ui.is_reversed[TOP_QPS] && !ui.is_reversed[TOP_CQS]);
-	/* round and round, and what has no title is no column */
+	/* round and round, and a column without a title is left out */
 	for (u32 i = 0; i < 100; i++) {
 		keys(i & 4 ? "<" : "s\033[C");
 		assert_non_null(top_fields[TOP_QPS].fields[ui.sort[TOP_QPS]].title);

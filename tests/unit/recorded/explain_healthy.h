@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Records of test_explain_recorded.c: nothing is wrong, or nothing is said yet. */
+/* Records of test_explain_recorded.c: no fault, or no verdict yet. */
 	{
 		.name = "healthy_pingpong, by server",
 		.found = "",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Records of test_explain_recorded.c: the path does not carry what is sent. */
+/* Records of test_explain_recorded.c: the path loses the sent packets. */
 	{
 		.name = "mtu_of_path, by client",
 		.found = "broken mtu-of-path, (peer-silent)",
