@@ -28,13 +28,13 @@ union address {
 
 /* Ports are in host byte order. */
 union address own(int family, uint16_t port);
-/* Writes the own address as text into host, of INET6_ADDRSTRLEN bytes. Returns host. */
+/* Writes the device's address as text into host, of INET6_ADDRSTRLEN bytes. Returns host. */
 const char *own_text(int family, char *host);
 union address wild(int family, uint16_t port);
 /* An address of the device's network with this last byte. */
 union address other(int family, uint8_t last, uint16_t port);
-#define SILENT 77 /* its neighbour entry is permanent, and the link address is nobody's */
-#define ABSENT 99 /* it has no neighbour entry, and nobody answers */
+#define SILENT 77 /* its neighbour entry is permanent, and the link address is unused */
+#define ABSENT 99 /* it has no neighbour entry, and does not answer */
 /* Entries of /proc/self/fd: the descriptors of the process, and three more. */
 int descriptors(void);
 uint16_t port_of(const struct sockaddr *sa);
@@ -52,7 +52,7 @@ bool take(struct rdma_event_channel *ch, const struct rdma_cm_id *id, enum rdma_
 /* The same with any negative status. */
 bool take_error(struct rdma_event_channel *ch, const struct rdma_cm_id *id,
 		enum rdma_cm_event_type type, int *status);
-/* True if there is no event now, as a non-blocking get says it. */
+/* True if no event is pending, by a non-blocking get. */
 bool no_event(struct rdma_event_channel *ch);
 
 /* ---- ids ---- */
@@ -64,7 +64,7 @@ struct rdma_cm_id *listener(struct rdma_event_channel *ch, enum rdma_port_space 
 /* Its address and its route are resolved. */
 struct rdma_cm_id *resolved(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address to);
-/* What rdma_getaddrinfo() finds of the own address and this port. NULL: nothing. Type 0: any. */
+/* Returns rdma_getaddrinfo()'s result for our address and this port. NULL: none. Type 0: any. */
 struct rdma_addrinfo *own_info(int family, uint16_t port, int flags, int ps, int type);
 /* A QP of the id's type on the default PD, with CQs that the library makes. */
 int create_qp(struct rdma_cm_id *id);

@@ -3,8 +3,8 @@
 #
 # The manual pages of librdmacm as specification: man.sh BUILD SUBJECT... runs
 # BUILD/tests/rdmacm/man_SUBJECT (`make rdmacm-pages`) for each subject, on one interface, against
-# itself. The name of each result begins with its subject. XROCE_MAN_SPLIT=1 runs each case in a
-# process of its own, so that a case that hangs or crashes takes no other with it.
+# itself. The name of each result begins with its subject. XROCE_MAN_SPLIT=1 runs each case in its
+# own process, so that one that hangs or crashes affects no other.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: man.sh BUILD SUBJECT...}
 shift
@@ -16,7 +16,7 @@ subjects=("$@")
 . "$here/tests/common/sanitized.sh"
 netns_pair 4500
 
-# An address that resolves, to a neighbour that nobody is.
+# An address that resolves, to a neighbour that does not exist.
 NOBODY=02:00:00:77:00:77
 for ns in $NS_A $NS_B; do
 	dev=$IF_A
@@ -38,7 +38,7 @@ run() {
 	sed -E "s/^(ok|not ok|skip) /\1 ${subject}__/" "$WORK/$subject.out"
 	cases=$#
 	[ $cases -gt 0 ] || cases=$(cases_of "man_$subject.c" | wc -l)
-	# One that ends early has printed too few of them.
+	# A program that exits early has printed too few of them.
 	printed=$(grep -cE '^(ok|not ok|skip) ' "$WORK/$subject.out")
 	if [ "$printed" -ne "$cases" ] || [ $rc -gt 1 ]; then
 		echo "not ok ${subject}__${1:-ran_to_its_end}"
@@ -49,7 +49,7 @@ run() {
 }
 
 failed=0
-# The CM's patience is long: that subject runs in B, beside the others.
+# The CM's time-outs are long: that subject runs in B, in parallel with the others.
 beside=
 for subject in "${subjects[@]}"; do
 	if [ "$subject" = unreachable ]; then

@@ -137,12 +137,12 @@ static struct rdma_cm_id *bound(const struct one *o, uint16_t port)
 }
 
 /*
- * What the kernel says where either address is a wildcard. EADDRINUSE says it as well, and better:
- * two() takes both.
+ * The kernel's errno if either address is a wildcard. EADDRINUSE is as good, and better: two()
+ * takes both.
  */
 #define OVERLAPS EADDRNOTAVAIL
 
-/* The second on the first's port: 0, or this errno. Afterwards the port is free again. */
+/* Binds the second to the first's port: 0, or this errno. The port is free again at the end. */
 static bool two(struct one a, struct one b, int want)
 {
 	struct rdma_cm_id *first, *second;
@@ -221,7 +221,7 @@ static bool reuse_of_a_listener(int f)
 }
 BOTH(reuse_of_a_listener)
 
-/* Two that share a port cannot listen; one that is left can. */
+/* Two that share a port cannot listen; the remaining one can. */
 static bool reuse_listen(int f)
 {
 	struct one a = ONE(own(f, 0), RDMA_PS_TCP, .reuse = true);

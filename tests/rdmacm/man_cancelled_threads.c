@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * pthread_cancel(3) of a thread in a call of the library: the thread leaves no lock behind, loses
- * no event and no byte, and other threads go on with the same objects.
+ * pthread_cancel(3) of a thread in a call of the library: the thread holds no lock, loses no event
+ * and no byte, and other threads continue with the same objects.
  */
 #include <rdma/rsocket.h>
 

@@ -230,7 +230,7 @@ static bool states_body(struct link *l, int family)
 }
 ON_LINK(calls_out_of_time, states_body)
 
-/* "If the rdma_conn_param structure from an event is referenced": it is given back as it came. */
+/* "If the rdma_conn_param structure from an event is referenced": it is passed back unchanged. */
 static bool echo_body(struct link *l, int family)
 {
 	struct rdma_conn_param param = some_param(bytes, 33);
@@ -249,7 +249,7 @@ static bool echo_body(struct link *l, int family)
 }
 ON_LINK(the_event_s_own_parameters, echo_body)
 
-/* Nobody listens: REJ with the reason "invalid service id". */
+/* Without a listener: REJ with the reason "invalid service id". */
 static bool refused_body(struct link *l, int family)
 {
 	struct rdma_cm_event *e;
@@ -287,7 +287,7 @@ static bool spaces(int family)
 }
 BOTH(spaces)
 
-/* What is sent arrives, in both directions, before either end has taken its event. */
+/* Messages arrive, in both directions, before either end has taken its event. */
 static bool data_body(struct link *l, int family)
 {
 	static char buf[2][64];

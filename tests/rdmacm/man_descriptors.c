@@ -100,7 +100,7 @@ static bool accepts(int out, int in)
 	return true;
 }
 
-/* As many in each process, connected to those of the other. */
+/* As many in each process, connected to the other's. */
 static bool endpoints_of_two_processes(void)
 {
 	int to[2], from[2], status;
@@ -154,7 +154,7 @@ static bool endpoints_of_one_process(void)
 
 static int counted;
 
-/* So many more, or fewer, than at the last call. */
+/* The growth, or decrease, since the last call. */
 static bool took(const char *what, int want)
 {
 	const int before = counted;

@@ -4,7 +4,7 @@
 /* tier: long tsan */
 /*
  * rdma_create_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3), rdma_event_str(3),
- * rdma_migrate_id(3): what does not depend on a kind of event.
+ * rdma_migrate_id(3): behaviour common to all kinds of events.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -267,7 +267,7 @@ static bool migrate(int family)
 	MUST(readable(to->fd, 0) && !readable(from->fd, 0));
 	MUST(take(to, id, RDMA_CM_EVENT_ADDR_RESOLVED));
 	MUST(no_event(from) && no_event(to));
-	/* and what comes later */
+	/* and later events */
 	MUST_EQ(rdma_resolve_route(id, WAIT_MS), 0);
 	MUST(take(to, id, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	MUST(no_event(from));
@@ -278,7 +278,7 @@ static bool migrate(int family)
 	MUST_EQ(rdma_migrate_id(id, to), 0);
 	MUST(take(from, stays, RDMA_CM_EVENT_ADDR_RESOLVED) && no_event(to));
 	MUST_EQ(rdma_destroy_id(stays), 0);
-	rdma_destroy_event_channel(from); /* nobody's any more */
+	rdma_destroy_event_channel(from); /* without an owner by now */
 	MUST_EQ(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(to);
 	return true;

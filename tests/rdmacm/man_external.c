@@ -88,7 +88,7 @@ static bool external_body(struct link *l, int family)
 	MUST(!strcmp(e->param.conn.private_data, "reply"));
 	MUST_EQ(rdma_ack_cm_event(e), 0);
 	MUST_EQ(rdma_get_remote_ece(l->id[0], &got), 0);
-	MUST(no_event(l->ch[1])); /* not before the active end says so */
+	MUST(no_event(l->ch[1])); /* not before the active end establishes */
 	MUST(move(l->id[0], t.qp[0], IBV_QPS_RTR) && move(l->id[0], t.qp[0], IBV_QPS_RTS));
 	MUST_EQ(rdma_establish(l->id[0]), 0);
 	MUST(take(l->ch[1], l->id[1], RDMA_CM_EVENT_ESTABLISHED));
@@ -110,7 +110,7 @@ static bool external_body(struct link *l, int family)
 }
 ON_LINK(external, external_body)
 
-/* "returns qp attributes": what they are before and after a connection */
+/* "returns qp attributes": their values before and after a connection */
 static bool init_attr_body(struct link *l, int family)
 {
 	struct ibv_qp_attr a;
@@ -158,8 +158,8 @@ static bool late_body(struct link *l, int family)
 ON_LINK(out_of_time, late_body)
 
 /*
- * rdma_accept() answers a request once, and none that is over. With QPs of the case's own no QP's
- * state says so first. (Before the connection is established a second one rejects it.)
+ * rdma_accept() answers a request once, and never after its end. With QPs of the case's own no QP
+ * state reports that first. (Before the connection is established a second one rejects it.)
  */
 static bool accept_again_body(struct link *l, int family)
 {

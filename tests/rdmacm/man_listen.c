@@ -108,7 +108,7 @@ static bool backlog(int family)
 	MUST(open_ends(ALL, family, ntohs(rdma_get_src_port(listen))));
 	for (int i = 0; i < ALL; i++)
 		MUST_EQ(rdma_connect(active[i], NULL), 0);
-	/* Those beyond the backlog are rejected or come later; the first ones come. */
+	/* Requests beyond the backlog are rejected or come later; the first ones come. */
 	for (int n = 0; n < WAITING; n++) {
 		MUST((e = next_event(ch[1])) && e->event == RDMA_CM_EVENT_CONNECT_REQUEST);
 		passive[n] = e->id;
@@ -145,8 +145,8 @@ static bool backlog(int family)
 BOTH(backlog)
 
 /*
- * A request beyond the backlog is not queued behind those that wait. That all have come is known by
- * another listener's, which was asked last; nobody repeats a request by the time that one is got.
+ * A request beyond the backlog is not queued after the waiting ones. Another listener's request,
+ * sent last, shows that all have come; no request is repeated by the time that one is taken.
  */
 static bool backlog_is_kept(int family)
 {
@@ -211,7 +211,7 @@ static bool listeners(int family)
 BOTH(listeners)
 
 /*
- * RDMA_OPTION_ID_AFONLY: who listens on the IPv6 wildcard is asked by IPv4 too, or is not,
+ * RDMA_OPTION_ID_AFONLY: a listener on the IPv6 wildcard gets IPv4 requests too, or does not,
  * whenever the option was set.
  */
 static bool families(bool only, bool before)

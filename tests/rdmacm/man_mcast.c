@@ -132,7 +132,7 @@ static bool extended(int family)
 }
 BOTH(extended)
 
-/* Several groups of an id; those that are left at its end go with it. */
+/* Several groups of an id; the remaining ones are left when it is destroyed. */
 static bool several(int family)
 {
 	struct rdma_cm_event *e;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Two processes: what one of them sees of the other's connects, ends and sudden death; ports
- * between them; rdma_cm in a child that was forked before the library was used, and after it.
+ * Two processes: the view of the other's connects, ends and sudden death; ports between them;
+ * rdma_cm in a child that was forked before the library was used, and after it.
  */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "man.h"
 
-/* The other process: it says what it has done, and is told when to go on, a byte each. */
+/* The other process: it reports its steps, and is told to go on, a byte each. */
 struct peer {
 	pid_t pid;
 	int to, from;
@@ -286,7 +286,7 @@ static bool port_taken(int family)
 }
 BOTH(port_taken)
 
-/* Server and client in one process and another pair beside them: nobody gets what is another's. */
+/* Server and client in one process and another pair: no process gets another's events. */
 static bool beside(int family)
 {
 	struct peer p;
@@ -304,7 +304,7 @@ BOTH(beside)
 
 /* ---- fork after use ---- */
 
-/* The child uses a channel of its own; the parent's connection is as it was. */
+/* The child uses its own channel; the parent's connection is unchanged. */
 static bool forked_body(struct link *l, int family)
 {
 	int status;

@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * rdma_create_qp(3), rdma_create_srq(3): what is made, by default too, and what the QPs of a
- * connection are set to.
+ * rdma_create_qp(3), rdma_create_srq(3): the created objects, also with defaults, and the settings
+ * of a connection's QPs.
  */
 #include "man.h"
 
@@ -182,7 +182,7 @@ static bool states_body(struct link *l, int family)
 }
 ON_LINK(states, states_body)
 
-/* What was agreed on is what the QPs are set to. */
+/* The QPs have the negotiated settings. */
 static bool attributes_body(struct link *l, int family)
 {
 	struct rdma_conn_param param = some_param(NULL, 0);
@@ -267,7 +267,7 @@ BOTH(tos)
 
 /* ---- SRQ ---- */
 
-/* The receives of a connection whose id has an SRQ; its peer is told of it. */
+/* The receives of a connection whose id has an SRQ; its peer learns of it. */
 static bool srq_body(struct link *l, int family)
 {
 	struct ibv_srq_init_attr a = { .attr = { .max_wr = QUEUE, .max_sge = 1 } };

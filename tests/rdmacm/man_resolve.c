@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* rdma_resolve_addr(3), rdma_resolve_route(3), and what else tells of addresses. */
+/* rdma_resolve_addr(3), rdma_resolve_route(3), and other calls that report addresses. */
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -46,7 +46,7 @@ static bool resolves(int family)
 }
 BOTH(resolves)
 
-/* A path record, whose GIDs are those of the addresses. */
+/* A path record, whose GIDs are the addresses' ones. */
 static bool route(int family)
 {
 	union address to = other(family, SILENT, 7471), at = own(family, 0);
@@ -162,7 +162,7 @@ static bool link_local(void)
 
 /* ---- failures ---- */
 
-/* Nobody answers for the address: an event, with the time that was asked for. */
+/* Without an answer for the address: an event, after the requested time. */
 static bool no_neighbour(int family)
 {
 	union address to = other(family, ABSENT, 7471);
@@ -296,7 +296,7 @@ static bool loopback(int family)
 }
 BOTH(loopback)
 
-/* A listener at a wildcard hears of connections to the address; its family is that of its bind. */
+/* A listener at a wildcard gets connections to the address; its family is its bind's. */
 static bool wildcard_listener(int family, int listens)
 {
 	struct rdma_cm_event *e;
@@ -354,7 +354,7 @@ static bool wildcard_afonly(void)
 	MUST_EQ(rdma_connect(id, NULL), 0);
 	MUST((e = next_event(ch)) && e->id == id);
 	MUST_EQ(e->event, RDMA_CM_EVENT_REJECTED);
-	MUST(e->status == 8 || e->status == 28); /* 28 is the kernel's, where nobody was asked */
+	MUST(e->status == 8 || e->status == 28); /* 28 is the kernel's, where no peer was asked */
 	MUST_EQ(rdma_ack_cm_event(e), 0);
 	rdma_destroy_qp(id);
 	MUST_EQ(rdma_destroy_id(id), 0);

@@ -278,7 +278,7 @@ static bool mixed_poll(void)
 	return stream_close(&e, s);
 }
 
-/* A connect that does not block: writable when it is done, SO_ERROR says how. */
+/* A non-blocking connect: writable when it is done, with the result in SO_ERROR. */
 static bool connect_nonblocking(int family)
 {
 	union address to;

@@ -347,7 +347,7 @@ static bool short_options_of(const struct calls *c, int family)
 }
 ON_BOTH(short_options)
 
-/* A datagram socket reports what was set. */
+/* A datagram socket reports the values that were set. */
 static bool datagram_options_of(const struct calls *c, int family)
 {
 	static const int names[] = { SO_BROADCAST, SO_REUSEADDR, SO_KEEPALIVE, SO_PRIORITY };
@@ -533,7 +533,7 @@ static bool datagram_parts(int family)
 }
 BOTH(datagram_parts)
 
-/* ENOTCONN, and the directions are shut all the same: whoever waits is woken. */
+/* ENOTCONN, and the directions are shut all the same: a waiting thread is woken. */
 static bool shut_datagrams_of(const struct calls *c, int family)
 {
 	struct pollfd p = { .events = POLLIN | POLLRDHUP };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * rsocket(7): what the calls refuse, as the sockets' do: a second rbind(), names of what is not
- * connected, vectors and timeouts out of range. Each case of streams and sockets of the kernel is
- * run on both, so that what is expected is what the kernel says.
+ * rsocket(7): calls that fail, as the sockets' do: a second rbind(), names of unconnected sockets,
+ * vectors and timeouts out of range. Each case of streams and of the kernel's sockets is run on
+ * both, so that the kernel's result is the expected one.
  */
 #define _GNU_SOURCE
 #include <limits.h>
 
 #include "both_sockets.h"
 
-/* Bound once, whatever it is to be bound to then; a connect binds as well. */
+/* Bound once, whatever the second address; a connect binds as well. */
 static bool bind_twice_of(const struct calls *c, int family)
 {
 	union address at = own(family, 0), other_family = own(AF_INET + AF_INET6 - family, 0), now;
@@ -28,7 +28,7 @@ static bool bind_twice_of(const struct calls *c, int family)
 	MUST_ERR(c->bind(s, &at.sa, length_of(family)), EINVAL);
 	at = wild(family, 0);
 	MUST_ERR(c->bind(s, &at.sa, length_of(family)), EINVAL);
-	/* what is wrong with the address comes first */
+	/* a fault of the address comes first */
 	MUST_ERR(c->bind(s, NULL, length_of(family)), EFAULT);
 	if (family == AF_INET)
 		MUST_ERR(c->bind(s, &other_family.sa, length_of(AF_INET6)), EAFNOSUPPORT);

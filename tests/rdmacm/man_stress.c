@@ -184,7 +184,7 @@ static bool descriptors_exhausted(void)
 		union address to = own(AF_INET, 7471);
 		struct ibv_qp_init_attr a = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 
-		/* Whatever needs one fails, and leaves nothing behind. */
+		/* Calls that need one fail, and leave nothing allocated. */
 		if (!rdma_resolve_addr(id, NULL, &to.sa, WAIT_MS)) {
 			MUST(take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED));
 			MUST_ERR(rdma_create_qp(id, NULL, &a), EMFILE);
@@ -241,7 +241,7 @@ static bool storm(void)
 	return true;
 }
 
-/* All threads get and acknowledge on one channel, and destroy what they were told of. */
+/* All threads get and acknowledge on one channel, and destroy the events' ids. */
 static struct rdma_event_channel *shared;
 static atomic_int left, wrong;
 
@@ -265,7 +265,7 @@ static void *server_thread(void *arg)
 		}
 		rdma_ack_cm_event(e);
 		if (type == RDMA_CM_EVENT_DISCONNECTED) {
-			/* in a thread that is told of it, while others wait for events */
+			/* in a thread that got its event, while others wait for events */
 			rdma_destroy_qp(id);
 			if (rdma_destroy_id(id))
 				atomic_fetch_add(&wrong, 1);
@@ -318,7 +318,7 @@ static void *destroyer(void *arg)
 static bool destroy_under_events(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
-	/* of its own: a request may come to it when the next id has begun */
+	/* its own: a request may come to it when the next id has started */
 	struct rdma_event_channel *asked = rdma_create_event_channel();
 	struct rdma_cm_id *listen;
 

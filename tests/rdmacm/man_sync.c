@@ -102,7 +102,7 @@ static bool plain(int family)
 }
 BOTH(plain)
 
-/* What fails says so by errno. */
+/* Failed calls set errno. */
 static bool failures(int family)
 {
 	union address to = other(family, ABSENT, 7471);
@@ -112,7 +112,7 @@ static bool failures(int family)
 	MUST_EQ(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	MUST_ERR(rdma_resolve_addr(id, NULL, &to.sa, 300), ETIMEDOUT);
 	MUST_EQ(id->event->event, RDMA_CM_EVENT_ADDR_ERROR);
-	/* nobody listens */
+	/* no listener */
 	MUST(listen = listener(ch = rdma_create_event_channel(), RDMA_PS_TCP, own(family, 0), 1));
 	to = own(family, ntohs(rdma_get_src_port(listen)));
 	/* "may only be used on listening rdma_cm_id's operating synchronously" */
@@ -245,8 +245,8 @@ static bool end_points(int family)
 	MUST_EQ(wc.byte_len, 16);
 	MUST(!memcmp(buf + 100, "written", 8) && !memcmp(buf + 202, "writte", 6));
 	/*
-	 * The client ends it: that event comes behind its last READ. A QP that is disconnected
-	 * before answers nothing any more.
+	 * The client ends it: that event follows its last READ. A QP that is disconnected before
+	 * answers nothing any more.
 	 */
 	MUST(readable(id->channel->fd, WAIT_MS));
 	MUST_EQ(rdma_disconnect(id), 0);

@@ -194,7 +194,7 @@ static bool reject_without_body(struct link *l, int family)
 }
 ON_LINK(reject_without_data, reject_without_body)
 
-/* The QP of the id that was refused goes to the error state: what it was to receive is flushed. */
+/* The QP of the refused id goes to the error state: its receives are flushed. */
 static bool reject_flushes_body(struct link *l, int family)
 {
 	struct rdma_cm_event *e;
@@ -265,8 +265,8 @@ static bool request_dropped_body(struct link *l, int family)
 ON_LINK(destroy_request, request_dropped_body)
 
 /*
- * The active id before the answer. The kernel tells of nothing before the passive id is accepted,
- * which fails then. Another request says that the news has come.
+ * The active id before the answer. The kernel reports nothing before the passive id is accepted,
+ * which fails then. Another request shows that the news has come.
  */
 static bool asking_dropped_body(struct link *l, int family)
 {
@@ -316,7 +316,7 @@ static bool destroy_connected_passive(int family)
 }
 BOTH(destroy_connected_passive)
 
-/* The listener: its connections stay, and requests of which nobody has heard are rejected. */
+/* The listener: its connections stay, and requests not yet taken are rejected. */
 static bool listener_dropped_body(struct link *l, int family)
 {
 	struct rdma_cm_id *late;
@@ -342,7 +342,7 @@ static bool listener_dropped_body(struct link *l, int family)
 }
 ON_LINK(destroy_listener, listener_dropped_body)
 
-/* An id with an event that nobody got goes with it. */
+/* An id with an unread event is destroyed with the event. */
 static bool destroy_with_event(int family)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();

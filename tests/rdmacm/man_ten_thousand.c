@@ -3,8 +3,8 @@
 /* tier: long long */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * Each object of librdmacm comes and goes 10,000 times and leaves nothing behind
- * (../verbs/held.h). Connections are in stress (no_leak).
+ * Each object of librdmacm is made and destroyed 10,000 times and leaves nothing (../verbs/held.h).
+ * Connections are in stress (no_leak).
  */
 #include "../verbs/held.h"
 #include "man.h"
@@ -42,14 +42,14 @@ static bool ids_cycle(int i)
 	if (i % 5 == 0)
 		MUST_EQ(rdma_listen(id, 4), 0);
 	MUST_EQ(rdma_destroy_id(id), 0);
-	/* one with a channel of its own, for calls that wait */
+	/* one with its own channel, for calls that wait */
 	MUST_EQ(rdma_create_id(NULL, &id, NULL, spaces[i % 2]), 0);
 	MUST_EQ(rdma_destroy_id(id), 0);
 	return true;
 }
 TEN_THOUSAND(ids, 1)
 
-/* What a resolution leaves goes with its id, also its event that nobody takes. */
+/* The state of a resolution is freed with its id, also its unread event. */
 static bool resolutions_cycle(int i)
 {
 	union address to = own(i % 2 ? AF_INET : AF_INET6, 1);

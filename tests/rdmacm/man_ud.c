@@ -74,7 +74,7 @@ static bool lookup_body(struct link *l, int family)
 	MUST_EQ(u->ah_attr.is_global, 1);
 	MUST_EQ(u->ah_attr.port_num, 1);
 	MUST_EQ(ibv_query_gid(l->id[0]->verbs, 1, u->ah_attr.grh.sgid_index, &gid), 0);
-	MUST(!memcmp(&gid, &u->ah_attr.grh.dgid, 16)); /* it is the own address */
+	MUST(!memcmp(&gid, &u->ah_attr.grh.dgid, 16)); /* it is our own address */
 	MUST(ah = ibv_create_ah(l->id[0]->pd, &u->ah_attr));
 	strcpy(buf[0], "datagram");
 	MUST_EQ(rdma_post_ud_send(l->id[0], (void *)6, buf[0], 20, mr[0], IBV_SEND_SIGNALED, ah,
@@ -167,7 +167,7 @@ static bool reject_body(struct link *l, int family)
 }
 ON_LINK(reject, reject_body)
 
-/* Nobody provides the service: 1 is "not supported". */
+/* The service does not exist: 1 is "not supported". */
 static bool nobody_body(struct link *l, int family)
 {
 	MUST(link_open(l, family, RDMA_PS_UDP));

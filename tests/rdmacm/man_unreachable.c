@@ -2,8 +2,8 @@
 /* tier: long */
 /*
  * RDMA_CM_EVENT_UNREACHABLE, "the remote server is not reachable": of both services, to an address
- * whose packets nobody gets. It takes the CM's 15 repetitions, a minute or more: so all of it at
- * once, and nothing else is kept waiting by it.
+ * whose packets reach no host. It takes the CM's 15 repetitions, a minute or more: so all of it at
+ * once, and no other test waits for it.
  */
 #include "man.h"
 
@@ -31,7 +31,7 @@ static bool unreachable(void)
 		MUST_EQ(create_qp(id[i]), 0);
 		MUST_EQ(rdma_connect(id[i], NULL), 0);
 	}
-	/* One that is given up meanwhile goes at once. */
+	/* One destroyed in that time is freed at once. */
 	MUST(idle = resolved(ch, RDMA_PS_TCP, other(AF_INET, SILENT, 7471)));
 	MUST_EQ(create_qp(idle), 0);
 	MUST_EQ(rdma_connect(idle, NULL), 0);

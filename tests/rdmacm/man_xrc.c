@@ -143,7 +143,7 @@ static bool one_message(void)
 	return true;
 }
 
-/* A target has no PD; one that is given must be of the id's device all the same. */
+/* A target has no PD; a given one must still be of the id's device. */
 static bool foreign_pd(void)
 {
 	struct ibv_qp_init_attr a = { .qp_type = IBV_QPT_XRC_RECV };

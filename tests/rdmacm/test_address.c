@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* Addresses of programs, and what is computed with. */
+/* Addresses of programs, and the functions that compute with them. */
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -105,7 +105,7 @@ static void input_posts(struct source *in, u32 events)
 	sem_post(&done);
 }
 
-/* Behind a call by the thread with the lock held, the thread goes to sleep before it lets it go. */
+/* After a call by the thread with the lock held, the thread sleeps before it releases the lock. */
 static void loop_set_timer__a_sooner_time(void **state)
 {
 	struct loop_timer t = { .fn = timer_posts };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Two ends of a stream, without a network: what one posts is written into the other's memory and
- * its message delivered, now or later. A byte arrives once, at its place; nobody sends more than
- * it has credits for; a peer that says what is not so is found out.
+ * Two ends of a stream, without a network: a posted WRITE is copied into the other's memory and its
+ * message delivered, now or later. A byte arrives once, at its place; neither end sends more than
+ * its credits; a peer's false claims are detected.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the contract tests share: one device, a pair of QPs of this process that are connected over
- * the own GID, and assertions that end a case and say where. A case is a function that returns
- * false when it failed.
+ * Shared parts of the contract tests: one device, a pair of QPs of this process that are connected
+ * over the device's GID, and assertions that end a case and print their place. A case is a function
+ * that returns false when it failed.
  */
 #ifndef TESTS_VERBS_CONTRACT_H
 #define TESTS_VERBS_CONTRACT_H
@@ -70,7 +70,7 @@ int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, 
 /* ---- events ---- */
 bool set_nonblocking(int fd, bool on);
 bool readable(int fd, int timeout_ms);
-/* True if there is no event now, as a non-blocking get says it. */
+/* True if no event is pending, by a non-blocking get. */
 bool no_cq_event(struct ibv_comp_channel *ch);
 bool no_async_event(void);
 /* One message and its completions, polled for; the event, if any, is left. */
@@ -84,7 +84,7 @@ struct destruction {
 	atomic_bool done;
 };
 
-/* Begun in a thread of its own, and it waits. */
+/* Started in its own thread, and it waits. */
 bool destroy_begins(struct destruction *d, int (*destroy)(void *object), void *object);
 bool destroy_waits(struct destruction *d);
 /* It comes to its end now, and returned 0. */

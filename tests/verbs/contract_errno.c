@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How verbs fail: what is in use is busy, what is not what it was is not found, what there may be
- * no more of is refused; and errno says what the verb returned, as with rdma-core.
+ * How verbs fail: EBUSY for objects in use, ENOENT for stale ones, a refusal beyond the maxima; and
+ * errno equals the verb's return value, as with rdma-core.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ static bool arguments_body(struct pair *p)
 
 ON_PAIR(errno__of_bad_arguments, arguments_body)
 
-/* What an application spoils in the public struct, it can put right again. */
+/* An application can restore the fields that it overwrote in the public struct. */
 #define MUST_NOT_KNOW(object, member, call)                                             \
 	do {                                                                            \
 		(object)->member += 77;                                                 \
@@ -179,7 +179,7 @@ static int limit_ah_drop(void *o) { return ibv_destroy_ah(o); }
 static int limit_srq_drop(void *o) { return ibv_destroy_srq(o); }
 static int limit_qp_drop(void *o) { return ibv_destroy_qp(o); }
 
-/* With those that there are already, max. */
+/* Together with the existing ones, max. */
 static bool limit_holds(void *(*make)(void), int (*drop)(void *), int max, int there)
 {
 	void **made = calloc((size_t)max + 1, sizeof(*made));
@@ -252,8 +252,8 @@ static bool create_ah__of_the_same_destination(void)
 }
 
 /*
- * Local read access is always enabled (ibv_reg_mr(3)): memory that cannot be read is no region, nor
- * is a hole behind it.
+ * Local read access is always enabled (ibv_reg_mr(3)): unreadable memory is no region, nor is a
+ * hole after it.
  */
 static bool reg_mr__of_memory_without_access(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion channels and asynchronous events: when they come, how often, what waits for them, and
- * how the descriptors behave.
+ * Completion channels and asynchronous events: when and how often they come, who waits for them,
+ * and how the descriptors behave.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -86,7 +86,7 @@ static bool wakes_body(struct pair *p)
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST_EQ(pthread_create(&thread, NULL, sleeper, p), 0);
 	MUST_EQ(post_send(p, 1, 0, 10, 0), 0);
-	/* Nobody polls here: the sleeper and the library must do it. */
+	/* No thread polls here: the sleeper and the library must do it. */
 	MUST_EQ(pthread_join(thread, &got), 0);
 	MUST(got == p->cq[1]);
 	return true;
@@ -212,7 +212,7 @@ static bool overrun_body(struct pair *p)
 
 ON_PAIR(poll_cq__overrun, overrun_body, .cqe = 2)
 
-/* After all others: the pairs above must not have left anything behind. */
+/* After all others: the pairs above must not have left anything allocated. */
 static bool async__queue_is_empty_in_the_end(void)
 {
 	return no_async_event();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory windows of both types: binding, what they open and to whom, invalidation here and from
- * afar; and ATOMIC WRITE.
+ * Memory windows of both types: binding, the access that they grant and to which QPs, local and
+ * remote invalidation; and ATOMIC WRITE.
  */
 #include "contract.h"
 
@@ -150,7 +150,7 @@ static bool type1_body(struct windows *w)
 	MUST_EQ(memcmp(w->p.buf[1] + BASE, w->p.buf[0], BYTES), 0);
 	MUST_EQ(w->p.buf[1][BASE + BYTES], 0);
 
-	/* Bound anew and unbound, each with a key of its own. */
+	/* Bound again and unbound, each with its own key. */
 	bind.bind_info = (struct ibv_mw_bind_info){ 0 };
 	MUST_EQ(ibv_bind_mw(w->p.qp[1], w->mw, &bind), 0);
 	MUST(wait_wc(w->p.cq[1], &wc));

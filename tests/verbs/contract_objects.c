@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Creating, querying and destroying: what is refused, with which errno, and what is reported. */
+/* Creating, querying and destroying: the refused calls, their errno, and the reported values. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -297,7 +297,7 @@ static bool import__shares_handles_and_keys(void)
 	MUST_EQ(mr2->lkey, mr->lkey);
 	MUST_EQ(mr2->length, sizeof(memory));
 	ibv_unimport_mr(mr2);
-	/* what is deregistered is not to be had, what came before and after it is */
+	/* the deregistered part is not accessible, the memory before and after it is */
 	handle = gone->handle;
 	MUST_EQ(ibv_dereg_mr(gone), 0);
 	MUST_FAIL(ibv_import_mr(pd2, handle), ENOENT);

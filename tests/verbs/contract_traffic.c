@@ -399,7 +399,7 @@ static bool inline_body(struct pair *p)
 	struct ibv_wc wc;
 
 	memset(p->buf[0], 'i', 100);
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0); /* nobody receives yet */
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0); /* no receive is posted yet */
 	memset(p->buf[0], 'x', 100);
 	MUST_EQ(post_recv(p, 1, 0, 100), 0);
 	MUST(wait_wc(p->cq[1], &wc));
@@ -409,7 +409,7 @@ static bool inline_body(struct pair *p)
 	MUST_EQ(p->buf[1][64], 0);
 	wr.opcode = IBV_WR_RDMA_READ;
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
-	/* Not signaled: no completion; the next one that is comes alone. */
+	/* Not signaled: no completion; the next signaled one comes alone. */
 	MUST_EQ(post_recv(p, 2, 0, 100), 0);
 	MUST_EQ(post_send(p, 2, 0, 10, IBV_SEND_SIGNALED), 0);
 	MUST(wait_wc(p->cq[0], &wc));

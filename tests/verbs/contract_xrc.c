@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC: domains and what holds them, shared receive queues with numbers, one QP for several of them,
- * and QPs that are opened again.
+ * XRC: domains and their references, shared receive queues with numbers, one QP for several of
+ * them, and QPs that are opened again.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <arpa/inet.h>
@@ -170,8 +170,8 @@ static bool create__refuses(void)
 }
 
 /*
- * One initiator, one target, two SRQs of its domain with a CQ each and PDs of their own, and one of
- * another domain.
+ * One initiator, one target, two SRQs of its domain with a CQ and a PD each, and one of another
+ * domain.
  */
 struct world {
 	struct ibv_pd *pd[2];
@@ -346,7 +346,7 @@ static bool traffic_body(struct world *w)
 	MUST_EQ(send_to(w, w->number[1], 3333), 0);
 	MUST(arrived(w, 1, 101, 3333));
 	MUST_EQ(w->to[0][0] | w->to[0][1], 0);
-	/* the target is in RTR still, and all its handles are told */
+	/* the target is in RTR still, and all its handles get the event */
 	MUST(comm_est(w->target, w->twin));
 	MUST_EQ(send_to(w, w->number[0], 17), 0);
 	MUST(arrived(w, 0, 100, 17));
@@ -415,8 +415,8 @@ static bool foreign_body(struct world *w)
 }
 
 /*
- * The events of a target that fails are told to all its handles: nobody reads them here, and they
- * must not hold the QP up.
+ * All handles of a failing target get its events: they are not read here, and must not hold the QP
+ * up.
  */
 static bool post_send__an_srq_of_another_domain(void)
 {
@@ -434,7 +434,7 @@ static bool wr_api_body(struct world *w)
 	ibv_wr_start(ex);
 	ibv_wr_send_imm(ex, htonl(12));
 	ibv_wr_set_sge(ex, w->send_mr->lkey, (uintptr_t)w->from, 12);
-	MUST_EQ(ibv_wr_complete(ex), EINVAL); /* to whom? */
+	MUST_EQ(ibv_wr_complete(ex), EINVAL); /* on which handle? */
 	ibv_wr_start(ex);
 	ibv_wr_send_imm(ex, htonl(12));
 	ibv_wr_set_xrc_srqn(ex, w->number[1]);

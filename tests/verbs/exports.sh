@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# Compares the exports of the library with exports.tsv: those of rdma-core 44, the private symbols
-# that 53 to 56 add, and after these what our librdmacm uses. Each symbol has its version node and
-# type, and there is no other; the soname and the needed libraries are looked at, too.
+# Compares the exports of the library with exports.tsv: the exports of rdma-core 44, the private
+# symbols that 53 to 56 add, and then the symbols that our librdmacm uses. Each symbol has its
+# version node and type, and there is no other. Also checks the soname and the needed libraries.
 # exports.sh BUILD
 set -u
 

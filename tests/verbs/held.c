@@ -93,7 +93,7 @@ static bool held_descriptors(struct held *h)
 	return true;
 }
 
-/* How often the interfaces of one answer were asked to take all frames; false: it was the last. */
+/* Adds up the promiscuity of one answer's interfaces; false: it was the last. */
 static bool links_add(const char *answer, long bytes, long *times)
 {
 	const struct nlmsghdr *h = (const void *)answer;
@@ -143,7 +143,7 @@ static bool held_threads(long *threads)
 
 bool held_now(struct held *h)
 {
-	/* pages that malloc(3) keeps after a free(3), up to 2.5 MB, are nobody's */
+	/* pages that malloc(3) keeps after a free(3), up to 2.5 MB, do not count */
 	malloc_trim(0);
 	*h = (struct held){ .heap = (long)mallinfo2().uordblks };
 	return held_descriptors(h) && held_threads(&h->threads) &&
@@ -181,7 +181,7 @@ bool held_same(const struct held *before, const struct held *after, int cycles)
 	return true;
 }
 
-/* What comes back may be under way: the watch thread reads of links whose flags have changed. */
+/* The release may be under way: the watch thread reads of links whose flags have changed. */
 static bool held_is_back(const struct held *before, const struct held *after, int cycles)
 {
 	return after->threads <= before->threads && after->descriptors == before->descriptors &&
@@ -208,7 +208,7 @@ bool leaves_nothing(bool (*cycle)(int i), int cycles)
 	struct held before, after;
 	long promiscuity;
 
-	/* one that stays counts once, however often it is asked for: as it was without any */
+	/* a lasting one counts once, however often it is requested: the baseline is without any */
 	MUST(held_promiscuity(&promiscuity));
 	for (int i = 0; i < 600; i++)
 		MUST(i >= cycles || cycle(i));

@@ -12,7 +12,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* XROCE_LIMITS_LONG: also what takes gigabytes or minutes. */
+/* XROCE_LIMITS_LONG: also cases that take gigabytes or minutes. */
 bool limits_long(void);
 struct ibv_device_attr limits_device(void);
 struct ibv_port_attr limits_port(void);

@@ -237,7 +237,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	good = run_all(man_cases);
-	/* The cases must not have left anything behind. */
+	/* The cases must not have left anything allocated. */
 	good &= no_async_event();
 	if (ibv_close_device(ctx))
 		good = false;

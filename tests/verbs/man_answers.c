@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * Short pages: ibv_query_rt_values_ex(3), ibv_query_qp_data_in_order(3), ibv_query_ece(3) and
- * ibv_set_ece(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3) (that of device
- * memory is man_dm.c's), and what ibv_modify_qp(3) says of alternate paths.
+ * ibv_set_ece(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3) (device memory's is
+ * in man_dm.c), and the alternate paths of ibv_modify_qp(3).
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * pthread_cancel(3) of a thread in a call of the library: the thread leaves no lock behind, loses
- * no event, and other threads go on with the same objects. A thread that cancels itself before the
- * call ends at the call's first cancellation point, so each of them is tried.
+ * pthread_cancel(3) of a thread in a call of the library: the thread holds no lock, loses no event,
+ * and other threads continue with the same objects. A thread that cancels itself before the call
+ * ends at the call's first cancellation point, so each of them is tried.
  */
 #include "cancelled.h"
 #include "man.h"

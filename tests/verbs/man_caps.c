@@ -2,13 +2,13 @@
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * The flags of ibv_query_device(3) and ibv_query_device_ex(3) that say what a device can do: each
- * that is set works, and what belongs to one that is not set is refused.
+ * The capability flags of ibv_query_device(3) and ibv_query_device_ex(3): the feature of each set
+ * flag works, and the feature of each clear flag is refused.
  *
- * How large and how many is in the pages of limits; what is claimed of FLUSH and ATOMIC WRITE in
- * wr_flush, of flows in ibv_create_flow, of rates in ibv_modify_qp_rate_limit, of path migration in
- * answers, of wrong keys (IBV_DEVICE_BAD_PKEY_CNTR, BAD_QKEY_CNTR) in ibv_query_pkey. An event of
- * the port (IBV_DEVICE_PORT_ACTIVE_EVENT) needs another end: tests/netns/port_events.sh has it.
+ * Sizes and numbers are in the pages of limits; the claims about FLUSH and ATOMIC WRITE in
+ * wr_flush, about flows in ibv_create_flow, rates in ibv_modify_qp_rate_limit, path migration in
+ * answers, wrong keys (IBV_DEVICE_BAD_PKEY_CNTR, BAD_QKEY_CNTR) in ibv_query_pkey. An event of the
+ * port (IBV_DEVICE_PORT_ACTIVE_EVENT) needs another end: tests/netns/port_events.sh has it.
  */
 #include "rights.h"
 
@@ -466,7 +466,7 @@ static bool what_is_claimed_is_made(void)
 
 /*
  * RESIZE_MAX_WR: "Modify the maximum number of outstanding WRs"; CHANGE_PHY_PORT: another port of
- * an alternate path or of a QP that drains. Not set: nothing of what they allow.
+ * an alternate path or of a QP that drains. Not set: none of this is allowed.
  */
 static bool what_is_not_claimed_is_refused(void)
 {

@@ -65,7 +65,7 @@ static void *churner(void *arg)
 	return NULL;
 }
 
-/* Takes what is there. Returns false if a completion is wrong. */
+/* Polls all present completions. Returns false if one is wrong. */
 static bool cq_take(struct pair *p, uint64_t *got, uint64_t *posted)
 {
 	struct ibv_wc wc;

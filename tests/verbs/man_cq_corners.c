@@ -119,8 +119,8 @@ static bool resize_after_a_qp_has_gone(void)
 }
 
 /*
- * Between start_poll and end_poll of a CQ without a lock: the entry at hand is read to its end,
- * though its QP goes.
+ * Between start_poll and end_poll of a CQ without a lock: the current entry is read to its end,
+ * though its QP is destroyed.
  */
 static bool entry_at_hand_stays(void)
 {
@@ -208,8 +208,8 @@ static bool overrun_of_an_armed_cq(void)
 }
 
 /*
- * "Check the cqe attribute in the returned CQ for the actual size": what it says is what fits, also
- * where one was asked for.
+ * "Check the cqe attribute in the returned CQ for the actual size": that number fits, also for a
+ * requested size of one.
  */
 static bool the_smallest_cq(void)
 {
@@ -226,8 +226,8 @@ static bool the_smallest_cq(void)
 }
 
 /*
- * "srq_limit: The limit value of the SRQ (irrelevant for ibv_create_srq_ex)": what comes back is
- * what was made.
+ * "srq_limit: The limit value of the SRQ (irrelevant for ibv_create_srq_ex)": the returned values
+ * are the created ones.
  */
 static bool srq_limit_is_not_armed(void)
 {
@@ -336,7 +336,7 @@ static int edges(int epoll)
 	return epoll_wait(epoll, &got, 1, 0);
 }
 
-/* Each event is an edge, for who waits for edges: also one that comes while another is unread. */
+/* Each event is an edge for an edge-triggered waiter, also while another is unread. */
 static bool an_edge_for_each_event(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);

@@ -122,7 +122,7 @@ static bool copies(void)
 
 	MUST(dm);
 	MUST_EQ(ibv_memcpy_from_dm(got, dm, 0, BYTES), 0);
-	MUST(!memcmp(got, want, BYTES)); /* nobody else's data */
+	MUST(!memcmp(got, want, BYTES)); /* no other process's data */
 	for (unsigned int offset = 0; offset <= 40; offset += 4)
 		for (unsigned int length = 0; length <= 40; length += 4) {
 			const unsigned int at = offset + (seed & 1 ? BYTES - 80 : 0);
@@ -141,7 +141,7 @@ static bool copies(void)
 	return true;
 }
 
-/* mlx5's rules: EFAULT beyond the end, EINVAL what is no multiple of 4. */
+/* mlx5's rules: EFAULT beyond the end, EINVAL for sizes that are no multiple of 4. */
 static bool bounds(void)
 {
 	static const struct {
@@ -216,7 +216,7 @@ static bool refused_regions(struct ibv_pd *pd, struct ibv_dm *dm)
 	return true;
 }
 
-/* What was refused keeps nothing; what was taken keeps the memory, and is not changed. */
+/* A refused registration keeps nothing; an accepted one keeps the memory, and is not changed. */
 static bool regions(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -244,7 +244,7 @@ static bool regions(void)
 	return true;
 }
 
-/* Of another context, and with public fields that are not those it was made with. */
+/* Of another context, and with public fields that differ from the created ones. */
 static bool unknown(void)
 {
 	struct ibv_context *other = ibv_open_device(ctx->device);
@@ -296,7 +296,7 @@ static bool import_shares(struct ibv_context *other, struct ibv_pd *pd)
 	MUST_RETURN(ibv_free_dm(dm), EBUSY);
 	ibv_unimport_dm(dm2);
 	MUST_RETURN(ibv_free_dm(dm), EBUSY);
-	/* also a region that was imported, when the one that registered it is no more */
+	/* also an imported region, after the one that registered it has exited */
 	MUST(pd2 = ibv_import_pd(other, pd->handle));
 	MUST(mr2 = ibv_import_mr(pd2, mr->handle));
 	ibv_unimport_mr(mr);
@@ -356,7 +356,7 @@ struct inherited {
 	struct ibv_mr *mr;
 };
 
-/* In the child: its copy of what the parent has, and device memory of its own. */
+/* In the child: its copy of the parent's memory, and its own device memory. */
 static bool in_child(void *arg)
 {
 	struct ibv_mr *mr = ((struct inherited *)arg)->mr;
@@ -435,7 +435,7 @@ static bool forked(void)
 	return true;
 }
 
-/* ---- what is left ---- */
+/* ---- leftovers ---- */
 
 struct held {
 	int descriptors, mappings;
@@ -494,7 +494,7 @@ static bool ten_thousand(void)
 		MUST(cycle(other, pd, i));
 	MUST(held_now(&after));
 	MUST_EQ(after.descriptors, before.descriptors);
-	/* the heap may have grown by a step of its own; an object each would be 250 pages */
+	/* the heap may have grown by one step; an object each would be 250 pages */
 	MUST(after.mappings <= before.mappings + 1);
 	MUST(after.pages < before.pages + 100);
 	MUST(dm = alloc(ctx, max_bytes()));

@@ -301,7 +301,7 @@ static bool accept_part(struct ends *e, int end)
 	return true;
 }
 
-/* Its bytes and no more, by address as from the region's start; both ends anew after each. */
+/* Exactly its bytes, by address as from the region's start; both ends are reset after each. */
 static bool outside(bool local, enum ibv_wr_opcode op, uint64_t at, uint32_t length)
 {
 	static struct ends e;
@@ -415,7 +415,7 @@ static bool uc_body(struct ends *e)
 {
 	MUST(rdma(e, IBV_WR_RDMA_WRITE, 9, 2001, SOME, IBV_WC_SUCCESS));
 	expect_copy(e, 1, 2001, 9, SOME);
-	/* behind it, and so after it */
+	/* after it */
 	MUST(receive(e, 11, SOME));
 	MUST(rdma(e, IBV_WR_SEND_WITH_IMM, LENGTH - 1900, 0, 1900, IBV_WC_SUCCESS));
 	MUST(received(e, IBV_WC_RECV, 1900, IBV_WC_WITH_IMM));
@@ -483,7 +483,7 @@ struct copier {
 	bool good;
 };
 
-/* Of its own part each thread reads what it wrote; of a shared word, what one of them wrote. */
+/* Of its own part each thread reads its last write; of a shared word, one thread's write. */
 static bool copier_body(struct copier *c)
 {
 	const uint64_t bytes = 0x0101010101010101;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_reg_dmabuf_mr() of ibv_reg_mr(3). Where there is no /dev/udmabuf, the kernel makes no dma-buf
- * without a device: then a memfd stands for one, of which this program's fstatfs() says to the
- * library that it is. That is all by which the two differ here, but for the one that shrinks.
+ * ibv_reg_dmabuf_mr() of ibv_reg_mr(3). Without /dev/udmabuf the kernel makes no dma-buf without a
+ * device: then a memfd stands for one, and this program's fstatfs() tells the library that it is
+ * one. The two differ here in nothing else, except for the one that shrinks.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <linux/udmabuf.h>
@@ -40,7 +40,7 @@ static int memory_file(long bytes)
 	return fd >= 0 && !ftruncate(fd, bytes) ? fd : -1;
 }
 
-/* A dma-buf of so many pages, by the kernel if it can. */
+/* A dma-buf of that many pages, by the kernel if it can. */
 static int buffer_new(long pages)
 {
 	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), memory = memory_file(pages * page);
@@ -145,7 +145,7 @@ static bool transfer(struct pair *p, enum ibv_wr_opcode op, uint64_t remote, uin
 	return true;
 }
 
-/* Bytes 100 on of the second page, of which the peer knows them by addresses of their own. */
+/* Bytes 100 on of the second page, which the peer knows by their own addresses. */
 static bool data_body(struct pair *p)
 {
 	const uint64_t offset = (uint64_t)(page = sysconf(_SC_PAGESIZE)) + 100;
@@ -185,7 +185,7 @@ static bool data_body(struct pair *p)
 	return true;
 }
 
-/* Rights are the region's: one that is registered for reading is not written, nor mapped so. */
+/* Rights are the region's: a read-only one is not written, nor mapped writable. */
 static bool rights_body(struct pair *p)
 {
 	struct ibv_mr *mr;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_alloc_parent_domain(3): "Custom memory allocation function for this parent domain". Who asks
- * for how much, that the queues lie there, and that what was given is given back once: after use,
- * on a resize, and when the verb fails.
+ * ibv_alloc_parent_domain(3): "Custom memory allocation function for this parent domain". The
+ * allocations of each object and their sizes; the queues lie in them; each is freed once: after
+ * use, on a resize, and when the verb fails.
  *
- * Each piece is pages of its own with a page around it that nobody may touch, its end at that
- * page's. What was freed may not be touched any more either.
+ * Each piece has its own pages with an inaccessible page around it, its end at that page's. Freed
+ * pieces become inaccessible, too.
  */
 #include <sys/mman.h>
 
@@ -98,7 +98,7 @@ static void release(struct ibv_pd *pd, void *context, void *ptr, uint64_t type)
 	d.wrong |= mprotect(p->map, p->bytes, PROT_NONE) != 0;
 }
 
-/* Pieces that were given and not given back: of the type, or of all (0). */
+/* Counts allocated pieces that are not freed: of the type, or of all (0). */
 static int held(uint64_t type)
 {
 	int n = 0;
@@ -204,7 +204,7 @@ static bool holds(uint64_t type, uint64_t word)
 	return false;
 }
 
-/* "Provider memory allocations will use this function", and those of nothing else. */
+/* "Provider memory allocations will use this function", and no other allocations. */
 static bool who_asks(void)
 {
 	struct ibv_cq *plain = ibv_create_cq(ctx, 10, NULL, NULL, 0), *cq;
@@ -222,7 +222,7 @@ static bool who_asks(void)
 	MUST(held(SEND_QUEUE) == 2 && held(RECV_QUEUE) == 1 && d.calls == 5);
 	MUST(qp[2] = domain_qp(plain, IBV_QPT_UD, 0, 3));
 	MUST(held(SEND_QUEUE) == 2 && held(RECV_QUEUE) == 2 && d.calls == 6);
-	/* an SRQ's QPs and those that send alone have no receive queue */
+	/* an SRQ's QPs and send-only ones have no receive queue */
 	MUST(qp[3] = qp_to_itself(d.parent, plain, plain, srq));
 	MUST(held(SEND_QUEUE) == 3 && held(RECV_QUEUE) == 2 && d.calls == 7);
 	MUST(qp[4] = domain_qp(plain, IBV_QPT_XRC_SEND, 5, 3));
@@ -322,7 +322,7 @@ static bool of_work_queues(void)
 	return close_domain();
 }
 
-/* "NULL to designate an error": of the verb, and what it had got before goes back. */
+/* "NULL to designate an error": of the verb, and its earlier pieces are freed. */
 static bool null_is_an_error(void)
 {
 	struct ibv_cq *plain = ibv_create_cq(ctx, 10, NULL, NULL, 0);
@@ -365,7 +365,7 @@ static bool use_default(void)
 	return true;
 }
 
-/* It was told the alignment: what is not so cannot be used, and goes back. */
+/* It was given the alignment: an unaligned piece cannot be used, and is freed. */
 static bool misaligned_is_refused(void)
 {
 	struct ibv_cq *plain = ibv_create_cq(ctx, 10, NULL, NULL, 0);
@@ -478,7 +478,7 @@ static bool srq_resizes(void)
 		MUST_EQ(held(SRQ), i != 2);
 		d.answer[SRQ] = REFUSE;
 		MUST_EQ(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR), ENOMEM);
-		/* nothing is asked for the limit alone */
+		/* a change of the limit alone allocates nothing */
 		a.srq_limit = 0;
 		MUST_EQ(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), 0);
 		MUST_EQ(held(SRQ), i != 2);
@@ -568,7 +568,7 @@ static bool fields_need_their_bits(void)
 	a.free = release;
 	a.alloc = NULL;
 	MUST_FAIL(ibv_alloc_parent_domain(ctx, &a), EINVAL);
-	/* a parent domain is a PD: of one that is made on it, it is the PD alone */
+	/* a parent domain is a PD: as the base of another one, it is the PD alone */
 	a = (struct ibv_parent_domain_init_attr){ .pd = d.parent };
 	MUST(pd = ibv_alloc_parent_domain(ctx, &a));
 	MUST(srq = ibv_create_srq(pd, &srq_init));

@@ -3,8 +3,8 @@
 /* tier: long tsan */
 /*
  * fcntl(2) on descriptors of events: O_ASYNC with F_SETOWN and F_SETSIG, as the kernel's
- * descriptors of completion channels and asynchronous events have them, and those of rdma_cm do
- * not. Over a real path: netns/event_matrix.c.
+ * descriptors of completion channels and asynchronous events support them, and rdma_cm's do not.
+ * Over a real path: netns/event_matrix.c.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -52,7 +52,7 @@ static bool signal_is_of(int fd)
 	return true;
 }
 
-/* None is there. Where one might be on its way, something that comes after it has come. */
+/* None is there. If one might be on its way, a later event has arrived. */
 static bool no_signal(void)
 {
 	siginfo_t info;
@@ -60,7 +60,7 @@ static bool no_signal(void)
 	return !signal_comes(SIGNAL, &info, 0);
 }
 
-/* Those that have come, where a case cannot say how many. */
+/* The signals so far, where a case cannot predict their number. */
 static bool signals_forget(void)
 {
 	siginfo_t info;
@@ -132,13 +132,13 @@ static bool channel_signals(struct ibv_comp_channel *ch)
 	return true;
 }
 
-/* One that XDP wakes by a ring buffer (docs/events.md). */
+/* A channel that XDP wakes by a ring buffer (docs/events.md). */
 static bool completion_channel(void)
 {
 	return channel_signals(ibv_create_comp_channel(ctx));
 }
 
-/* One that the service thread wakes: the process has no descriptors for rings then. */
+/* A channel that the service thread wakes: the process has no descriptors for rings then. */
 static bool completion_channel_without_ring(void)
 {
 	struct ibv_comp_channel *ch;
@@ -163,7 +163,7 @@ static bool turned_off_and_on(void)
 	MUST(event_has_signal(&l, 0, ch));
 	MUST(set_async(ch->fd, false));
 	MUST(loops_event(&l, 0) && take_cq_event(ch, l.cq[0]));
-	/* what comes after the event that had none */
+	/* the event after the one without a signal */
 	MUST(loops_event(&l, 0) && readable(ch->fd, WAIT_MS) && no_signal());
 	MUST(take_cq_event(ch, l.cq[0]));
 	MUST(set_async(ch->fd, true));
@@ -194,7 +194,7 @@ static bool nobody_without_an_owner(void)
 	return true;
 }
 
-/* A QP whose sends nobody answers: it fails after a moment, while no verb is called. */
+/* A QP whose sends are not answered: it fails after a moment, while no verb is called. */
 static struct ibv_qp *qp_to_nobody(struct ibv_pd *pd, struct ibv_cq *send_cq,
 				   struct ibv_cq *recv_cq)
 {
@@ -314,7 +314,7 @@ static bool handler_serves_its_channel(void)
 	return true;
 }
 
-/* Who waits on the descriptor in another way, before or after, does as before. */
+/* Other waiters on the descriptor, before or after, are not affected. */
 static bool other_waits_go_on(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
@@ -350,8 +350,8 @@ static void *get_cq_event(void *arg)
 }
 
 /*
- * A thread that sleeps in ibv_get_cq_event() since before signals were asked for has the first
- * event, and its signal comes all the same. In a round of twenty or so it slept on.
+ * A thread that sleeps in ibv_get_cq_event() since before O_ASYNC was set gets the first event, and
+ * its signal comes all the same. In a round of twenty or so it slept on.
  */
 static bool sleeper_has_the_first(void)
 {
@@ -373,7 +373,7 @@ static bool sleeper_has_the_first(void)
 	return true;
 }
 
-/* More events than a socket holds, which nobody takes: each has a signal. */
+/* More unread events than a socket holds: each has a signal. */
 static bool many_that_nobody_takes(void)
 {
 	enum { MANY = 1000 };
@@ -429,7 +429,7 @@ static bool owners(void)
 	return owner_is_another_process(1) && owner_is_another_process(-1);
 }
 
-/* A signal that nobody has taken outlives the channel, and no other comes of that. */
+/* A pending signal outlives the channel, and causes no other. */
 static bool destroyed_with_a_signal_pending(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
@@ -449,7 +449,7 @@ static bool destroyed_with_a_signal_pending(void)
 	return true;
 }
 
-/* "FD_CLOEXEC": who hands the descriptor to a program of its own keeps it. */
+/* "FD_CLOEXEC": a process that passes the descriptor to another program keeps it. */
 static bool close_on_exec_is_kept(void)
 {
 	for (int cloexec = 0; cloexec <= FD_CLOEXEC; cloexec++) {
@@ -466,7 +466,7 @@ static bool close_on_exec_is_kept(void)
 	return true;
 }
 
-/* Events of a CQ that a thread makes as fast as it can, until there is nobody to take them. */
+/* Events of a CQ that a thread makes at full speed, until no process is left to take them. */
 struct busy {
 	struct loops l;
 	struct ibv_comp_channel *ch;
@@ -509,7 +509,7 @@ static bool busy_end(struct busy *b)
 	return true;
 }
 
-/* The descriptor's file has been changed for one that has signals (docs/events.md). */
+/* The descriptor's file has been replaced by one with signals (docs/events.md). */
 static bool is_socket(int fd)
 {
 	struct stat st;
@@ -539,8 +539,8 @@ static bool ask_slowly(int fd, long long within_ns)
 }
 
 /*
- * What is said by fcntl(2) holds, also if events come between two calls, the first of which names
- * the owner: in every other round the second one comes as the file is changed.
+ * Settings by fcntl(2) hold, also if events come between two calls, the first of which sets the
+ * owner: in every other round the second one comes as the file is replaced.
  */
 static bool asked_for_while_events_come(void)
 {
@@ -582,7 +582,7 @@ static bool async_body(struct pair *p)
 
 ON_PAIR(asynchronous_events, async_body, .srq = true)
 
-/* ---- what is left ---- */
+/* ---- leftovers ---- */
 
 struct child {
 	struct ibv_comp_channel *ch;
@@ -621,7 +621,7 @@ static bool executes_in_child(void *arg)
 	return false;
 }
 
-/* A child's copies are not the parent's, who goes on. */
+/* A child's copies are not the parent's, which continues. */
 static bool after_fork(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 */
-/* ibv_advise_mr(3). What is present is asked of the kernel: mincore(2), /proc/self/pagemap. */
+/* ibv_advise_mr(3). The kernel reports present pages: mincore(2), /proc/self/pagemap. */
 #include <sys/mman.h>
 
 #include "man.h"
@@ -15,7 +15,7 @@
 
 static const enum ibv_advise_mr_advice advices[] = { READ_IT, WRITE_IT, NO_FAULT };
 
-/* A mapping that nobody has touched, and its region. */
+/* An untouched mapping, and its region. */
 struct range {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
@@ -72,7 +72,7 @@ static int advise_at(const struct range *r, enum ibv_advise_mr_advice advice, ui
 	return ibv_advise_mr(r->pd, advice, flags, &sge, 1);
 }
 
-/* "Make pages present": those of the elements, and no others. */
+/* "Make pages present": exactly the elements' ones. */
 static bool present_body(struct range *r, bool implicit)
 {
 	struct ibv_sge two[2] = { { (uintptr_t)r->mem + 5, 1, r->mr->lkey },

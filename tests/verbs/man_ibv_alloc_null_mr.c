@@ -101,7 +101,7 @@ static bool peer_body(struct pair *p)
 }
 ON_PAIR(peers_read_zeros_and_write_nothing, peer_body)
 
-/* The same of UC, whose requester is told nothing. */
+/* The same on UC, whose requester gets no answer. */
 static bool uc_body(struct pair *p)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(p->pd);

@@ -10,8 +10,8 @@ static struct ibv_pd *parent_of(struct ibv_pd *pd, struct ibv_td *td)
 }
 
 /*
- * "completely interchangeable with the struct ibv_pd used to create it": what was made on one works
- * with what was made on the other
+ * "completely interchangeable with the struct ibv_pd used to create it": objects created on one
+ * work with objects of the other
  */
 static bool interchangeable_with_its_pd(void)
 {
@@ -98,7 +98,7 @@ static bool imported_by_its_handle(void)
 
 /*
  * "All resources created with the parent domain should be destroyed prior to deallocating the
- * parent domain", and that before what it was made of
+ * parent domain", and the parent domain before its PD
  */
 static bool is_held_and_holds(void)
 {

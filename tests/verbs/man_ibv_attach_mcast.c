@@ -174,7 +174,7 @@ static bool others_are_refused(void)
 	MUST(pair_close(&p));
 	MUST_EQ(err, EINVAL);
 	MUST(members_open(&m));
-	/* nor is what is no group one */
+	/* nor is an address that is no group */
 	MUST_EQ(ibv_query_gid(ctx, 1, 0, &gid), 0);
 	MUST_EQ(ibv_attach_mcast(m.qp[0], &gid, 0), EINVAL);
 	group.raw[12] = 240;
@@ -199,7 +199,7 @@ static bool destroy_fails_while_attached(void)
 	return members_close(&m);
 }
 
-/* ibv_query_device(3): so many groups, QPs a group, and both: one more of either is refused. */
+/* ibv_query_device(3), maxima of groups, QPs a group, and both: one more is refused. */
 static bool limits_are_true(void)
 {
 	struct ibv_device_attr attr;

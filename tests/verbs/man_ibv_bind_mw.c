@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_bind_mw(3), ibv_alloc_mw(3), ibv_inc_rkey(3), and windows of type 2 by ibv_post_send(3): what
- * a window's R_Key opens, for how long, and what it may be bound to. Beside it the region stays
- * closed: end 1 owns the memory, end 0 tries.
+ * ibv_bind_mw(3), ibv_alloc_mw(3), ibv_inc_rkey(3), and windows of type 2 by ibv_post_send(3): the
+ * access of a window's R_Key, its lifetime, and valid binds. The rest of the region stays closed:
+ * end 1 owns the memory, end 0 tries.
  */
 #include "man.h"
 
@@ -46,7 +46,7 @@ static bool regions_close(struct regions *r)
 	return true;
 }
 
-/* Both ends anew, after an error at either of them. */
+/* Resets both ends, after an error at either of them. */
 static bool renew(struct pair *p)
 {
 	for (int i = 0; i < 2; i++)
@@ -85,7 +85,7 @@ static int request(struct pair *p, enum ibv_wr_opcode op, uint32_t rkey, uint64_
 	return status_of(p, 0, &wr);
 }
 
-/* It must end so; after a failure the connection is made anew. */
+/* It must end with this status; after a failure the connection is made again. */
 static bool ends_with(struct pair *p, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr,
 		      uint32_t len, int want)
 {
@@ -197,7 +197,7 @@ static bool zero_based(struct regions *r)
 
 ON_REGIONS(zero_based_windows_end_as_others, IBV_MW_TYPE_1, zero_based)
 
-/* A bind that fails: the window is what it was before, and its region is opened to nobody. */
+/* A failed bind: the window is as before, and grants no access to its region. */
 static bool bind_fails(struct regions *r, struct ibv_mr *mr, uint64_t at, int access)
 {
 	uint32_t key = r->mw->rkey;

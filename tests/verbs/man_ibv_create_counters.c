@@ -13,7 +13,7 @@
 
 #define FRAME 64
 
-/* Specs lie one behind the other, as ibv_create_flow(3)'s example has them. */
+/* Specs lie one after the other, as in ibv_create_flow(3)'s example. */
 struct rule {
 	struct ibv_flow_attr attr;
 	struct ibv_flow_spec_counter_action count;
@@ -82,7 +82,7 @@ static struct ibv_flow *flow_with(struct ibv_counters *c)
 	return ibv_create_flow(qp, &r.attr);
 }
 
-/* No receive is posted: that a QP takes it or not makes no difference to what is counted. */
+/* No receive is posted: whether a QP takes it or not makes no difference to the counters. */
 static bool send_one(void)
 {
 	struct ibv_sge sge = { (uintptr_t)frame, FRAME, mr->lkey };
@@ -102,7 +102,7 @@ static bool send_one(void)
 	return true;
 }
 
-/* The kernels' own multicast frames may be counted too: at least so many, and bytes with them. */
+/* The kernels' own multicast frames may be counted too: at least that many, with their bytes. */
 static bool reads(struct ibv_counters *c, uint64_t packets)
 {
 	uint64_t got[2] = { 0 };
@@ -202,7 +202,7 @@ static bool flow_errors(void)
 
 /*
  * "values are filled according to the configuration"; "Counters are cleared upon creation and
- * values will be monotonically increasing": when the flow has gone they are what they were.
+ * values will be monotonically increasing": after the flow's end they keep their values.
  */
 static bool reads_what_was_counted(void)
 {
@@ -235,7 +235,7 @@ static bool reads_what_was_counted(void)
 	MUST(reads(c, before[0] + 1));
 	MUST_EQ(ibv_destroy_flow(flow), 0);
 	MUST_EQ(ibv_destroy_counters(c), 0);
-	/* whoever has the next finds it cleared */
+	/* the next owner finds it cleared */
 	MUST(c = ibv_create_counters(ctx, &plain));
 	MUST_EQ(attach(c, IBV_COUNTER_PACKETS, 0), 0);
 	MUST_EQ(attach(c, IBV_COUNTER_BYTES, 1), 0);

@@ -4,8 +4,8 @@
 #include "man.h"
 
 /*
- * "with at least cqe entries": so many completions fit; "Check the cqe attribute in the returned CQ
- * for the actual size."
+ * "with at least cqe entries": cqe completions fit; "Check the cqe attribute in the returned CQ for
+ * the actual size."
  */
 static bool has_at_least_the_entries_asked_for(void)
 {

@@ -279,8 +279,8 @@ ON_PAIR(fields_of_an_error, error_body,
 	.ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_QP_NUM })
 
 /*
- * Device time is in units of hca_core_clock and that of ibv_query_rt_values_ex(3): never backwards,
- * and between our own two looks at it.
+ * Device time is in units of hca_core_clock and on the clock of ibv_query_rt_values_ex(3): never
+ * backwards, and between our own two readings.
  */
 static bool time_body(struct pair *p)
 {

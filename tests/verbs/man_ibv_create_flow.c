@@ -107,7 +107,7 @@ static bool einval(void)
 	MUST_FAIL(WITH(attr.flags, 1), EINVAL);
 	MUST_FAIL(WITH(attr.flags, 8), EINVAL);
 	MUST_FAIL(WITH(attr.type, (enum ibv_flow_attr_type)4), EINVAL);
-	/* behind the last one there is nothing */
+	/* there is nothing after the last one */
 	MUST_FAIL(WITH(attr.num_of_specs, 4), EINVAL);
 	MUST_FAIL(WITH(eth.size, sizeof(r.eth) - 4), EINVAL);
 	MUST_FAIL(WITH(eth.size, 0), EINVAL);
@@ -308,7 +308,7 @@ static struct actions actions(void)
 	};
 }
 
-/* Sniffers have actions alone; no copy of what is dropped. Both may be one QP's. */
+/* Sniffers have actions alone; no copy of dropped frames. Both may be one QP's. */
 static bool takes_copies(void)
 {
 	struct actions a = actions();

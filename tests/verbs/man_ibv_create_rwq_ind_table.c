@@ -68,7 +68,7 @@ static struct ibv_rwq_ind_table *table_of(uint32_t log_size)
 	return ibv_create_rwq_ind_table(ctx, &a);
 }
 
-/* What is in use is EBUSY: work queues of a table, a table of a QP. */
+/* Objects in use give EBUSY: work queues of a table, a table of a QP. */
 static bool makes_and_destroys(void)
 {
 	struct ibv_wq *twice[4];
@@ -129,7 +129,7 @@ static bool enoent(void)
 	return end();
 }
 
-/* ibv_query_device_ex(3), rss_caps: so many tables, so long. */
+/* ibv_query_device_ex(3), rss_caps: the maxima of tables and of their length. */
 static bool as_many_as_there_may_be(void)
 {
 	struct ibv_rwq_ind_table_init_attr longest = { 0 };

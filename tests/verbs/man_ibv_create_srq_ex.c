@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_create_srq_ex(3): the three types, and what is refused. XRC QPs and their traffic are in
+ * ibv_create_srq_ex(3): the three types, and refused arguments. XRC QPs and their traffic are in
  * contract_xrc.c.
  */
 #include "man.h"
@@ -230,7 +230,7 @@ static bool tag_matching_and_its_queue_pairs(void)
 	MUST_FAIL(ibv_create_qp(t.pd, &init), EINVAL);
 	init.qp_type = IBV_QPT_RC;
 	MUST(qp = ibv_create_qp(t.pd, &init));
-	/* its send queue is as long as was asked for, though the SRQ uses it as well */
+	/* its send queue has the requested length, though the SRQ uses it as well */
 	MUST_EQ(init.cap.max_send_wr, 3);
 	MUST_EQ(init.cap.max_send_sge, 2);
 	MUST(init.cap.max_inline_data >= 7);

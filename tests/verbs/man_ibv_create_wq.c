@@ -207,7 +207,7 @@ static int post(struct ibv_wq *wq, uint64_t wr_id, int num_sge, struct ibv_recv_
 	return ibv_post_wq_recv(wq, &wr, bad);
 }
 
-/* As ibv_post_recv(3): what was wrong, and which it was. */
+/* As ibv_post_recv(3): the error, and the failing request. */
 static bool posting(void)
 {
 	struct ibv_wq_init_attr a;
@@ -271,7 +271,7 @@ static bool flushes(void)
 	return end();
 }
 
-/* ibv_query_device_ex(3), "Max Work Queue from type RQ": so many, and no more. */
+/* ibv_query_device_ex(3), "Max Work Queue from type RQ": exactly that many. */
 static bool as_many_as_there_may_be(void)
 {
 	struct ibv_device_attr_ex device;

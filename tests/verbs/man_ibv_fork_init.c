@@ -80,7 +80,7 @@ static bool all_open(struct all *a)
 	MUST(a->idle = ibv_open_device(ctx->device));
 	MUST((a->file = memfd_create("domain", MFD_CLOEXEC)) >= 0);
 	MUST(a->xrcd = open_domain(ctx, a->file, O_CREAT));
-	/* a completion and its event that nobody takes */
+	/* a completion and its event, both unread */
 	MUST_EQ(ibv_req_notify_cq(a->joined, 0), 0);
 	MUST(ping(a->own, 5, IBV_SEND_SIGNALED));
 	MUST(readable(a->channel->fd, WAIT_MS));
@@ -190,7 +190,7 @@ static bool post_by_builders(struct all *a)
 	return true;
 }
 
-/* What lies in the parent's CQs is the parent's. */
+/* Completions in the parent's CQs are the parent's. */
 static bool poll_cqs(struct all *a)
 {
 	struct ibv_cq *each[] = { a->cq, a->joined, a->p.cq[0], a->p.cq[1] };
@@ -290,7 +290,7 @@ static bool query(struct all *a)
 	return true;
 }
 
-/* Its own copies go, and whatever it did before, it does to them alone. */
+/* The child's own copies are freed, and its calls affect those alone. */
 static bool destroy(struct all *a)
 {
 	MUST(post(a) && poll_cqs(a) && get_events(a));
@@ -321,7 +321,7 @@ static bool open_anew(struct all *a)
 	MUST(own);
 	MUST_EQ(ibv_query_port(own, 1, &port), 0);
 	MUST_EQ(port.state, IBV_PORT_ACTIVE);
-	/* what is another process's is not to be imported, nor is its domain there */
+	/* another process's object cannot be imported, nor its domain there */
 	MUST_FAIL(ibv_import_pd(own, a->p.pd->handle), ENOENT);
 	MUST_FAIL(ibv_import_dm(own, 1), ENOENT);
 	MUST_FAIL(open_domain(own, a->file, 0), EAGAIN);

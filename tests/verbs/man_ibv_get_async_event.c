@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: long tsan */
 /*
- * ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device
- * can have. Those of port and device: tests/netns/port_events.c.
+ * ibv_get_async_event(3), ibv_ack_async_event(3): each event of a QP, CQ or SRQ that this device
+ * raises. Events of port and device: tests/netns/port_events.c.
  */
 #include "man.h"
 
@@ -84,7 +84,7 @@ static bool access_body(struct pair *p)
 			   *bad;
 	struct ibv_wc wc;
 
-	/* The responder is told; its QP is in error. */
+	/* The responder gets the event; its QP is in error. */
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[0], &wc));
 	MUST_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
@@ -109,8 +109,8 @@ static bool limit_body(struct pair *p)
 ON_PAIR(shared_receive_queue, limit_body, .srq = true)
 
 /*
- * IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer asks for what it must
- * not, here a READ of a QP that answers none.
+ * IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer sends a forbidden
+ * request, here a READ of a QP that answers none.
  */
 static bool request_body(struct pair *p)
 {
@@ -138,8 +138,8 @@ static bool request_body(struct pair *p)
 ON_PAIR(invalid_request, request_body)
 
 /*
- * IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". One with a CQ of its own has failed when that has
- * overrun.
+ * IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". An SRQ with its own CQ fails when that CQ
+ * overruns.
  */
 static bool shared_receive_queue_fails(void)
 {

@@ -90,7 +90,7 @@ static void *getter(void *arg)
 	for (;;) {
 		if (ibv_get_cq_event(shared, &cq, &context))
 			return NULL;
-		/* Before the acknowledgement: afterwards the CQ may be gone. */
+		/* Before the acknowledgement: after it the CQ may be destroyed. */
 		if (cq->cq_context != context)
 			return NULL;
 		if (context == &shared) {
@@ -142,8 +142,8 @@ static bool several_threads(void)
 }
 
 /*
- * "a one-to-one correspondence": each request made its event, though nobody got one meanwhile; and
- * a CQ with two does not keep the others waiting
+ * "a one-to-one correspondence": each request made its event, though none was read in that time;
+ * and a CQ with two does not keep the others waiting
  */
 static bool events_queue_up(void)
 {
@@ -162,7 +162,7 @@ static bool events_queue_up(void)
 	return true;
 }
 
-/* An event that nobody got goes with its CQ, and the others' stay. */
+/* An unread event is dropped with its CQ, and the others' stay. */
 static bool undelivered_events_go_with_the_cq(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);

@@ -56,8 +56,7 @@ static bool domain_close(struct domain *d)
 }
 
 /*
- * "return srq number associated with the given XRC shared receive queue": the one by which a
- * request names it
+ * "return srq number associated with the given XRC shared receive queue": the number in a request
  */
 static bool requests_name_it(void)
 {
@@ -88,7 +87,7 @@ static bool requests_name_it(void)
 	return domain_close(&d);
 }
 
-/* Each has one of its own, also those of another domain. */
+/* Each has its own number, also SRQs of another domain. */
 static bool numbers_are_unique(void)
 {
 	uint32_t number[2 * SRQS];

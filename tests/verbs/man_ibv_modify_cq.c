@@ -111,7 +111,7 @@ ON_PAIR(event_after_the_period, period_body, .channel = true)
 
 static bool off_body(struct pair *p)
 {
-	/* What is withheld is not lost when moderation ends. */
+	/* Withheld events are not lost when moderation ends. */
 	MUST_EQ(moderate(p->cq[1], 1000, UINT16_MAX), 0);
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST(message(p, 0));

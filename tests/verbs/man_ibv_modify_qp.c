@@ -350,7 +350,7 @@ static bool ranges_body(void)
 
 IN_WORLD(values_in_and_out_of_range, ranges_body)
 
-/* What was set is what ibv_query_qp(3) reads. */
+/* ibv_query_qp(3) reads the values that were set. */
 static bool query_body(void)
 {
 	struct ibv_qp *qp = qp_in(IBV_QPT_RC, IBV_QPS_INIT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_modify_qp_rate_limit(3), with what ibv_query_device_ex(3) says of it and IBV_QP_RATE_LIMIT of
- * ibv_modify_qp(3). That packets keep to it is tests/sim/test_rate.c's; here only that traffic with
- * a limit ends.
+ * ibv_modify_qp_rate_limit(3), with its limits in ibv_query_device_ex(3) and IBV_QP_RATE_LIMIT of
+ * ibv_modify_qp(3). tests/sim/test_rate.c checks the packets' rate; here only that traffic with a
+ * limit ends.
  */
 #include "man.h"
 
@@ -144,7 +144,7 @@ static bool modify_qp_sets_it(void)
 	return true;
 }
 
-/* "the MAX send rate this QP will send": what it sends arrives, by a thread that looks or sleeps.
+/* "the MAX send rate this QP will send": its messages arrive, for a thread that polls or sleeps.
  */
 static bool traffic_ends(void)
 {

@@ -69,7 +69,7 @@ static bool resize_body(struct pair *p)
 {
 	uint64_t posted = 0, received = 0;
 
-	/* Wraps its ring at several sizes; what is posted stays, in its order. */
+	/* Wraps its ring at several sizes; posted receives stay, in their order. */
 	for (uint32_t size = QUEUE; size <= 8 * QUEUE; size *= 2) {
 		while (!post_recv(p, posted, 0, 100))
 			posted++;

@@ -37,7 +37,7 @@ static bool number_body(struct pair *p)
 	MUST_EQ(ibv_poll_cq(p->cq[1], 0, wc), 0);
 	/*
 	 * "the first num_entries (or all available completions if the CQ contains fewer than this
-	 * number)"; nothing is written behind them
+	 * number)"; nothing is written after them
 	 */
 	memset(wc, 0xee, sizeof(wc));
 	MUST_EQ(ibv_poll_cq(p->cq[1], 4, wc), 4);
@@ -209,7 +209,7 @@ static bool error_body(struct pair *p)
 	MUST_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
 	MUST_EQ(wc.qp_num, p->qp[0]->qp_num);
 	MUST_EQ(wc.vendor_err, VERR_NAK_REMOTE_ACCESS);
-	/* What stood behind it is flushed, in order, and so is the peer's receive. */
+	/* Later requests are flushed, in order, and so is the peer's receive. */
 	MUST(wait_wc(p->cq[0], &wc));
 	MUST_EQ(wc.wr_id, 2);
 	MUST_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
@@ -290,7 +290,7 @@ static bool full_body(struct pair *p)
 {
 	struct ibv_wc wc[4];
 
-	/* Exactly full is no overrun, and goes on afterwards. */
+	/* Exactly full is no overrun, and it keeps working. */
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t i = 0; i < 4; i++)
 			MUST_EQ(send_numbered(p, i, 10), 0);

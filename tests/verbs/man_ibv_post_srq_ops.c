@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: long tsan */
 /*
- * ibv_post_srq_ops(3), and what rdma-core's tag_matching.md says of the messages.
+ * ibv_post_srq_ops(3), and the messages of rdma-core's tag_matching.md.
  */
 #include "tm.h"
 
@@ -223,7 +223,7 @@ static bool unsignaled_body(struct tags *t)
 	MUST(tm_sync_to(t, 0));
 	wr.opcode = IBV_WR_TAG_DEL;
 	MUST_EQ(tm_post(t, &wr), 0);
-	MUST_EQ(tm_post(t, &wr), 0); /* too late, but nobody asked */
+	MUST_EQ(tm_post(t, &wr), 0); /* too late, but unsignaled */
 	return tm_nothing_more(t);
 }
 
@@ -312,7 +312,7 @@ static bool only_on_tag_matching_srqs(void)
 	return true;
 }
 
-/* ---- what is not matched ---- */
+/* ---- unmatched messages ---- */
 
 /*
  * "the entire message, including any TM headers, is scattered to the SRQ buffer"; NO_TAG "will
@@ -348,9 +348,9 @@ static bool unmatched_messages_come_whole(void)
 
 /*
  * "This process considered coherent only if all unexpected messages received by HW is completely
- * processed in SW": new entries match nothing until unexpected_cnt says so, with IBV_OPS_TM_SYNC or
- * IBV_WR_TAG_SYNC; "IBV_WC_TM_SYNC_REQ flag returned in list operation WC shows that counter
- * synchronization required".
+ * processed in SW": new entries match nothing until unexpected_cnt is reported, with
+ * IBV_OPS_TM_SYNC or IBV_WR_TAG_SYNC; "IBV_WC_TM_SYNC_REQ flag returned in list operation WC shows
+ * that counter synchronization required".
  */
 static bool sync_body(struct tags *t)
 {

@@ -39,7 +39,7 @@ static bool list_body(struct pair *p)
 	MUST(points);
 	MUST_EQ(with_bad_second(p, -1, &points), EINVAL);
 	MUST(points);
-	/* What stood before it was posted, what stood behind it was not. */
+	/* Requests before it were posted, requests after it were not. */
 	for (int i = 0; i < 2; i++) {
 		MUST_EQ(post_send(p, 1, 0, 5, 0), 0);
 		MUST(wait_wc(p->cq[1], &wc));
@@ -93,7 +93,7 @@ static bool shared_body(struct pair *p)
 	MUST(other);
 	for (uint64_t i = 0; i < 6; i++)
 		MUST_EQ(post_recv(p, i, 0, 100), 0);
-	/* Whoever receives takes the oldest: wr_ids count on, the QP alternates. */
+	/* Any receiving QP takes the oldest: wr_ids count on, the QP alternates. */
 	for (uint64_t i = 0; i < 6; i++) {
 		MUST_EQ(i % 2 ? ibv_post_send(other, &wr, &bad) : post_send(p, 0, 0, 7, 0), 0);
 		MUST(wait_wc(p->cq[1], &wc));
@@ -101,7 +101,7 @@ static bool shared_body(struct pair *p)
 		MUST_EQ(wc.qp_num, i % 2 ? other->qp_num : p->qp[1]->qp_num);
 		MUST_EQ(wc.byte_len, i % 2 ? 0 : 7);
 	}
-	/* ibv_post_recv(3): a QP on an SRQ has no receive queue of its own */
+	/* ibv_post_recv(3): a QP on an SRQ has no own receive queue */
 	MUST_EQ(ibv_post_recv(other, &rr, &bad_rr), EINVAL);
 	MUST(bad_rr == &rr);
 	MUST_EQ(ibv_destroy_qp(other), 0);
@@ -193,7 +193,7 @@ static bool threads_body(struct pair *p)
 		MUST_EQ(pthread_join(thread[i], &failed), 0);
 		MUST(!failed);
 	}
-	/* Each WR once, those of one thread in its order. */
+	/* Each WR once, and one thread's WRs in its order. */
 	for (int i = 0; i < THREADS * PER_THREAD; i++) {
 		MUST_EQ(post_send(p, 1, 0, 4, 0), 0);
 		MUST(wait_wc(p->cq[1], &wc));

@@ -84,7 +84,7 @@ static bool sender_close(struct sender *s)
 	return true;
 }
 
-/* So many datagrams with that Q_Key, up to 16 under way. */
+/* Sends that many datagrams with that Q_Key, up to 16 under way. */
 static bool send_with(struct sender *s, uint32_t qkey, uint32_t n)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND,
@@ -127,7 +127,7 @@ static bool query_port__counts_violations(void)
 	MUST(send_with(&s, QKEY, 1)); /* finds no receive */
 	MUST(send_with(&s, QKEY + 1, 3));
 	MUST(counters_are(0, 3));
-	/* the sender may ask the receiver what it can take, and is refused as well */
+	/* the sender may probe the receiver for room, and is refused as well */
 	MUST(send_with(&s, QKEY ^ 0x100, 65600));
 	MUST(counters_are(0, 65535));
 	MUST(send_with(&s, QKEY + 1, 2));

@@ -24,8 +24,7 @@ static int set_limit(struct ibv_srq *srq, uint32_t limit)
 }
 
 /*
- * "maximum number of outstanding work requests (WRs) in the SRQ": so many can be posted, and no
- * more
+ * "maximum number of outstanding work requests (WRs) in the SRQ": exactly that many can be posted
  */
 static bool max_wr_can_be_posted(void)
 {
@@ -41,7 +40,7 @@ static bool max_wr_can_be_posted(void)
 	for (uint32_t i = 0; i < a.max_wr; i++)
 		MUST_EQ(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	MUST_EQ(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
-	/* what is posted does not count against it */
+	/* posted ones do not count against it */
 	MUST(is_of(srq, a.max_wr, a.max_sge, 0));
 	MUST_EQ(ibv_destroy_srq(srq), 0);
 	MUST_EQ(ibv_dealloc_pd(pd), 0);

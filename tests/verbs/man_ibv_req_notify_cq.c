@@ -23,7 +23,7 @@ static bool new_body(struct pair *p)
 {
 	struct ibv_wc wc;
 
-	/* "Upon the addition of a new CQ entry": one that was there before the request is none */
+	/* "Upon the addition of a new CQ entry": an entry older than the request does not count */
 	MUST_EQ(post_recv(p, 1, 0, 100), 0);
 	MUST_EQ(post_send(p, 1, 0, 10, IBV_SEND_SIGNALED), 0);
 	MUST(wait_wc(p->cq[0], &wc)); /* acknowledged, so it has been received */

@@ -39,7 +39,7 @@ static int request(struct pair *p, enum ibv_wr_opcode op, const void *remote)
 	return !post(p, op, remote, 64, 1) && wait_wc(p->cq[0], &wc) ? (int)wc.status : -1;
 }
 
-/* Both ends of a failed request go on from RESET, with what was reported taken. */
+/* Both ends of a failed request continue from RESET, with reported events taken. */
 static bool again(struct pair *p)
 {
 	MUST(take_async(IBV_EVENT_QP_ACCESS_ERR, p->qp[1]));
@@ -50,7 +50,7 @@ static bool again(struct pair *p)
 	return true;
 }
 
-/* It is refused if the region lacks what it asks for, and its data is there if not. */
+/* It is refused if the region lacks the request's right, and its data is there if not. */
 static bool must_be(struct pair *p, enum ibv_wr_opcode op, char *remote, bool allowed)
 {
 	const bool is_write = op == IBV_WR_RDMA_WRITE;
@@ -66,8 +66,8 @@ static bool must_be(struct pair *p, enum ibv_wr_opcode op, char *remote, bool al
 }
 
 /*
- * Each combination: what has a flag is as it was asked for, what has none is as before, and the
- * region has its keys still.
+ * Each combination: a flagged attribute has its new value, an unflagged one its old value, and the
+ * region keeps its keys.
  */
 static bool combinations_body(struct pair *p)
 {

@@ -121,7 +121,7 @@ static bool iteration_body(struct pair *p)
 	}
 	MUST_EQ(ibv_start_poll(cq, &attr), 0);
 	MUST(is_message(cq, 0));
-	MUST_EQ(ibv_resize_cq(p->cq[1], 2), EINVAL); /* three are to come, behind the one at hand */
+	MUST_EQ(ibv_resize_cq(p->cq[1], 2), EINVAL); /* three are to come, after the current one */
 	MUST_EQ(ibv_resize_cq(p->cq[1], 100), 0);
 	use_freed_memory();
 	MUST(is_message(cq, 0));

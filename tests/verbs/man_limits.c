@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The maxima of ibv_query_device(3), ibv_query_device_ex(3) and ibv_query_port(3) that say how
- * large one object may be: each is reached, and carries traffic, and one more is refused. Here
- * those of a QP; of a port, of messages and regions in limits_port, of CQs and SRQs in
- * limits_queues. How many objects there may be is in limits_objects; contract
- * (limit__of_each_kind), ibv_attach_mcast, dm, ibv_modify_cq (moderation) and ibv_create_cq_ex
- * (vectors) have others.
+ * The maximum sizes of one object in ibv_query_device(3), ibv_query_device_ex(3) and
+ * ibv_query_port(3): each is reached, and carries traffic, and one more is refused. This page has a
+ * QP's; limits_port those of a port, messages and regions, limits_queues those of CQs and SRQs. The
+ * numbers of objects are in limits_objects; contract (limit__of_each_kind), ibv_attach_mcast, dm,
+ * ibv_modify_cq (moderation) and ibv_create_cq_ex (vectors) have others.
  */
 #include "limits.h"
 
 /* ---- max_qp_wr ---- */
 
 /*
- * All places of both queues are taken and none more is; then everything arrives, once and in order.
- * A send takes its place until it has completed: those of RC wait here for their receives, those of
- * the others end at once.
+ * All places of both queues are taken, and no further one exists; then everything arrives, once and
+ * in order. A send holds its place until it has completed: RC sends wait here for their receives,
+ * other sends complete at once.
  */
 static bool queues_filled(enum ibv_qp_type type)
 {
@@ -132,7 +131,7 @@ static bool max_sge_is_reached(void)
 	loop_elements(&l, from, max, 0);
 	loop_elements(&l, to, max, 10000);
 
-	/* scattered as it was gathered: what is last here is last there */
+	/* scattered as it was gathered: the last part is last here, too */
 	rr.num_sge = max;
 	MUST_EQ(ibv_post_recv(l.qp, &rr, &bad_rr), 0);
 	wr = loop_send(&l, IBV_WR_SEND, from, max);
@@ -311,8 +310,8 @@ static bool reads_and_atomics_outstanding(void)
 	MUST_EQ(a.max_dest_rd_atomic, dev.max_qp_rd_atom);
 	MUST_EQ(a.max_rd_atomic, dev.max_qp_init_rd_atom);
 	/*
-	 * More than may be under way. An atomic is executed in its turn and once; a READ sees those
-	 * before it, and may see later ones, as none of them waits for it without a fence.
+	 * More than may be under way. An atomic is executed in its turn and once; a READ sees
+	 * earlier ones, and may see later ones, as none of them waits for it without a fence.
 	 */
 	for (uint32_t i = 0; i < n; i++) {
 		sge = (struct ibv_sge){ (uintptr_t)l.buf + 8 * i, 8, l.mr->lkey };

@@ -225,7 +225,7 @@ static bool last_ones_work(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *
 	return true;
 }
 
-/* No maximum is at another's expense. QPs are last, so each has what it needs. */
+/* No maximum is at another's expense. QPs are last, so each has the objects that it needs. */
 static bool all_kinds_at_once(void)
 {
 	const struct ibv_device_attr d = device();
@@ -245,7 +245,7 @@ static bool all_kinds_at_once(void)
 	MUST(world_open());
 	for (int i = 0; i < KINDS; i++)
 		MUST(kind_fill(&kinds[i]));
-	/* the last ones are made anew, of the sort that a message needs */
+	/* the last ones are made again, of the type that a message needs */
 	for (int i = MRS; i < KINDS; i++)
 		MUST_EQ(kinds[i].drop(kinds[i].made[--kinds[i].n]), 0);
 	MUST(mr = ibv_reg_mr(o.pd, o.buf, BUF_BYTES, IBV_ACCESS_LOCAL_WRITE));

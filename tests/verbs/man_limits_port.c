@@ -30,7 +30,7 @@ static bool tables_of_the_port(void)
 		MUST_EQ(ibv_query_pkey(ctx, 1, i, &pkey), 0);
 	MUST_EQ(ibv_query_pkey(ctx, 1, p.pkey_tbl_len, &pkey), -1);
 	MUST_EQ(ibv_query_pkey(ctx, 1, -1, &pkey), -1);
-	/* an entry that holds no GID reads as zeros, one behind the table does not read */
+	/* an entry without a GID reads as zeros, one after the table fails */
 	for (int i = 0; i < p.gid_tbl_len; i++)
 		MUST_EQ(ibv_query_gid(ctx, 1, i, &gid), 0);
 	MUST_EQ(memcmp(&gid, &none, sizeof(gid)), 0);
@@ -141,7 +141,7 @@ static bool set_link_mtu(int mtu)
 	return system(command) == 0;
 }
 
-/* active_mtu is what is best; up to max_mtu, all that the link carries works (docs/tx.md). */
+/* active_mtu is the best value; up to max_mtu, all that the link carries works (docs/tx.md). */
 static bool mtus_of_the_link(void)
 {
 	const struct ibv_port_attr p = limits_port();
@@ -299,7 +299,7 @@ static bool max_msg_sz_and_one(void)
 
 /*
  * It is the whole address space, so nothing can be larger: it is reached by a region that pages on
- * demand, and of memory that must be there, there is never so much.
+ * demand; present memory is never that large.
  */
 static bool max_mr_size_is_reached(void)
 {
@@ -325,7 +325,7 @@ static bool max_mr_size_is_reached(void)
 	MUST(loop_done(l.scq, 0, UINT32_MAX));
 	MUST_EQ(memcmp(l.buf + BUF_BYTES, "ping", 4), 0);
 	MUST_EQ(ibv_dereg_mr(mr), 0);
-	/* elsewhere that many bytes end behind the last address */
+	/* elsewhere that many bytes end after the last address */
 	MUST_FAIL(ibv_reg_mr(l.pd, l.buf, max, ALL_ACCESS), EINVAL);
 	MUST_FAIL(ibv_reg_mr(l.pd, l.buf, SIZE_MAX - (uintptr_t)l.buf + 1, ALL_ACCESS), EINVAL);
 	MUST_FAIL(ibv_reg_mr(l.pd, NULL, max, ALL_ACCESS), EINVAL);

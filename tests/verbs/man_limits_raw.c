@@ -77,7 +77,7 @@ static bool begin(void)
 	return true;
 }
 
-/* One QP is there: the number of work queues is that of QPs, less it. What is made. */
+/* One QP exists: the work queues are one fewer than QPs. Returns the number made. */
 static bool fill(int *wqs, int *tables, int *flows)
 {
 	struct ibv_rwq_ind_table_init_attr a = { .ind_tbl = wq };
@@ -88,7 +88,7 @@ static bool fill(int *wqs, int *tables, int *flows)
 		MUST(wq[*wqs] = make_wq());
 	MUST_FAIL(make_wq(), ENOMEM);
 	MUST(*wqs >= (int)size);
-	/* each of its own work queues; the last are as long as they may be */
+	/* each of its own work queues; the last have the maximum length */
 	for (*tables = 0; *tables < max_tables; ++*tables) {
 		a.log_ind_tbl_size =
 			*tables < max_tables - 16 ? 0 : (uint32_t)__builtin_ctz(size);
@@ -105,7 +105,7 @@ static bool fill(int *wqs, int *tables, int *flows)
 	return true;
 }
 
-/* One place that is given back is free, for one and no more. */
+/* A released place is free, for exactly one. */
 static bool place_is_free(int flows)
 {
 	MUST_EQ(ibv_destroy_flow(flow[flows / 2]), 0);
@@ -120,7 +120,7 @@ static bool all_at_once(void)
 	int wqs, tables, flows;
 
 	MUST(begin());
-	/* and again: all of it has been given back */
+	/* and again: all of them were released */
 	for (int i = 0; i < 2; i++) {
 		MUST(fill(&wqs, &tables, &flows));
 		MUST(place_is_free(flows));

@@ -2,16 +2,16 @@
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * What is left over: entries of an extended CQ that overran, receives that reach beyond their
- * region or have none any more, address handles that go behind their requests, receives of one SRQ
- * that several QPs take for immediates. By ibv_create_cq_ex(3), ibv_post_recv(3),
- * ibv_create_ah(3), ibv_post_srq_recv(3).
+ * Loose ends: entries of an extended CQ that overran, receives that reach beyond their region or
+ * whose region is gone, address handles destroyed before their requests end, receives of one SRQ
+ * that several QPs take for immediates. By ibv_create_cq_ex(3), ibv_post_recv(3), ibv_create_ah(3),
+ * ibv_post_srq_recv(3).
  */
 #include "man.h"
 
 /* ---- an extended CQ that overruns ---- */
 
-/* What fits is there with all its fields, by start and next; then the CQ says that it is none. */
+/* Entries that fit have all their fields, by start and next; then the CQ reports the error. */
 static bool overrun_body(struct pair *p)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -24,7 +24,7 @@ static bool overrun_body(struct pair *p)
 		MUST_EQ(post_recv(p, (uint64_t)i, 0, 100), 0);
 	for (int i = 0; i <= fits; i++)
 		MUST_EQ(post_send(p, 1, 0, (uint32_t)(10 + i), IBV_SEND_SIGNALED), 0);
-	/* what overruns may be answered or not; what is before it is */
+	/* the overrunning request may be answered or not; earlier ones are */
 	for (int i = 0; i < fits; i++) {
 		MUST(wait_wc(p->cq[0], &wc));
 		MUST_EQ(wc.status, IBV_WC_SUCCESS);
@@ -123,7 +123,7 @@ static bool beyond_body(struct pair *p)
 	return true;
 }
 
-/* ibv_dereg_mr(3) while receives wait for messages: they end as those with a bad key. */
+/* ibv_dereg_mr(3) while receives wait for messages: they end like receives with a bad key. */
 static bool gone_body(struct pair *p)
 {
 	char *const mem = calloc(1, 4096);
@@ -212,7 +212,7 @@ ON_PAIR(handles_go_behind_their_requests, handles_body, .type = IBV_QPT_UD)
 
 /*
  * A WRITE with immediate takes one receive of the SRQ and none of its memory, of whichever QP; the
- * limit is told when so many are left.
+ * limit event comes when QPS receives are left.
  */
 static bool immediates_of_several(void)
 {

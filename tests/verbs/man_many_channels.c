@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * ibv_create_comp_channel(3): "a user can create as many completion channels as it wants".
- * Descriptors and memory bound them, and where these end is said by this call, not by what uses the
- * channel later.
+ * Descriptors and memory bound them, and this call reports their exhaustion, not a later use of the
+ * channel.
  */
 #include <sys/resource.h>
 
@@ -25,8 +25,8 @@ static bool set_descriptors(rlim_t soft, struct rlimit *before)
 }
 
 /*
- * Each on a channel of its own, and all in use: an event of the first, of one in the middle and of
- * the last.
+ * Each on its own channel, and all in use: an event of the first, of one in the middle and of the
+ * last.
  */
 static bool as_many_as_it_wants(void)
 {
@@ -65,7 +65,7 @@ static bool as_many_as_it_wants(void)
 	return true;
 }
 
-/* A channel is refused where a descriptor is missing; a CQ on one that is there takes none. */
+/* A channel is refused if no descriptor is left; a CQ on an existing one takes none. */
 static bool refused_where_it_is_asked_for(void)
 {
 	struct ibv_comp_channel *ch[2] = { ibv_create_comp_channel(ctx),
@@ -78,7 +78,7 @@ static bool refused_where_it_is_asked_for(void)
 
 	MUST(ch[0] && ch[1] && (pd = ibv_alloc_pd(ctx)));
 	MUST(cq[0] = ibv_create_cq(ctx, QUEUE, NULL, ch[0], 0));
-	/* the interface is open: what it takes is another matter */
+	/* the interface is open: its descriptors do not count */
 	MUST(qp = qp_to_itself(pd, cq[0], cq[0], NULL));
 	MUST_EQ(ibv_destroy_qp(qp), 0);
 	MUST(set_descriptors((rlim_t)ch[1]->fd + 128, &before));
@@ -87,7 +87,7 @@ static bool refused_where_it_is_asked_for(void)
 	MUST(n > 0 && n < 1024);
 	MUST_FAIL(ibv_create_comp_channel(ctx), EMFILE);
 	MUST(cq[1] = ibv_create_cq(ctx, QUEUE, NULL, ch[1], 0));
-	close(open_fds[--n]); /* one that ibv_create_qp() needs to ask the kernel */
+	close(open_fds[--n]); /* one that ibv_create_qp() needs to query the kernel */
 	MUST(qp = qp_to_itself(pd, cq[1], cq[1], NULL));
 	MUST_EQ(ibv_req_notify_cq(cq[1], 0), 0);
 	MUST(ping(qp, 1, IBV_SEND_SIGNALED));

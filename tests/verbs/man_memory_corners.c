@@ -103,7 +103,7 @@ static bool refused_atomic(struct pair *p, struct target *t, enum ibv_wr_opcode 
 	return true;
 }
 
-/* docs/verbs.md: what is not aligned is REM_INV_REQ_ERR, of the address as of the memory. */
+/* docs/verbs.md: an unaligned address gives REM_INV_REQ_ERR, and so does unaligned memory. */
 static bool unaligned_atomics(void)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_FETCH_AND_ADD,

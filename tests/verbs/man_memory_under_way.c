@@ -15,7 +15,7 @@
 
 enum harm { PROTECT, UNMAP, DEREGISTER, HARMS };
 
-/* Two RC QPs of one PD; both ends' memory are mappings of their own. */
+/* Two RC QPs of one PD; both ends' memory are separate mappings. */
 struct ends {
 	struct pair *p;
 	struct ibv_mr *mr[2];
@@ -90,7 +90,7 @@ static bool under_way(struct ends *e, enum ibv_wr_opcode op, int end, enum harm 
 		MUST(step(e, &wr, &status));
 	MUST_EQ(status, IBV_WC_SUCCESS);
 	MUST(do_harm(e, end, harm));
-	/* What was under way may still succeed; what is posted now cannot. */
+	/* Requests under way may still succeed; requests posted now cannot. */
 	while (!status && e->done < BEFORE + 4 * IN_FLIGHT)
 		MUST(step(e, &wr, &status));
 	while (e->done < e->sent)

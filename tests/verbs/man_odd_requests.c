@@ -11,7 +11,7 @@
 
 #include "man.h"
 
-/* "*bad_wr will be set to point to the request that failed"; those before it are posted. */
+/* "*bad_wr will be set to point to the request that failed"; earlier ones are posted. */
 static bool lists_without_an_end(void)
 {
 	struct ibv_send_wr wr[2] = { { .wr_id = 1 }, { .wr_id = 2 } }, *bad;
@@ -70,7 +70,7 @@ static bool queues_of_no_size(void)
 	MUST(to = ibv_create_qp(pd, &init));
 	MUST(!qp_to_init(from) && !qp_to_init(to));
 	MUST(!qp_to_rts(from, to->qp_num, 7) && !qp_to_rts(to, from->qp_num, 7));
-	/* as many as the queue is said to have, and not one more */
+	/* exactly as many as the queue's reported size */
 	MUST_EQ(ibv_query_qp(to, &a, IBV_QP_CAP, &init), 0);
 	for (uint32_t i = 0; i <= a.cap.max_send_wr; i++) {
 		bad = NULL;
@@ -232,10 +232,10 @@ static bool atomics_answer_in_pieces(void)
 /* ---- what a service has no request for ---- */
 
 /*
- * The table of ibv_post_send(3): EINVAL of posting for what no service of the device has (and for
- * FLUSH, of which struct ibv_send_wr cannot say what it is to place), the error of an operation
- * that the QP does not have for what another service has (docs/verbs.md). Nothing is sent, and a
- * QP of RC takes all that other services lack.
+ * The table of ibv_post_send(3): EINVAL at posting for an operation that no service of the device
+ * has (and for FLUSH, whose placement struct ibv_send_wr cannot express); for an operation of
+ * another service, the error of one that the QP does not have (docs/verbs.md). Nothing is sent, and
+ * an RC QP takes all operations that other services lack.
  */
 static bool requests_of_other_services(void)
 {
@@ -360,7 +360,7 @@ static bool windows_open(struct pair *p)
 	return true;
 }
 
-/* A failure completes although nobody asked for a completion, and the QP is in error. */
+/* A failure completes although unsignaled, and the QP is in error. */
 static bool unsignaled_binds_that_fail(void)
 {
 	struct ibv_mw_bind bind = { .wr_id = 71 };
@@ -390,7 +390,7 @@ static bool unsignaled_binds_that_fail(void)
 	return true;
 }
 
-/* "the consumer owns the low 8 bits": asked for the same key, windows have keys of their own. */
+/* "the consumer owns the low 8 bits": with the same requested key, windows have their own keys. */
 static bool keys_of_many_windows(void)
 {
 	enum { WINDOWS = 300 };

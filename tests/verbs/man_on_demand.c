@@ -101,7 +101,7 @@ static bool ends_close(struct ends *e)
 	return good;
 }
 
-/* Mapped anew, each byte as the seed has it. */
+/* Maps it again, each byte as the seed has it. */
 static bool map_filled(struct ends *e, int end, int seed)
 {
 	MUST(mmap(e->mem[end], BYTES, PROT_READ | PROT_WRITE,
@@ -211,7 +211,7 @@ static bool use_all(enum ibv_qp_type type, uint32_t caps)
 	return true;
 }
 
-/* Each transport has what it can do, and what it is said to do on demand works so. */
+/* Each transport has its operations, and those reported for on demand work so. */
 static bool what_is_claimed_works(void)
 {
 	const uint32_t datagram =
@@ -235,7 +235,7 @@ static bool what_is_claimed_works(void)
 
 /* ---- memory that is not there ---- */
 
-/* Not mapped yet, or no more: the end that it is of says so, as for pinned memory that went. */
+/* Not mapped yet, or no more: the memory's end reports it, as for pinned memory that is gone. */
 static bool gone(int end, bool implicit, bool was_mapped)
 {
 	struct ends e;
@@ -299,7 +299,7 @@ static bool wild_addresses(void)
 	return true;
 }
 
-/* A page that was given back reads as a new one, not as what it was. */
+/* A discarded page reads as a new one, not with its old content. */
 static bool given_back(void)
 {
 	struct ends e;
@@ -345,7 +345,7 @@ static bool registration(void)
 	/* "IBV_ACCESS_LOCAL_WRITE must be set too" */
 	MUST_FAIL(ibv_reg_mr(pd, mem, page, ON_DEMAND | IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	MUST_FAIL(reg_all(pd, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
-	/* ibv_rereg_mr(3): what does not page must be there */
+	/* ibv_rereg_mr(3): memory of a pinned region must be there */
 	MUST(mr = ibv_reg_mr(pd, mem, page, on_demand));
 	MUST_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 		IBV_REREG_MR_ERR_INPUT);
@@ -366,7 +366,7 @@ static bool registration(void)
 
 /* ---- rights ---- */
 
-/* Each right of the whole address space opens what it names, and nothing else. */
+/* Each right of the whole address space allows its operation, and nothing else. */
 static bool rights(void)
 {
 	static const unsigned int granted[] = {

@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * What a request meets at its other end: a QP in each of its states, one of another service, one
- * that is not there, and address handles that carry what they were told. Requests of RC that nobody
- * answers end in RETRY_EXC_ERR, datagrams are lost without a word (IBTA 9.7, 9.8).
+ * The other end of a request: a QP in each of its states, one of another service, a missing one;
+ * and the fields of address handles. Unanswered RC requests end in RETRY_EXC_ERR, datagrams are
+ * lost silently (IBTA 9.7, 9.8).
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ static struct ibv_qp *new_qp(int end, enum ibv_qp_type type)
 	return ibv_create_qp(w.pd, &a);
 }
 
-/* It gives up after about a millisecond. */
+/* Its retries end after about a millisecond. */
 static bool impatient(struct ibv_qp *qp, uint32_t dest_qpn)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS,
@@ -120,7 +120,7 @@ static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IB
 static bool meets(enum ibv_wr_opcode opcode, enum ibv_qp_state state)
 {
 	struct ibv_qp *from = new_qp(0, IBV_QPT_RC), *to = new_qp(1, IBV_QPT_RC);
-	/* what a QP's send queue does is nothing to those who ask it */
+	/* a QP's send queue does not affect its requesters */
 	const bool answers = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 	struct ibv_send_wr wr, *bad;
 	struct ibv_sge sge;
@@ -240,7 +240,7 @@ static bool datagram(struct ibv_qp *from, struct ibv_ah *ah, uint32_t qpn, uint3
 	return true;
 }
 
-/* What nobody takes is lost, and its sender not told; the next one arrives. */
+/* An unreceived datagram is lost, without a report to its sender; the next one arrives. */
 static bool datagrams_that_nobody_takes(void)
 {
 	struct ibv_qp *rc, *reset;
@@ -288,7 +288,7 @@ static bool handle_of_another_domain(void)
 	return datagrams_close(&d);
 }
 
-/* The receiver finds in front of the datagram what the handle was told. */
+/* The receiver finds the handle's fields in front of the datagram. */
 static bool headers_of_a_datagram(void)
 {
 	struct ibv_ah_attr self = own_address();

@@ -3,11 +3,11 @@
 /* tier: long san XROCE_CYCLES=1000 XROCE_WALK_STEPS=5000 */
 /*
  * A random walk over the verbs beside a model of them: objects come and go in any order, QPs change
- * their states, and requests name any key, live or stale, in bounds or not. What each call returns,
- * what each completion says, each QP's state and every byte of memory must be the model's.
+ * their states, and requests name any key, live or stale, in bounds or not. Each call's result,
+ * each completion, each QP's state and every byte of memory must be the model's.
  *
  * One request is under way at a time. A failure prints the seed and the step: XROCE_WALK_SEED=n
- * walks it again, XROCE_WALK_STEPS says how far.
+ * walks it again, XROCE_WALK_STEPS limits the steps.
  */
 #include "walk.h"
 

@@ -2,11 +2,10 @@
 /* tier: core */
 /*
  * Access rights: every combination of a region's and a QP's flags against every operation, on RC,
- * UC and XRC. What must happen is computed from the definition: ibv_reg_mr(3) for what can be
- * registered; IBTA, 9.7.5.2 and 10.6: an operation needs its right of the R_Key ("remote access
- * error") and of the responder's QP ("invalid request", which is looked at first); 9.9.3: on UC
- * what lacks one is dropped; local read is always given, local write is what receives and answers
- * need.
+ * UC and XRC. The expected result is computed from the definition: ibv_reg_mr(3) for valid
+ * registrations; IBTA, 9.7.5.2 and 10.6: an operation needs its right of the R_Key ("remote access
+ * error") and of the responder's QP ("invalid request", which is checked first); 9.9.3: UC drops a
+ * request without a right; local read is always given, receives and answers need local write.
  */
 #include "rights.h"
 
@@ -153,7 +152,7 @@ static enum wr_code home_op(const struct wr_ends *e, enum home use)
 	return use == SEND_OF ? OP_SEND : use == WRITE_OF ? OP_WRITE_IMM : OPS;
 }
 
-/* "Local read access is always enabled": what is written at home needs IBV_ACCESS_LOCAL_WRITE. */
+/* "Local read access is always enabled": local writes need IBV_ACCESS_LOCAL_WRITE. */
 static bool use_at_home(struct wr_ends *e, enum home use, struct ibv_mr *mr, bool may_write)
 {
 	const enum wr_code op = home_op(e, use);
@@ -281,7 +280,7 @@ static bool fetched(struct wr_ends *e)
 		MUST_EQ(ibv_modify_qp(e->qp[0], &a, IBV_QP_STATE), 0);
 		MUST(wr_nothing_was_posted(e) && no_async_event());
 		MUST_EQ(memcmp(e->buf[1] + REMOTE_AT, "rrrrrrrr", WORD_SIZE), 0);
-		MUST_EQ(memcmp(e->buf[0] + 5, "hhh", 3), 0); /* behind the probe */
+		MUST_EQ(memcmp(e->buf[0] + 5, "hhh", 3), 0); /* after the probe */
 	}
 	return true;
 }

@@ -2,7 +2,7 @@
 /* tier: core */
 /*
  * Access rights of memory windows of both types on RC, UC and XRC, from ibv_bind_mw(3): every
- * combination of the region's flags with the window's, each operation against what was bound, and
+ * combination of the region's flags with the window's, each operation against the bound flags, and
  * with every combination of the QP's flags. The region's own remote rights do not matter to its
  * windows; "must have been registered with IBV_ACCESS_MW_BIND", remote write and atomics "require
  * local write access to the MR".
@@ -163,7 +163,7 @@ static bool of_another_pair(struct wr_ends *e, struct wr_ends *other, enum ibv_m
 
 	MUST(mr && mw);
 	MUST_EQ(bind_to(e, mw, mr, WINDOW_FLAGS), IBV_WC_SUCCESS);
-	other->buf[1] = e->buf[1]; /* what is looked at */
+	other->buf[1] = e->buf[1]; /* the tested flags */
 	for EACH_REMOTE_OP(other, op) {
 		const bool may = right_of(*op) & WINDOW_FLAGS && same_pd && type == IBV_MW_TYPE_1;
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Whose rights count on XRC: ibv_create_srq_ex(3), ibv_open_xrcd(3) and the IBTA's annex A14. Each
- * request names an SRQ of the target QP's domain; keys are looked up in that SRQ's PD, and what the
- * target grants (ibv_modify_qp(3)) is asked of the target, whatever its peer grants. Regions,
- * windows and flags are in rights and rights_mw.
+ * The rights that count on XRC: ibv_create_srq_ex(3), ibv_open_xrcd(3) and the IBTA's annex A14.
+ * Each request names an SRQ of the target QP's domain; keys are looked up in that SRQ's PD, and the
+ * QP rights (ibv_modify_qp(3)) are the target's, whatever its peer grants. Regions, windows and
+ * flags are in rights and rights_mw.
  */
 #include "rights.h"
 
 #define ALL (L_WRITE | R_WRITE | R_READ | R_ATOMIC | R_FLUSH)
 
-/* An SRQ of a domain, with a PD of its own and all of end 1's memory registered there. */
+/* An SRQ of a domain, with its own PD and all of end 1's memory registered there. */
 struct other_srq {
 	struct ibv_pd *pd;
 	struct ibv_srq *srq;

@@ -209,7 +209,7 @@ static bool different_kinds(void)
 	return world_close();
 }
 
-/* A QP of its own on CQs of its own, of the common PD: made, connected, used and destroyed. */
+/* A QP with its own CQs, of the common PD: made, connected, used and destroyed. */
 static bool lives_a_queue_pair(long i)
 {
 	struct ibv_cq *send, *recv;
@@ -372,7 +372,7 @@ static bool reads_while_the_target_enters_rts(void)
 	return world_close();
 }
 
-/* Its requests end as those of which no answer comes; it says so, and nothing hangs. */
+/* Its requests end like unanswered ones; it reports that, and nothing hangs. */
 static bool the_target_is_destroyed(void)
 {
 	struct ibv_qp *qp[2];

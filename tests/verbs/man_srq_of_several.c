@@ -3,7 +3,7 @@
 /*
  * One SRQ of several QPs, of RC and UC and of another protection domain: ibv_modify_srq(3), "once
  * the number of WRs in the SRQ drops below srq_limit, the SRQ will generate an [...] event", at the
- * exact receive whichever QP takes it; ibv_post_srq_recv(3): the L_Keys are those of the SRQ's
+ * exact receive whichever QP takes it; ibv_post_srq_recv(3): the L_Keys belong to the SRQ's
  * protection domain; ibv_post_recv(3): not on a QP with an SRQ.
  */
 #include "man.h"

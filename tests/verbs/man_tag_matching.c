@@ -8,7 +8,7 @@
 
 /* ---- rendezvous ---- */
 
-/* The RVH behind the TMH at offset 0. */
+/* The RVH after the TMH at offset 0. */
 static void put_rvh(struct tags *t, uint32_t data, uint32_t len)
 {
 	struct ibv_rvh v = { .va = htobe64((uintptr_t)t->buf + data),
@@ -19,7 +19,7 @@ static void put_rvh(struct tags *t, uint32_t data, uint32_t len)
 }
 
 /*
- * The device fetches what was announced, and tells the sender by "a copy of the original TMH and
+ * The device fetches the announced data, and notifies the sender by "a copy of the original TMH and
  * RVH of the rendezvous request, apart the opcode".
  */
 static bool rendezvous_body(struct tags *t)
@@ -34,7 +34,7 @@ static bool rendezvous_body(struct tags *t)
 	MUST_EQ(ibv_post_recv(t->from, &rr, &bad_rr), 0);
 	MUST(tm_add(t, 30, 5, 0, 20000));
 	put_rvh(t, 1024, 20000);
-	/* with as much behind it as may be */
+	/* with the maximum data after it */
 	MUST(tm_send_message(t, IBV_TMH_RNDV, 5, 99, dev.tm_caps.max_rndv_hdr_size - 16));
 	EXPECT(t, 30, IBV_WC_TM_RECV, IBV_WC_TM_MATCH);
 	MUST_EQ(s.info.tag, 5);
@@ -48,7 +48,7 @@ static bool rendezvous_body(struct tags *t)
 	MUST_EQ(wc.byte_len, 32);
 	MUST_EQ(t->buf[60000], IBV_TMH_FIN);
 	MUST(memcmp(t->buf + 60001, t->buf + 1, 31) == 0);
-	MUST(cq_is_empty(t->qp_cq)); /* the device's own work requests are nobody's */
+	MUST(cq_is_empty(t->qp_cq)); /* the device's own work requests have no completion */
 	return tm_nothing_more(t);
 }
 
@@ -87,7 +87,7 @@ static bool rendezvous_that_does_not_fit_is_left(void)
 	WITH_TM(incomplete_body);
 }
 
-/* One that nobody waits for comes whole, with its headers, for the application to do the same. */
+/* An unmatched one comes whole, with its headers, for the application to do the same. */
 static bool unexpected_rendezvous_body(struct tags *t)
 {
 	struct seen s;
@@ -206,7 +206,7 @@ static bool threads_add_while_messages_come(void)
 	WITH_TM(threads_body);
 }
 
-/* Two threads that change the list without a pause: afterwards it is whole. */
+/* Two threads that change the list without a pause: it is intact in the end. */
 static void *add_and_delete(void *arg)
 {
 	struct adder *a = arg;

@@ -3,9 +3,9 @@
 /* tier: long long */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * Each object of libibverbs comes and goes 10,000 times, every 100th used, or left with work under
- * way: what is destroyed leaves nothing behind (held.h). Device memory is in dm, what
- * raw packet QPs have in ten_thousand_raw.
+ * Each object of libibverbs is made and destroyed 10,000 times, every 100th used, or destroyed with
+ * work under way, and leaves nothing (held.h). Device memory is in dm, the objects of raw packet
+ * QPs in ten_thousand_raw.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -76,7 +76,7 @@ static bool cycles_of(bool (*cycle)(int i), int n)
 	return world_close();
 }
 
-/* A case of so many cycles: a part of all where one takes long. */
+/* A case of that many cycles: a fraction of the total where one takes long. */
 #define TEN_THOUSAND(name, part)                                                                   \
 	static bool name(void)                                                                     \
 	{                                                                                          \
@@ -264,7 +264,7 @@ static bool channels_cycle(int i)
 
 	MUST(ch);
 	if (i % 100 == 0) {
-		/* an event that nobody takes */
+		/* an unread event */
 		MUST(cq = ibv_create_cq(ctx, 16, NULL, ch, 0));
 		MUST_EQ(ibv_req_notify_cq(cq, 0), 0);
 		MUST(qp = qp_to_itself(w.pd, w.cq, cq, NULL));
@@ -334,7 +334,7 @@ static struct ibv_qp *new_qp(enum ibv_qp_type type)
 	return ibv_create_qp_ex(ctx, &a);
 }
 
-/* Two messages; of those of the last, neither the receive nor the send is waited for. */
+/* Two messages; of the last ones, neither the receive nor the send is waited for. */
 static bool carries(struct ibv_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_sge to = { (uintptr_t)w.buf + 4096, 1024, w.mr->lkey },
@@ -443,7 +443,7 @@ static bool xrc_cycle(int i)
 }
 TEN_THOUSAND(xrc, 1)
 
-/* A QP in error whose event nobody takes. */
+/* A QP in error with an unread event. */
 static bool asynchronous_events_cycle(int i)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,

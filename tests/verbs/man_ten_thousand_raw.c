@@ -3,8 +3,8 @@
 /* tier: long long */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
- * What raw packet QPs have comes and goes 10,000 times, and leaves nothing behind (held.h): the
- * QPs, flows of each type, sniffers among them, counters, work queues, tables.
+ * The objects of raw packet QPs are made and destroyed 10,000 times, and leave nothing (held.h):
+ * the QPs, flows of each type, sniffers among them, counters, work queues, tables.
  */
 #include "held.h"
 #include "man.h"
@@ -25,7 +25,7 @@ static bool cycles_of(bool (*cycle)(int i), int n)
 	return true;
 }
 
-/* A case of so many cycles: a part of all where each asks the kernel several times. */
+/* A case of a fraction of the cycles, where each queries the kernel several times. */
 #define TEN_THOUSAND(name, part)                                                                   \
 	static bool name(void)                                                                     \
 	{                                                                                          \
@@ -86,7 +86,7 @@ static void flow_append(struct ibv_flow_attr *attr, const void *spec, size_t siz
 	attr->num_of_specs++;
 }
 
-/* Counted; a normal one is for a MAC of its own. */
+/* Counted; a normal one is for its own MAC. */
 static struct ibv_flow *new_flow(struct ibv_qp *qp, enum ibv_flow_attr_type type, uint32_t flags,
 				 struct ibv_counters *counters, int i)
 {
@@ -110,7 +110,7 @@ static struct ibv_flow *new_flow(struct ibv_qp *qp, enum ibv_flow_attr_type type
 	return ibv_create_flow(qp, attr);
 }
 
-/* Of each type, for MACs that the interface is asked to take, with copies and counted. */
+/* Of each type, for MACs that the interface must accept, with copies and counted. */
 static bool flows_cycle(int i)
 {
 	static const struct {

@@ -104,7 +104,7 @@ static int call_post_srq_recv(struct own *o)
 	return ibv_post_srq_recv(o->srq, &rr, &bad);
 }
 
-/* Of an opcode that there is not: no engine is told of it, only the queue is taken and let go. */
+/* Of an undefined opcode: no engine is notified of it, only the queue is locked and unlocked. */
 static int call_post_send(struct own *o)
 {
 	struct ibv_send_wr wr = { .opcode = (enum ibv_wr_opcode)99 }, *bad;
@@ -145,8 +145,7 @@ static const struct call {
 	const char *name;
 	int (*run)(struct own *o);
 	bool srq, polls;
-	/* what is left without the user's locks: a receive that is posted is to be seen by an
-	 * engine that flushes */
+	/* paths without the user's locks: an engine that flushes must see a posted receive */
 	int left;
 } calls[] = {
 	{ "ibv_post_recv", call_post_recv, .left = 1 },
@@ -197,7 +196,7 @@ static int count(const struct call *call, struct own *o)
 	struct sigaction act = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, old;
 	int failed;
 
-	/* what is resolved at the first call locks the loader's tables */
+	/* symbols that are resolved at the first call lock the loader's tables */
 	if (call->run(o) || sigaction(SIGTRAP, &act, &old))
 		return -1;
 	locked = steps = 0;
@@ -218,7 +217,7 @@ static bool count_case(const struct call *call, bool with_td, int *n)
 
 	MUST(own_open(&o, with_td, call->srq));
 	if (call->polls) {
-		/* what was received is in its CQ when its send completes */
+		/* a received message is in its CQ when its send completes */
 		for (uint64_t i = 0; i < 2; i++) {
 			struct ibv_wc wc;
 
@@ -276,7 +275,7 @@ static bool own_messages(struct own *o, int seed)
 		struct ibv_wc wc;
 
 		o->buf[0] = (char)(i * 3 + seed);
-		/* what has arrived may be sent again until its sender knows that */
+		/* an arrived message may be sent again until its sender has the ACK */
 		wr.send_flags = IBV_SEND_SIGNALED;
 		MUST_EQ(o->srq ? ibv_post_srq_recv(o->srq, &rr, &bad_rr) :
 				 ibv_post_recv(o->qp, &rr, &bad_rr),
@@ -317,7 +316,7 @@ static bool a_thread_each(void)
 	return good;
 }
 
-/* ---- what holds what ---- */
+/* ---- references between objects ---- */
 
 /* "All resources created with the td should be destroyed prior to deallocating the td." */
 static bool is_held_by_each_domain(void)

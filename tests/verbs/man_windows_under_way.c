@@ -192,8 +192,8 @@ static bool window_end(struct window *w, enum ending ending)
 }
 
 /*
- * From when the window has ended, no WRITE changes a byte of its memory and no READ sees one, also
- * of those that are half done; and the first that comes too late says why.
+ * After the window has ended, no WRITE changes a byte of its memory and no READ sees one, not even
+ * half-done ones; and the first late request gives the reason.
  */
 static bool ends_under_way(struct window *w, enum ibv_wr_opcode op, enum ending ending)
 {
@@ -215,15 +215,15 @@ static bool ends_under_way(struct window *w, enum ibv_wr_opcode op, enum ending 
 		memset(w->mem, SECRET, BYTES);
 	MUST(then = malloc(BYTES));
 	memcpy(then, w->mem, BYTES);
-	/* one more, as those before may all have come in time */
+	/* one more, as earlier ones may all have come in time */
 	if (op == IBV_WR_RDMA_WRITE)
 		fill_next(w, op);
 	MUST(post_next(w, op, rkey));
 	while (w->done < w->sent)
 		MUST(take_next(w));
 	/*
-	 * Of a READ whose answer is half sent the responder says so once, and is in error then: if
-	 * that is lost, the requester asks again in vain.
+	 * After a half-sent READ answer the responder reports the error once, and is in error then:
+	 * if that NAK is lost, the requester's retries are not answered.
 	 */
 	if (op != IBV_WR_RDMA_READ || w->status != IBV_WC_RETRY_EXC_ERR)
 		MUST_EQ(w->status, IBV_WC_REM_ACCESS_ERR);
@@ -305,7 +305,7 @@ static bool late_receive(struct window *w)
 
 ON_WINDOW(an_invalidation_waits_for_its_receive, IBV_MW_TYPE_2, late_receive)
 
-/* The requester gives up: the window is as it was, for its owner to invalidate. */
+/* The requester's retries end: the window is unchanged, for its owner to invalidate. */
 static bool no_receive(struct window *w)
 {
 	struct ibv_wc wc;
@@ -326,8 +326,8 @@ ON_WINDOW(one_that_is_not_received_invalidates_nothing, IBV_MW_TYPE_2, no_receiv
 /* ---- a QP that goes before its windows ---- */
 
 /*
- * Whether the window opens for a READ of a QP that is connected to itself. If not, that QP is the
- * one that refuses as well, and may be in error before it hears of it: any failure will do.
+ * Returns whether the window grants a READ by a QP that is connected to itself. If not, that QP
+ * refuses as well, and may be in error before it gets the NAK: any failure will do.
  */
 static bool opens_for_another(struct window *w, bool opens)
 {

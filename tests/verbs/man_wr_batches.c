@@ -3,7 +3,7 @@
 /*
  * ibv_wr_post(3), all but the table: "No work is executed to the queue until ibv_wr_complete()
  * returns success. ibv_wr_abort() will discard all work prepared", "If a failure is detected during
- * operation [...] the entire posting will be aborted", flags, limits, ibv_post_send() beside it,
+ * operation [...] the entire posting will be aborted", flags, limits, a mix with ibv_post_send(),
  * and the critical section.
  */
 #include <sched.h>
@@ -53,7 +53,7 @@ static bool post_receives(struct wr_ends *e, uint32_t n)
 	return true;
 }
 
-/* They have come in order, and nothing more. */
+/* They have arrived in order, and nothing more. */
 static bool sends_arrived(struct wr_ends *e, uint32_t n)
 {
 	struct ibv_wc wc;
@@ -269,7 +269,7 @@ static bool a_list_that_fails_leaves_the_windows_key(void)
 	return on(IBV_QPT_UC, window_keys);
 }
 
-/* What fits exactly is no mistake. */
+/* An exact fit is no error. */
 static bool just_fits(struct wr_ends *e)
 {
 	struct ibv_sge sge[64];
@@ -473,7 +473,7 @@ static bool inline_flag(struct wr_ends *e)
 
 ON_ALL(the_inline_flag_goes_with_inline_data, inline_flag)
 
-/* ---- beside ibv_post_send(), and other threads ---- */
+/* ---- mixed with ibv_post_send(), and other threads ---- */
 
 static int plain_send(struct wr_ends *e, uint64_t wr_id, uint32_t length)
 {
@@ -599,7 +599,7 @@ static void *posts_lists(void *arg)
 			wr_build(e, OP_FETCH_ADD, &a);
 			ibv_wr_set_sge(e->ex, e->mr[0]->lkey, (uintptr_t)e->buf[0], 8);
 		}
-		if (++turns % 3 == 0) { /* one that is aborted leaves no trace */
+		if (++turns % 3 == 0) { /* an aborted one leaves no trace */
 			ibv_wr_abort(e->ex);
 			continue;
 		}
@@ -614,7 +614,7 @@ static void *posts_lists(void *arg)
 	return NULL;
 }
 
-/* Lists of two threads, each whole or not at all: a count of what was done at the peer. */
+/* Lists of two threads, each whole or not at all: a count of operations done at the peer. */
 static bool two_threads(struct wr_ends *e)
 {
 	atomic_int taken = 0;

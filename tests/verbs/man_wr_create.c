@@ -3,7 +3,7 @@
 /*
  * ibv_wr_post(3) and ibv_create_qp_ex(3), creation: "If the QP does not support all the requested
  * work request types then QP creation will fail", and "Select which QP send ops will be defined in
- * struct ibv_qp_ex": those, and no others.
+ * struct ibv_qp_ex": exactly these.
  */
 #include "wr.h"
 
@@ -59,7 +59,7 @@ static const enum ibv_qp_type services[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
 
 #define EACH(i, array) (unsigned int i = 0; i < sizeof(array) / sizeof((array)[0]); i++)
 
-/* Builders: of the operations that were asked for. Setters: of the service. */
+/* Builders: of the requested operations. Setters: of the service. */
 static bool members_are(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	const enum ibv_qp_type type = ex->qp_base.qp_type;
@@ -127,7 +127,7 @@ static bool asked_together(struct made *m)
 			MUST_FAIL(create(m, services[t], IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, more),
 				  EOPNOTSUPP);
 		}
-		/* bits that nobody has defined */
+		/* undefined bits */
 		for (int bit = 13; bit < 64; bit++)
 			MUST_FAIL(create(m, services[t], IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 					 all | (uint64_t)1 << bit),
@@ -166,8 +166,8 @@ static bool not_asked(struct made *m)
 ON_MADE(there_is_no_ibv_qp_ex_unasked, not_asked)
 
 /*
- * Raw packets: SEND, and TSO where tso_caps says so; nothing else. A device without such QPs makes
- * none with these flags either.
+ * Raw packets: SEND, and TSO if tso_caps has it; nothing else. A device without such QPs makes none
+ * with these flags either.
  */
 static bool raw(struct made *m)
 {

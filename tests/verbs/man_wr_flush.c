@@ -2,7 +2,7 @@
 /* tier: core */
 /*
  * FLUSH and ATOMIC WRITE by the verbs of rdma-core 45 and later: ibv_wr_flush(), which Debian 12's
- * header lacks (wr.h declares what it needs), and ibv_wr_atomic_write(). The rules are those of the
+ * header lacks (wr.h has the declarations), and ibv_wr_atomic_write(). The rules are those of the
  * IBTA's annex A19, and of the kernel's ABI for the capabilities.
  */
 #include "wr.h"
@@ -29,7 +29,7 @@ static bool on(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
 		return on(IBV_QPT_XRC_SEND, body);    \
 	}
 
-/* The answer to a request that was the only one; after an error both ends are made anew. */
+/* The answer to a single request; after an error both ends are made again. */
 static bool ends_with(struct wr_ends *e, enum wr_code op, const struct wr_args *a, int status)
 {
 	struct ibv_async_event event;
@@ -69,7 +69,7 @@ static bool capabilities(void)
 	MUST(attr.device_cap_flags_ex & CAP_FLUSH_GLOBAL);
 	MUST(mr = ibv_reg_mr(pd, memory, sizeof(memory), ACCESS_FLUSH_GLOBAL));
 	MUST_EQ(ibv_dereg_mr(mr), 0);
-	/* Memory that is gone with the machine's power is not persistent, and none says it were. */
+	/* Memory that a power failure clears is not persistent, and is not reported as such. */
 	MUST(!(attr.device_cap_flags_ex & CAP_FLUSH_PERSISTENT));
 	MUST_FAIL(ibv_reg_mr(pd, memory, sizeof(memory), ACCESS_FLUSH_PERSISTENT), EOPNOTSUPP);
 	MUST_FAIL(ibv_reg_mr(pd, memory, sizeof(memory),
@@ -78,7 +78,7 @@ static bool capabilities(void)
 	return !ibv_dealloc_pd(pd);
 }
 
-/* What was written before it in a list is there when it completes, for the peer's own eyes. */
+/* Earlier WRITEs of a list are there when it completes, as the peer's CPU sees. */
 static bool written(struct wr_ends *e)
 {
 	const uint32_t length = 20000;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * ibv_wr_post(3), the table "WORK REQUESTS" and what is said of setters: every operation of every
- * service with every setter, the QP specific one before the data and behind it. What the page
- * allows is done, and data and completions are checked at both ends; what it does not allow makes
+ * ibv_wr_post(3), the table "WORK REQUESTS" and the rules of setters: every operation of every
+ * service with every setter, the QP specific one before the data and after it. Permitted
+ * combinations are executed, and data and completions are checked at both ends; the others make
  * ibv_wr_complete() fail, and nothing is posted.
  */
 #include "wr.h"
@@ -49,8 +49,8 @@ static bool is_allowed(enum wr_code op, enum setter s)
 }
 
 /*
- * "one of the following setters should be called once": what becomes of none is left open, and an
- * atomic of no bytes is an error of its own.
+ * "one of the following setters should be called once": the result without one is left open, and an
+ * atomic of no bytes is a separate error.
  */
 static bool is_left_open(enum wr_code op, enum setter s)
 {
@@ -58,7 +58,7 @@ static bool is_left_open(enum wr_code op, enum setter s)
 					      wr_ops[op].data != DATA_NONE && s == NO_SETTER;
 }
 
-/* The local bytes of one request: apart from each other, so that a list is told from one piece. */
+/* The local bytes of one request: with gaps, so that a list differs from one piece. */
 struct pieces {
 	int n;
 	uint32_t at[PIECES], length[PIECES], total;
@@ -104,7 +104,7 @@ static void gather(const struct wr_ends *e, const struct pieces *p, char *to)
 }
 
 /*
- * The setter. What it was given is the caller's again when it returns: lists are overwritten, and
+ * The setter. Its arguments are the caller's again when it returns: lists are overwritten, and
  * inline data too ("allows the caller to immediately re-use the buffer").
  */
 static void set_data(struct wr_ends *e, enum setter s, const struct pieces *p)
@@ -134,7 +134,7 @@ static void set_data(struct wr_ends *e, enum setter s, const struct pieces *p)
 		memset(e->buf[0] + p->at[i], '-', p->length[i]);
 }
 
-/* ---- what an operation needs before it, and what it must have done ---- */
+/* ---- preconditions of an operation, and its effects ---- */
 
 static bool bind_by_post(struct wr_ends *e, int end, struct ibv_mw *mw, struct ibv_mr *mr,
 			 uint32_t rkey)
@@ -306,7 +306,7 @@ static bool one(struct wr_ends *e, enum wr_code op, enum setter s, bool address_
 	e->ex->wr_id = ID;
 	e->ex->wr_flags = IBV_SEND_SIGNALED;
 	wr_build(e, op, &a);
-	e->ex->wr_id = ~ID; /* they are the builder's: what comes later is for the next */
+	e->ex->wr_id = ~ID; /* they are the builder's: later changes are for the next one */
 	e->ex->wr_flags = 0;
 	if (wr_ops[op].addressed && address_first)
 		wr_address(e);
@@ -336,7 +336,7 @@ static bool matrix(struct wr_ends *e)
 	for (enum wr_code op = 0; op < OPS; op++) {
 		if (!(wr_ops[op].services & (1u << e->type)))
 			continue;
-		/* The target of XRC has no send queue to bind a window with: a case of its own. */
+		/* The target of XRC has no send queue to bind a window with: a separate case. */
 		if (op == OP_SEND_INV && e->xrcd)
 			continue;
 		for (int i = 0; i < SETTERS * (has_address ? 2 : 1); i++) {

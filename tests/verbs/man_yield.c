@@ -91,7 +91,7 @@ static bool by_start_poll(void)
 	return true;
 }
 
-/* A completion, of this CQ or another that the thread polls: it is counted anew. */
+/* A completion, of this CQ or another that the thread polls, restarts the count. */
 static bool what_is_found_counts_anew(void)
 {
 	struct ibv_cq *cq, *other;

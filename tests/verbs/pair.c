@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every program of this directory shares: the device, the pair of QPs, and the results it
- * prints: `ok NAME` or `not ok NAME` a case, with what was wrong before it in lines with `# `.
+ * Shared parts of this directory's programs: the device, the pair of QPs, and the printed results:
+ * `ok NAME` or `not ok NAME` a case, after its errors in lines with `# `.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ int qp_to_init(struct ibv_qp *qp)
 			(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-/* An XRC QP is given both halves' attributes: those of the other half are passed over. */
+/* An XRC QP gets both halves' attributes: those of the other half are ignored. */
 static bool is_reliable(const struct ibv_qp *qp)
 {
 	return qp->qp_type != IBV_QPT_UC && qp->qp_type != IBV_QPT_UD;
@@ -229,7 +229,7 @@ bool readable(int fd, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
-/* True if there is no event now, as a non-blocking read says it. */
+/* True if no event is pending, by a non-blocking read. */
 bool no_cq_event(struct ibv_comp_channel *ch)
 {
 	struct ibv_cq *cq;

@@ -3,7 +3,7 @@
 
 #define ID	  5
 #define RECV_ID	  6
-#define BEHIND	  7	/* a SEND behind the request, and its receive */
+#define BEHIND	  7	/* a SEND after the request, and its receive */
 #define IMMEDIATE 0x1234
 
 const enum wr_code *remote_ops_of(const struct wr_ends *e)
@@ -83,8 +83,8 @@ static bool srq_has_it(struct wr_ends *e)
 }
 
 /*
- * A refusal: both ends are in error, and the peer's program is told by an event. ibv_poll_cq(3): a
- * receive whose WRITE's key is refused is LOC_ACCESS_ERR; another is flushed with its QP's.
+ * A refusal: both ends are in error, and the peer's program gets an event. ibv_poll_cq(3): the
+ * receive of a WRITE with a refused key is LOC_ACCESS_ERR; any other is flushed with its QP's.
  */
 static bool ends_failed(struct wr_ends *e, enum wr_code op, int status)
 {
@@ -107,8 +107,8 @@ static bool ends_failed(struct wr_ends *e, enum wr_code op, int status)
 }
 
 /*
- * UC, which has no NAK (IBTA 9.9.3): a request that is refused is dropped, consumes no receive and
- * tells nobody. The SEND behind it says when it has been looked at.
+ * UC, which has no NAK (IBTA 9.9.3): a refused request is dropped, consumes no receive and is not
+ * reported. The SEND after it shows when it has been processed.
  */
 static bool ends_go_on(struct wr_ends *e, bool imm, bool refused)
 {

@@ -19,7 +19,7 @@
 #define DISABLED  IBV_WC_REM_INV_REQ_ERR /* the QP does not */
 #define WORD_SIZE 8u
 
-/* The operations of the service that name remote memory; OPS behind the last. */
+/* The operations of the service that carry a remote address; OPS after the last. */
 const enum wr_code *remote_ops_of(const struct wr_ends *e);
 #define EACH_REMOTE_OP(e, op) (const enum wr_code *op = remote_ops_of(e); *op != OPS; op++)
 
@@ -33,10 +33,10 @@ int subset(int bits, int i);
 bool may_be_registered(int access);
 
 /*
- * End 0 does this to 8 bytes at `remote`, which are those at `at` in end 1's memory. It must end
- * with this status; then bytes, completions, states and events of both ends are what follows from
- * that, and after an error both ends are made anew. On UC the status is what the responder finds:
- * the requester succeeds all the same, and nobody is told.
+ * End 0 does this to 8 bytes at `remote`, which are `at` in end 1's memory. It must end with this
+ * status; then bytes, completions, states and events of both ends must follow from that, and after
+ * an error both ends are made again. On UC the status is the responder's: the requester succeeds
+ * all the same, without a report.
  */
 bool try(struct wr_ends *e, enum wr_code op, uint32_t rkey, uint64_t remote, uint32_t at,
 	 int status);

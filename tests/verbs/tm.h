@@ -19,7 +19,7 @@
 
 struct tags {
 	struct ibv_pd *pd;
-	/* of the sender, and the one that the receiver's QP was given */
+	/* the sender's, and the one of the receiver's QP */
 	struct ibv_cq *send_cq, *qp_cq;
 	struct ibv_cq_ex *cq;		/* of the SRQ */
 	struct ibv_srq *srq;
@@ -52,7 +52,7 @@ struct ibv_ops_wr tm_an_add(struct tags *t, uint64_t recv_wr_id, uint64_t tag,
 			    struct ibv_sge *sge, uint32_t offset, uint32_t len);
 bool tm_add(struct tags *t, uint64_t recv_wr_id, uint64_t tag, uint32_t offset, uint32_t len);
 bool tm_sync_to(struct tags *t, uint32_t count);
-/* A receive for what is not matched: number n. */
+/* A receive for unmatched messages: number n. */
 bool tm_post_receive(struct tags *t, uint64_t n);
 /* A message: TMH and what follows it at the sender's offset 0. Waits until it is sent. */
 bool tm_send_message(struct tags *t, uint8_t opcode, uint64_t tag, uint32_t app_ctx, uint32_t len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the random walk over the verbs is made of (man_random_walk.c): the model of all objects,
- * whose steps each do something to the device and to the model, and what must come of a step.
+ * Parts of the random walk over the verbs (man_random_walk.c): the model of all objects, whose
+ * steps each change the device and the model, and the expected result of a step.
  */
 #ifndef TESTS_VERBS_WALK_H
 #define TESTS_VERBS_WALK_H
@@ -72,22 +72,22 @@ extern struct model {
 		unsigned int access;
 		struct fifo fifo;
 	} qp[QPS];
-	uint8_t *mem, *want; /* what is there, what ought to be */
+	uint8_t *mem, *want; /* the actual and the expected bytes */
 	uint64_t wr_id;
 	unsigned long done[8], failed;
 } model;
 
-/* No object, nothing expected; what is drawn from here on follows from the seed. */
+/* No object, nothing expected; all later draws follow from the seed. */
 void walk_begin(uint64_t seed);
 uint32_t walk_draw(uint32_t n);
 
-/* ---- what must come: a step leaves none behind ---- */
+/* ---- expected results: a step leaves none over ---- */
 
 void walk_expect(int cq, int qp, uint64_t wr_id, enum ibv_wc_status status,
 		 enum ibv_wc_opcode opcode, uint32_t byte_len);
-/* Into ERR: what is posted to the QP's own receive queue is flushed. */
+/* Into ERR: receives posted to the QP's own queue are flushed. */
 void walk_expect_error(int q);
-/* Everything that was expected has come, within bounded time. */
+/* All expected completions have come, within bounded time. */
 bool walk_settled(void);
 /* No completion, no event of an object that there is not, and every byte is the model's. */
 bool walk_nothing_else(void);

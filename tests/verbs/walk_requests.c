@@ -5,7 +5,7 @@
 struct range {
 	uint64_t va; /* as requests name it */
 	uint32_t key, length;
-	int mr, mw; /* whose key it is, as the model knows it; NONE */
+	int mr, mw; /* the key's owner in the model; NONE */
 };
 
 static bool mr_suits(int i, int pd, unsigned int right, uint32_t length)
@@ -243,7 +243,7 @@ bool walk_receive(void)
 	return walk_settled();
 }
 
-/* Is the receive's key still the region's? It may have gone, and another come into its place. */
+/* Is the receive's key still the region's? The region may be deregistered, and its place reused. */
 static bool receive_is_good(int pd, const struct receive *r, uint32_t length)
 {
 	struct range range = { .va = (uintptr_t)model.mem + r->offset,

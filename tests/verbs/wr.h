@@ -27,7 +27,7 @@
 typedef void wr_flush_fn(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
 			 uint8_t type, uint8_t level);
 
-/* ibv_qp_ex.wr_flush: the member after the last one that rdma-core 44 has. */
+/* ibv_qp_ex.wr_flush: the member after rdma-core 44's last one. */
 #define WR_FLUSH_AT (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void)))
 
 #define SEND_WRS    8
@@ -133,7 +133,7 @@ void *wr_member(const struct ibv_qp_ex *ex, size_t offset);
 
 /* A receive of end 1 over the first bytes of its memory. */
 int wr_recv(struct wr_ends *e, uint64_t wr_id, uint32_t length);
-/* Where the data of a receive begins: behind the GRH of a datagram. */
+/* Where the data of a receive begins: after the GRH of a datagram. */
 static inline uint32_t wr_grh(const struct wr_ends *e)
 {
 	return e->type == IBV_QPT_UD ? 40 : 0;
