@@ -15,11 +15,11 @@
 # Takes about ten seconds a mutation, so `make check` leaves it out. Exit status 0 if all were
 # killed.
 #
-# mutate.sh -c [TABLE]: builds nothing, and says which rows name a line that is not there exactly
-# once; `make check` does that.
+# mutate.sh -c [TABLE]: builds nothing, and prints the rows whose line is not there exactly once;
+# `make check` does that.
 #
-# A line of the table: file TAB text, which must be on exactly one line of it TAB what is put in its
-# place. No file of user/verbs or user/tools, which none of these programs has: mutate-verbs.sh.
+# A line of the table: file TAB text, which must be on exactly one line of it TAB its replacement.
+# No file of user/verbs or user/tools, which none of these programs has: mutate-verbs.sh.
 set -eu
 
 every=1 offset=0 check=

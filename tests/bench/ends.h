@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two ends of a baseline in one process: a thread each, in a network namespace and on a CPU of its
- * own; what they are told on the command line and what they print. Shared by raw_xsk.c and udp.c,
- * which own what the ends do. Functions here end the program when the machine refuses.
+ * Two ends of a baseline in one process: a thread each, in its own network namespace and on its own
+ * CPU; their command line and output. Shared by raw_xsk.c and udp.c, which own the ends' work.
+ * Functions here end the program on errors of the machine.
  */
 #ifndef BENCH_ENDS_H
 #define BENCH_ENDS_H
@@ -32,13 +32,13 @@ struct end {
 	pthread_t thread;
 };
 
-/* The one that sends or asks, and the one that receives or answers. */
+/* The sender or requester, and the receiver or responder. */
 static struct end client, server;
 static uint32_t size;
 static double seconds;
-static bool sleeps;		/* who waits; or it spins */
+static bool sleeps;		/* the waiting end; or it spins */
 static pthread_barrier_t ready;	/* both are set up */
-static _Atomic bool stop;	/* the one that measures has done */
+static _Atomic bool stop;	/* the measuring end is done */
 
 static inline void die(const char *what)
 {

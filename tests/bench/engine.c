@@ -11,11 +11,11 @@
  * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before
  * packets move, and each 16th message of a QP is signaled. With one QP they are posted 16 at a
  * time; with several, each message goes to the next QP. All QPs of an end read from or write to one
- * buffer. With -m a line says what an idle QP takes of memory.
+ * buffer. With -m a line has the memory of an idle QP.
  *
  * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of
  * payload, nanoseconds a message of the requester's and of the responder's end, messages/s and
- * Gbit/s if each end had a core of its own (the slower end's).
+ * Gbit/s if each end had its own core (the slower end's).
  *
  * With -s both ends have two engines (shards), which share memory and numbers but no CQ, and the
  * line is: workload, messages/s of one thread that runs the first engine of each end, messages/s of
@@ -398,7 +398,7 @@ static void bench_close(struct bench *b)
 	free(b);
 }
 
-/* So many messages, or for that long if it is none. How long it took. */
+/* Runs `messages` messages, or if 0 for `seconds`. Returns the time taken. */
 static u64 bench_run(struct bench *b, u64 messages, double seconds)
 {
 	u64 t, elapsed;

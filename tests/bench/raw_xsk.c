@@ -42,7 +42,7 @@
 #define FILL_RING 1024
 #define BUSY_MS	  500	/* a socket that was closed a moment ago holds its queue for a while */
 #define TX_BATCH  64
-/* given back together: each time moves a cache line to the other CPU and back */
+/* returned together: each return moves a cache line to the other CPU and back */
 #define FILL_BATCH 64
 
 struct raw {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One CM, with the test as its peer: MADs by hand in, and what comes out is looked at one by one.
+ * One CM, with the test as its peer: handmade MADs in, and each output is checked.
  */
 #ifndef CM_BENCH_H
 #define CM_BENCH_H
@@ -32,11 +32,11 @@ u64 bench_draw(void *rng);
 void bench_make(struct bench *b, u32 capacity, u32 half_open);
 /* This connection, the last that is open. */
 void bench_close(struct bench *b, struct cm_conn *c);
-/* Closes nothing: what is left must be left on purpose. */
+/* Closes nothing: remaining connections are left on purpose. */
 void bench_unmake(struct bench *b);
 void bench_listen(struct bench *b, u32 backlog);
 
-/* A REQ of the peer's with this id of its own and a QPN that is the id's lower bits. */
+/* A REQ of the peer with this id and a QPN from the id's lower bits. */
 struct cm_mad bench_req(struct bench *b, u32 id);
 /* A MAD of the peer's connection peer_id to ours. */
 struct cm_mad bench_mad(enum cm_kind kind, u64 tid, u32 peer_id, u32 id);
@@ -44,7 +44,7 @@ enum cm_drop bench_input(struct bench *b, const struct cm_mad *m);
 enum cm_drop bench_input_over(struct bench *b, const struct cm_path *path,
 			      const struct cm_mad *m);
 
-/* So many have been dropped for this reason. */
+/* Checks that `times` MADs were dropped for this reason. */
 void bench_dropped(const struct bench *b, enum cm_drop drop, u64 times);
 
 /* The next MAD that it sends, which is of this kind. */
@@ -53,7 +53,7 @@ void bench_sent_nothing(struct bench *b);
 /* The next event, which is of this kind. */
 struct cm_event bench_event(struct bench *b, enum cm_event_kind kind);
 void bench_no_event(struct bench *b);
-/* To its deadline, which must come after so long. */
+/* Advances to its deadline, which must be `ns` ahead. */
 void bench_wait(struct bench *b, u64 ns);
 u64 bench_interval_ns(void);
 

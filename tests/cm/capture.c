@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture.h"
 
-/* Headers in front of a MAD: Ethernet, IPv4, UDP, BTH, DETH; and the ICRC behind it. */
+/* Headers in front of a MAD: Ethernet, IPv4, UDP, BTH, DETH; and the ICRC after it. */
 #define MAD_OFFSET (14 + 20 + 8 + 12 + 8)
 #define ICRC_BYTES 4
 #define IPV4_SOURCE_LAST (14 + 15)

@@ -7,7 +7,7 @@
 
 #define LATENCY_NS (10 * NSEC_PER_USEC)
 
-/* Each process has a range of its own. */
+/* Each process has its own range. */
 static u32 id_first(u32 host, u32 number)
 {
 	return (host * NET_PROCESSES + number + 1) << 20;
@@ -167,7 +167,7 @@ static void net_send(struct net *net, const struct cm_send *s)
 	u64 at_ns = net->now_ns + LATENCY_NS;
 	struct cm_mad m;
 
-	/* what is sent is always sound, and comes from nobody else */
+	/* sent MADs are always valid, and have no other sender */
 	net_check(net, cm_mad_decode(&m, s->mad, sizeof(s->mad)) == CM_DROP_none);
 	net->sent_of[m.kind]++;
 	if (net->trace)

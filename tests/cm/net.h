@@ -80,7 +80,7 @@ void net_destroy(struct net *net);
 __attribute__((format(printf, 2, 3))) void net_label(struct net *net, const char *format, ...);
 
 struct process *net_start(struct net *net, u32 host, u32 number);
-/* It dies: nothing is said. */
+/* The process dies without a message. */
 void net_kill(struct process *p);
 
 void net_listen(struct process *p, const struct cm_service *service);

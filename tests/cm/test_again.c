@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* A peer where nobody listens yet is asked again, as often as the user says. */
+/* A peer without a listener yet is asked again, as often as the user requests. */
 #include "bench.h"
 
 #define PEER 0x7700u
@@ -68,7 +68,7 @@ static void cm_ask_again__finds_a_server(void **state)
 	bench_unmake(&b);
 }
 
-/* It is asked again, and is silent: as often as a peer that was never heard of, and no less. */
+/* It is asked again, and is silent: exactly as often as a peer that never answered. */
 static void cm_ask_again__then_silence(void **state)
 {
 	struct bench b;
@@ -98,7 +98,7 @@ static void cm_ask_again__then_silence(void **state)
 	bench_unmake(&b);
 }
 
-/* What a listener says is said. */
+/* A listener's own rejection is passed on. */
 static void cm_ask_again__other_refusals(void **state)
 {
 	const enum cm_reason reasons[] = { CM_REJ_CONSUMER_DEFINED, CM_REJ_NO_RESOURCES,

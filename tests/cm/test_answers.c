@@ -52,7 +52,7 @@ static void input_rtu__hostile(void **state)
 	assert_int_equal(bench_input(&b, &rtu), CM_DROP_tid);
 	rtu.tid--;
 	rtu.local_id++;
-	assert_int_equal(bench_input(&b, &rtu), CM_DROP_state); /* nobody's */
+	assert_int_equal(bench_input(&b, &rtu), CM_DROP_state); /* unowned */
 	rtu.local_id--;
 	assert_int_equal(cm_conn_state(c), CM_REP_SENT);
 	c = bench_replied(&b, PEER + 1, &rtu.tid);
@@ -143,7 +143,7 @@ static void input_rej__then_its_req(void **state)
 	bench_unmake(&b);
 }
 
-/* A connection that goes leaves the others their places among those that have to send. */
+/* A closed connection does not move the others in the list of senders. */
 static void cm_output__in_order(void **state)
 {
 	const struct cm_sidr_req req = { .service_id = BENCH_SERVICE };

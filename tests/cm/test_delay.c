@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * A program that takes its time: a MRA that is prepared goes when the peer repeats itself, not
- * before, and what is said afterwards reaches a peer that waits longer for it.
+ * A slow program: a prepared MRA is sent when the peer resends, not before, and the late answer
+ * reaches a peer that waits longer for it.
  */
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* What each end is told when one leaves, by the state that it leaves. */
+/* The events of both ends when one leaves, by the state that it leaves. */
 #include "bench.h"
 
 #define PEER 0x7700u
@@ -56,7 +56,7 @@ static void cm_close__says_what_the_state_asks_for(void **state)
 	bench_unmake(&b);
 }
 
-/* An event that nobody has taken goes with its connection, the others stay. */
+/* An unread event is dropped with its connection, the others stay. */
 static void cm_close__takes_its_events(void **state)
 {
 	struct bench b;

@@ -24,7 +24,7 @@ static struct cm_path path_between(struct gid local, struct gid remote)
 	return (struct cm_path){ .local = local, .remote = remote, .life = 14 };
 }
 
-/* A REQ with an IP header that says what its packet says. */
+/* A REQ with an IP header that matches its packet. */
 static struct cm_mad ip_req(struct bench *b, const struct cm_path *path, u64 service_id, u32 id)
 {
 	const struct cm_ip_header ip = { 1000, path->remote, path->local };
@@ -195,7 +195,7 @@ static void cm_take__makes_room_in_the_backlog(void **state)
 	cm_close(b.cm, c[2], b.now_ns);
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	c[2] = bench_event(&b, CM_EVENT_REQUEST).conn;
-	/* of a peer that gives up, the request waits for the owner like others */
+	/* of a peer that aborts, the request waits for the owner like others */
 	req = bench_mad(CM_REJ, 1, PEER + 4, 0);
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	bench_event(&b, CM_EVENT_REJECTED);
@@ -231,7 +231,7 @@ static void input_req__half_open_of_one_peer(void **state)
 	b.path.remote.raw[15]++;
 	bench_requested(&b, PEER);
 	b.path.remote = other;
-	/* what is complete does not count */
+	/* completed requests do not count */
 	req = bench_mad(CM_RTU, b.tid - 3, PEER + 2, cm_conn_id(c));
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	bench_event(&b, CM_EVENT_ESTABLISHED);
@@ -338,7 +338,7 @@ static void input_req__flood(void **state)
 	bench_unmake(&b);
 }
 
-/* Refusals that are kept to be repeated give way to what is new. */
+/* Refusals that are kept for repetition make room for new requests. */
 static void input_req__refusals_make_room(void **state)
 {
 	const struct cm_rej rej = { .reason = CM_REJ_CONSUMER_DEFINED };
@@ -401,7 +401,7 @@ static void cm_connect__again_and_again(void **state)
 		cm_close(b.cm, c, b.now_ns);
 	}
 	assert_true(cm_stats(b.cm)->closed <= 8);
-	/* one that its owner has not closed is not taken away */
+	/* one that its owner has not closed is not evicted */
 	c = bench_established(&b, PEER);
 	m = bench_mad(CM_DREQ, 5, PEER, cm_conn_id(c));
 	assert_int_equal(bench_input(&b, &m), CM_DROP_none);
@@ -464,7 +464,7 @@ static void cm_unlisten__requests(void **state)
 	bench_no_event(&b);
 	assert_int_equal(bench_sent(&b, CM_REJ).remote_id, PEER + 2);
 	bench_sent_nothing(&b);
-	/* those that the owner knows go on */
+	/* those known to the owner continue */
 	assert_int_equal(cm_accept(b.cm, taken, &(struct cm_rep){ .qpn = 1 }, NULL, 0, b.now_ns),
 			 0);
 	assert_int_equal(cm_accept(b.cm, seen, &(struct cm_rep){ .qpn = 2 }, NULL, 0, b.now_ns), 0);
@@ -476,7 +476,7 @@ static void cm_unlisten__requests(void **state)
 	bench_unmake(&b);
 }
 
-/* Refusals that nobody sends are bounded, and what is too much is counted. */
+/* Unsent refusals are bounded, and the excess is counted. */
 static void cm_output__refusals_are_bounded(void **state)
 {
 	struct cm_mad req;

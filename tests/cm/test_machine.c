@@ -60,7 +60,7 @@ static void calls__in_the_wrong_state(void **state)
 	bench_unmake(&b);
 }
 
-/* ---- what is repeated ---- */
+/* ---- repetitions ---- */
 
 static void input_rep__again(void **state)
 {
@@ -84,7 +84,7 @@ static void input_rep__again(void **state)
 	assert_int_equal(bench_input(&b, &rep), CM_DROP_duplicate);
 	assert_int_equal(bench_sent(&b, CM_RTU).tid, tid);
 	bench_no_event(&b);
-	/* another answer to the same REQ is nobody's */
+	/* another answer to the same REQ has no owner */
 	rep.local_id++;
 	assert_int_equal(bench_input(&b, &rep), CM_DROP_refused);
 	assert_int_equal(bench_sent(&b, CM_REJ).rej.reason, CM_REJ_INVALID_COMM_ID);
@@ -147,7 +147,7 @@ static void cm_reject__again_and_anew(void **state)
 	assert_memory_equal(m.data, "no", 3);
 	assert_memory_equal(m.rej.info, "abc", 3);
 	bench_no_event(&b);
-	/* the peer uses its id anew */
+	/* the peer reuses its id */
 	req.tid++;
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	c = bench_event(&b, CM_EVENT_REQUEST).conn;
@@ -190,7 +190,7 @@ static void input_dreq__again(void **state)
 	assert_int_equal(bench_sent(&b, CM_DREP).tid, 100);
 	bench_wait(&b, cm_time_ns(BENCH_ACK));
 	bench_event(&b, CM_EVENT_TIMEWAIT_EXIT);
-	/* nobody's any more: answered all the same */
+	/* without an owner by now: answered all the same */
 	assert_int_equal(bench_input(&b, &dreq), CM_DROP_refused);
 	drep = bench_sent(&b, CM_DREP);
 	assert_int_equal(drep.local_id, cm_conn_id(c));

@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * The codec of the connection manager's MADs: the kernel's, captured, decode to what they say and
- * encode to the same bytes; every field has bits of its own and takes all of them; what is hostile
- * is refused for the right reason.
+ * The codec of the connection manager's MADs: the kernel's captured MADs decode to the right values
+ * and encode to the same bytes; every field has its own bits and takes all of them; hostile MADs
+ * are refused for the right reason.
  */
 #include "../unit/unit.h"
 
@@ -207,7 +207,7 @@ static const struct {
 
 static u8 reserved_bits(const struct reserved *r, u32 byte)
 {
-	/* of the header: status, class specific, behind the attribute */
+	/* of the header: status, class specific, after the attribute */
 	if (byte < 24 && !(byte >= 8 && byte < 16) && !(byte >= 20))
 		return 0xff;
 	for (; r->byte; r++)
@@ -320,7 +320,7 @@ static void cm_mad_decode__hostile(void **state)
 		mad[fields[i].byte] = fields[i].value;
 		assert_int_equal(cm_mad_decode(&m, mad, sizeof(mad)), fields[i].drop);
 	}
-	/* a copy of that length, so that a sanitizer sees what is read behind it */
+	/* a copy of that length, so that a sanitizer sees reads beyond it */
 	for (u32 len = 0; len < CM_MAD_BYTES; len++) {
 		void *part = exact_copy(sound, len);
 

@@ -2,10 +2,9 @@
 /* tier: core */
 /* tier: long san */
 /*
- * Two CMs and a whole connection between them: connect, transfer, disconnect, in every way that one
- * can go, with every mask of lost MADs among the first ones that are sent, and with masks of MADs
- * that are lost, come twice or come late. Both ends must see the same, each event once, and nothing
- * may be left.
+ * Two CMs and a whole connection between them: connect, transfer, disconnect, in every possible
+ * way, with every mask of lost MADs among the first ones, and with masks of MADs that are lost,
+ * duplicate or late. Both ends must see the same, each event once, and nothing may be left.
  *
  * XROCE_CM_MASK=HOW:DROP[:DUPLICATE:LATE] runs one alone.
  */
@@ -14,14 +13,14 @@
 #include "net.h"
 
 #define SERVICE cm_service_id(CM_PS_TCP, 7174)
-#define LOST_MADS 13 /* all masks of so many */
+#define LOST_MADS 13 /* all masks of this many */
 #define MIXED	  20000
 
 enum how {
 	ACTIVE_ENDS,
 	PASSIVE_ENDS,
 	BOTH_END,
-	ENDS_AT_ONCE, /* the active side, before its RTU has come */
+	ENDS_AT_ONCE, /* the active side, before its RTU has arrived */
 	REJECTED,
 	ACTIVE_REJECTS,
 	PASSIVE_LEAVES, /* after its REP */
@@ -118,7 +117,7 @@ static void leave(struct net *net, void *arg)
 	net_pump(e->process);
 }
 
-/* A program whose peer has gone without its knowledge finds out by its own disconnect. */
+/* A program whose peer has left without notice finds out by its own disconnect. */
 static void end_at_last(struct net *net, void *arg)
 {
 	end_disconnect(arg, &((struct run *)arg)->end[ACTIVE]);
@@ -344,7 +343,7 @@ static void event(struct process *process, const struct cm_event *e, void *arg)
 	}
 }
 
-/* ---- what must have been ---- */
+/* ---- expected results ---- */
 
 static bool saw(const struct end *e, enum cm_event_kind kind, u32 least, u32 most)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* Ids and tids of connections: of the range, drawn anew, and none left. */
+/* Ids and tids of connections: in the range, newly drawn, and none leaked. */
 #include "bench.h"
 
 static void cm_create__options(void **state)

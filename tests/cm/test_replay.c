@@ -2,10 +2,10 @@
 /* tier: core */
 /* tier: core san */
 /*
- * The state machine against the kernel's CM: of each golden capture one side's MADs go in, with the
- * calls that its program made, and what comes out must be the other side's, byte for byte. Both
- * sides are played in turn. Ids and transaction ids are random: they are drawn as the kernel's
- * were. Nothing else differs.
+ * The state machine against the kernel's CM: one side's MADs of each golden capture go in, with its
+ * program's calls, and the output must be the other side's, byte for byte. Both sides are played in
+ * turn. Ids and transaction ids are random: the draws are replaced by the kernel's. Nothing else
+ * differs.
  */
 #include "../unit/unit.h"
 
@@ -29,7 +29,7 @@ struct side {
 	struct cm *cm;
 	bool client;
 	struct cm_conn *conn;
-	u64 random; /* what is drawn next */
+	u64 random; /* the next draw */
 };
 
 static u64 draw(void *arg)
@@ -82,8 +82,8 @@ static struct cm_path side_path(const struct side *s)
 }
 
 /*
- * What the program called, or the CM itself does, when the kernel sent that MAD. What is drawn is
- * the kernel's tid; it also draws the first id of two.
+ * The program's call, or the CM's own action, when the kernel sent that MAD. The draw is the
+ * kernel's tid; it also draws the first id of two.
  */
 static void side_calls(struct side *s, const struct cm_mad *m)
 {

@@ -61,7 +61,7 @@ static void input_sidr_req__answered(void **state)
 	c = bench_event(&b, CM_EVENT_SIDR_REQUEST).conn;
 	assert_int_equal(bench_input(&b, &req), CM_DROP_duplicate);
 	bench_sent_nothing(&b);
-	/* its own ids are no connection's: a DREQ for it is nobody's */
+	/* its ids are no connection's: a DREQ for it has no owner */
 	rep = bench_mad(CM_DREQ, 9, PEER, cm_conn_id(c));
 	assert_int_equal(bench_input(&b, &rep), CM_DROP_refused);
 	bench_sent(&b, CM_DREP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* Connections that one end still has, and what is refused. */
+/* Connections that one end still has, and refused requests. */
 #include "bench.h"
 
 #define PEER 0x7700u
@@ -17,7 +17,7 @@ static void input_req__stale(void **state)
 	bench_make(&b, 4, 0);
 	bench_listen(&b, 0);
 	c = bench_established(&b, PEER);
-	/* the peer begins anew, with the QP of the old connection */
+	/* the peer starts again, with the QP of the old connection */
 	req = bench_req(&b, PEER + 5);
 	req.req.qpn = PEER;
 	assert_int_equal(bench_input(&b, &req), CM_DROP_refused);
@@ -149,7 +149,7 @@ static void input_rep__stale(void **state)
 	bench_unmake(&b);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused requests ---- */
 
 static void input_req__fields(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* Time-outs to the nanosecond: what is said again, how often, and the end of it. */
+/* Time-outs to the nanosecond: the resent MADs, their number, and the end. */
 #include "bench.h"
 
 #define PEER 0x7700u
@@ -24,7 +24,7 @@ static void cm_connect__repeats_and_gives_up(void **state)
 	}
 	bench_wait(&b, bench_interval_ns());
 	assert_int_equal(bench_event(&b, CM_EVENT_UNREACHABLE).mad.kind, CM_REQ);
-	/* a peer whose REPs were all lost is told */
+	/* a peer whose REPs were all lost is notified */
 	m = bench_sent(&b, CM_REJ);
 	assert_int_equal(m.rej.reason, CM_REJ_TIMEOUT);
 	assert_int_equal(m.rej.info_len, 8); /* by which the kernel finds its connection */

@@ -3,12 +3,12 @@
 /* tier: core san */
 /*
  * Random worlds: hosts with several processes and listeners, programs that connect, accept, reject,
- * delay, disconnect, leave in any state and forget; processes that die and begin anew; MADs that
- * are lost, come twice and overtake each other. Whatever happens, no request is executed twice, a
- * REP is of the connection that it names, each connection ends once, both ends agree as long as
- * nobody gave up, and in the end nothing is left.
+ * delay, disconnect, leave in any state and forget; processes that die and restart; MADs that are
+ * lost, duplicated and reordered. In all cases no request is executed twice, a REP belongs to the
+ * connection in it, each connection ends once, both ends agree unless one timed out, and in the end
+ * nothing is left.
  *
- * XROCE_SIM_SEED=n runs one world, XROCE_SIM_SEEDS=n so many (10,000).
+ * XROCE_SIM_SEED=n runs one world, XROCE_SIM_SEEDS=n runs n (10,000).
  */
 #include "../unit/unit.h"
 
@@ -18,7 +18,7 @@
 #define PROGRAMS    192
 #define PORTS	    4
 #define BUSY_NS	    (10 * NSEC_PER_SEC)  /* new connections until then */
-#define QUIET_NS    (600 * NSEC_PER_SEC) /* all has come to rest by then */
+#define QUIET_NS    (600 * NSEC_PER_SEC) /* all is idle by then */
 
 /* One end of a connection. */
 struct program {
@@ -36,7 +36,7 @@ struct program {
 struct world {
 	struct net *net;
 	struct rng rng; /* of what programs do */
-	u32 life[NET_HOSTS][NET_PROCESSES], lives; /* each has a number of its own */
+	u32 life[NET_HOSTS][NET_PROCESSES], lives; /* each has its own number */
 	struct program program[PROGRAMS];
 	u32 programs;
 };
@@ -254,7 +254,7 @@ static void do_die(struct net *net, void *arg)
 		start_process(w, h, n);
 }
 
-/* ---- what comes to programs ---- */
+/* ---- events of programs ---- */
 
 static void on_request(struct process *p, struct world *w, const struct cm_event *e)
 {
@@ -267,7 +267,7 @@ static void on_request(struct process *p, struct world *w, const struct cm_event
 	net_check(w->net, g->partner < w->programs);
 	from = &w->program[g->partner];
 	net_check(w->net, from->active && from->sidr == g->sidr);
-	/* executed once, but for a process that has begun anew, or had no room to know it */
+	/* executed once, unless the process has restarted, or had no room to know it */
 	net_check(w->net, !from->requests || from->request_life != life_of(w, p) ||
 				  cm_stats(p->cm)->made_room);
 	from->requests++;
@@ -339,7 +339,7 @@ static void event(struct process *p, const struct cm_event *e, void *arg)
 
 /* ---- worlds ---- */
 
-/* Both ends, alive, of a connection that nobody left: nothing is under way any more. */
+/* Both ends, alive, of a connection that neither has left: nothing is under way any more. */
 static void check_agreement(struct world *w)
 {
 	for (u32 i = 0; i < w->programs; i++) {

@@ -25,7 +25,8 @@ import time
 import unittest
 
 SECONDS = 60  # a test; it takes one or two
-# Raw packet QPs want an interface without a broker, which tests of two processes leave behind for a
+# Raw packet QPs need an interface without a broker, which tests of two processes leave running for
+# a
 # while: these come first.
 ALONE = 'test_flow', 'test_rss_traffic'
 
@@ -99,7 +100,7 @@ def run(test):
             printed += part
     late = time.monotonic() >= end
     if late:
-        # the test may have processes of its own
+        # the test may have its own processes
         try:
             os.killpg(pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -6,9 +6,9 @@
 #
 # rdma-core's own test-suite, pyverbs, under `xroce run`, on one interface against itself:
 # pyverbs.sh [BUILD [PATTERN...]]. It is Debian's (packages rdma-core and python3-pyverbs) and runs
-# as it is, one process a test; each_test.py says what is printed, pyverbs-skips.txt which tests are
-# skipped and why. PATTERNs are parts of tests' names, for instance test_mr. XROCE_PYVERBS_EVERY=4
-# runs one test in four.
+# unmodified, one process a test; each_test.py describes the output, pyverbs-skips.txt the skipped
+# tests and the reasons. PATTERNs are parts of tests' names, for instance test_mr.
+# XROCE_PYVERBS_EVERY=4 runs one test in four.
 #
 # Eight huge pages more are there for as long as it runs, if the kernel gives them.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1

@@ -2,11 +2,11 @@
 /* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
- * libFuzzer target: what clients of a broker send, of any length and content, up to what the broker
- * decides of it. Looks for memory errors, and holds numbers, services, groups and quotas to a plain
- * account of their own: a number is one client's, and none is drawn again soon, no two clients'
- * services overlap, a group has the members that entered, what is given comes back, nobody has more
- * than it may.
+ * libFuzzer target: messages of a broker's clients, of any length and content, up to the broker's
+ * decisions. Looks for memory errors, and compares numbers, services, groups and quotas with a
+ * simple model: a number has one client, and none is drawn again soon, no two clients' services
+ * overlap, a group has the members that entered, released resources return, no client exceeds its
+ * limits.
  *
  * scripts/fuzz.sh BUILD ask SECONDS runs it. An input is a row of struct move, each with as many
  * bytes of a message as its length says.
@@ -29,7 +29,7 @@
 /* Drawn numbers are of few slots and generations: the input may name them again. */
 #define SLOTS	    32u
 #define GENERATIONS 4u
-#define SLOT_REST   16u /* so many others of its slot come before a number comes again */
+#define SLOT_REST   16u /* this many others of its slot come before a number comes again */
 
 struct move {
 	u8 client;
@@ -47,7 +47,7 @@ struct client {
 	struct ask_service service[CAPACITY];
 	u32 groups;
 	struct gid group[CAPACITY];
-	u32 pieces; /* of rings, of those that it looks at others by */
+	u32 pieces; /* of rings, of its observer descriptors */
 };
 
 static struct bindings bindings;
@@ -272,7 +272,7 @@ static struct gid *account_group(struct client *c, const struct gid *group)
 	return NULL;
 }
 
-/* The members are those that the account has, and the one called last is last. */
+/* The members are the model's, and the one called last is last. */
 static void check_members(const struct gid *group, u32 last)
 {
 	struct xroce_members members = { 0 };
@@ -399,7 +399,7 @@ static void check_sums(void)
 		must(used[k] <= limits.all[k]);
 }
 
-/* A message in a buffer of its length: what is read beyond it is found. */
+/* A message in a buffer of its length: a read beyond it is found. */
 static void move(const struct move *m, const u8 *message, size_t len)
 {
 	struct client *c = &client[m->client % CLIENTS];

@@ -2,10 +2,10 @@
 /* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
- * libFuzzer target: MADs into the connection manager, raw ones and such as a peer could make that
- * has seen what was sent, between calls of a program, time, and connections that are closed. Looks
- * for memory errors, and holds the CM to an account of its own: an event is of a connection that
- * is there, memory is bounded, what is sent is sound, and in the end nothing is left.
+ * libFuzzer target: MADs into the connection manager, raw ones and ones from a peer that has seen
+ * the sent ones, between calls of a program, time, and closed connections. Looks for memory errors,
+ * and compares the CM with a model: an event is of an existing connection, memory is bounded, sent
+ * MADs are valid, and in the end nothing is left.
  *
  * scripts/fuzz.sh BUILD cm SECONDS runs it. An input is a row of struct move, each with a payload.
  */
@@ -32,7 +32,7 @@ struct run {
 	struct cm *cm;
 	struct rng rng;
 	u64 now_ns;
-	struct cm_conn *conn[CAPACITY]; /* the account: those that are not closed */
+	struct cm_conn *conn[CAPACITY]; /* the model: open connections */
 	u32 num;
 	struct cm_send sent[SENT]; /* the last ones */
 	u32 num_sent;
@@ -71,7 +71,7 @@ static void listen_to(struct run *r)
 	must(!cm_listen(r->cm, &s, &r->listener));
 }
 
-/* All that it has to say, and whether the counts are those of the account. */
+/* Takes all output, and checks the counts against the model. */
 static void turn(struct run *r)
 {
 	const struct cm_stats *s = cm_stats(r->cm);

@@ -25,7 +25,7 @@
 
 enum { RECORD_FRAME, RECORD_SEND, RECORD_RECV, RECORD_TIME, RECORD_KINDS };
 
-/* What to mend in a frame, so that it gets past the first checks. */
+/* The repairs of a frame, so that it passes the first checks. */
 enum {
 	MEND_QPN = 1 << 0,	/* one of ours, of the opcode's transport */
 	/* what that QP expects next (or has outstanding, for a response), plus value */
@@ -242,7 +242,7 @@ static void post_receive(const struct record *r)
 		post_recv_buffer(s, r->value, mem, 0, r->value * 32u);
 }
 
-/* Each capture becomes one input, all its frames mended. */
+/* Each capture becomes one input, all its frames repaired. */
 static void write_corpus(const char *dir)
 {
 	struct golden g;
@@ -326,7 +326,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		if (!(r.mend & 0x80))
 			world_settle(world);
 	}
-	world_settle(world); /* events may name what goes now */
+	world_settle(world); /* events may refer to objects destroyed now */
 	destroy_sides();
 	world->node[1].num_events = 0;
 	return 0;

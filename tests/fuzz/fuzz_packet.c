@@ -2,8 +2,8 @@
 /* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
- * libFuzzer on the packet codec: any frame, split into two buffers at any place. Besides what the
- * sanitizers see, an accepted packet must add up, be independent of the split, and, built again
+ * libFuzzer on the packet codec: any frame, split into two buffers at any place. In addition to the
+ * sanitizers' checks, an accepted packet must add up, be independent of the split, and, built again
  * from what was parsed, parse to the same.
  *
  *   fuzz_packet CORPUS_DIR
@@ -32,7 +32,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	exit(0);
 }
 
-/* Fields that packet_put_headers() writes and packet_parse() must give back. */
+/* Fields that packet_put_headers() writes and packet_parse() must return. */
 static void rebuild(const struct packet *p, const u8 *payload)
 {
 	static u8 frame[PACKET_FRAME_MAX];

@@ -2,11 +2,11 @@
 /* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
- * libFuzzer target: what a tracer reads from its ring (struct xroce_record), in which a process may
- * have told anything, to the text, the JSON and the packets that `xroce trace` and `xroce capture`
- * make of it. Looks for memory errors, and that what a tale gives lies in it, one behind the other;
- * that packets are no longer than what they are cut from; that texts end, in printable characters;
- * that JSON closes what it opens.
+ * libFuzzer target: a tracer's input from its ring (struct xroce_record), which a process may have
+ * filled with anything, to the text, the JSON and the packets of `xroce trace` and `xroce capture`.
+ * Looks for memory errors, and checks that the parts of a record lie in it, one after the other;
+ * that packets are no longer than their source; that texts end, in printable characters; that JSON
+ * closes all it opens.
  *
  * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
  */
@@ -25,7 +25,7 @@ static u32 seed_told(u8 *at, struct xroce_told told, const void *data)
 	return (u32)(sizeof(told) + told.size + 7) & ~7u;
 }
 
-/* Each packet as received, and told, with an event behind it. */
+/* Each packet as received, and as reported, with an event after it. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static u8 tale[16384];
@@ -83,7 +83,7 @@ static void open_json(struct json *j)
 	json_object(j, NULL);
 }
 
-/* A line of its own: braces and brackets outside of strings close, each once. */
+/* One line: braces and brackets outside of strings close, each once. */
 static void close_json(struct json *j)
 {
 	bool quoted = false;
@@ -188,7 +188,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (size < sizeof(*r))
 		return 0;
-	/* what is read beyond it is found */
+	/* a read beyond it is found */
 	r = malloc(size);
 	REQUIRE(r);
 	memcpy(r, data, size);

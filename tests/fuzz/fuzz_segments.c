@@ -2,9 +2,9 @@
 /* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
- * libFuzzer target: super-packets of any shape into the cutter, and what comes out of it into the
- * parser. Looks for memory errors and for what the cutter promises: no more packets than the kernel
- * makes, no packet longer than the header says, and all of the payload, once.
+ * libFuzzer target: super-packets of any shape into the cutter, and its output into the parser.
+ * Looks for memory errors, and checks the cutter's contract: no more packets than the kernel makes,
+ * no packet longer than the header's length, and all of the payload, once.
  *
  * scripts/fuzz.sh BUILD segments SECONDS runs it. An input is struct shape, then the packet.
  */
@@ -19,7 +19,7 @@
 
 enum {
 	MEND_L3 = 1 << 0,     /* the IP header is where Ethernet has it */
-	MEND_LENGTH = 1 << 1, /* the IP length is what is there */
+	MEND_LENGTH = 1 << 1, /* the IP length is the actual one */
 };
 
 struct shape {

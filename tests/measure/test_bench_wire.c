@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * The control connection's messages: what is sent is read, and what a peer may not ask for is
- * refused; the spread of rounds, and when two results differ.
+ * The control connection's messages: sent ones are read, and a peer's invalid requests are refused;
+ * the spread of rounds, and when two results differ.
  */
 #include "../unit/unit.h"
 
@@ -21,7 +21,7 @@ static struct bench_message a_setup(void)
 	};
 }
 
-/* What is wrong with it as it comes over the wire, or NULL. */
+/* Its error as it comes over the wire, or NULL. */
 static const char *judge(const struct bench_message *m, struct bench_message *out)
 {
 	u8 wire[BENCH_WIRE_BYTES];

@@ -15,7 +15,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Every bin begins behind the one before, and its times lead to it. */
+/* Every bin begins after the one before, and its times lead to it. */
 static void histogram_bin__covers_all(void **state)
 {
 	assert_int_equal(histogram_first_ns(0), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* Datagrams of xroce ping: what was filled is found right, and anything else is not. */
+/* Datagrams of xroce ping: filled ones are accepted, and all others are not. */
 #include "../unit/unit.h"
 
 #include "../../user/tools/bench/ping.h"

@@ -5,8 +5,8 @@
 # Completion for bash, asked as the shell asks it. completion.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"
 
-# complete_words WORD...: what is offered for the last word, a line each. As readline has it, `=` is
-# a word of its own. Without bash-completion's own functions: a plain bash must do.
+# complete_words WORD...: the completions of the last word, a line each. As in readline, `=` is a
+# separate word. Without bash-completion's own functions: a plain bash must do.
 complete_words() {
 	bash --norc -c '. share/xroce.bash
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))

@@ -98,7 +98,7 @@ debian13__unit_tests() {
 
 debian13__demo() { inside scripts/demo.sh; }
 
-# passes PROGRAM COUNT CASES: COUNT cases of a test program pass, those of that pattern.
+# passes PROGRAM COUNT CASES: COUNT cases of a test program that match CASES pass.
 passes() {
 	XROCE_CASE=$3 XROCE_CASES='' inside "tests/netns/$1" build >"$work/out" 2>&1
 	[ "$(grep -c '^ok ' "$work/out")" -eq "$2" ] || show out

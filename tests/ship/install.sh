@@ -25,7 +25,7 @@ install__every_file() {
 	! find "$dest" -name 'lib*.so*' | grep -v '/lib/xroce/'
 }
 
-# The documents' links lead to what is installed.
+# The documents' links lead to installed files.
 install__links_of_the_readme() {
 	local link links seen=0
 
@@ -76,7 +76,7 @@ install__manual_pages_by_man() {
 	man 7 xroce >"$work/out" && grep -q XROCE_SPIN_US "$work/out" || show out
 }
 
-# The unit starts the command that lies beside it, and systemd knows all that it says.
+# The unit starts the command in its prefix, and systemd knows all of its settings.
 install__unit() {
 	local unit=$prefix/lib/systemd/system/xroce@.service
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# What the Makefile promises: what is compiled again after which change, what it prints, which
-# warnings are errors. make.sh [BUILD]
+# The Makefile's contract: the files compiled again after each change, its output, the warnings that
+# are errors. make.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"
 
 # says ARG...: what `make -n` in the finished build would do, one "CC file" a line.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# The Debian package: it builds from what git has, lintian finds no error, and unpacked it runs.
-# chroot.sh installs it on a system of its own. package.sh [BUILD]
+# The Debian package: it builds from the files in git, lintian finds no error, and unpacked it runs.
+# chroot.sh installs it on a separate system. package.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"
 
 for tool in dpkg-buildpackage dh lintian; do
@@ -13,7 +13,7 @@ tree=$work/xroce
 mkdir "$tree"
 { git ls-files -z 2>/dev/null || find . -path ./build\* -prune -o -type f -print0; } |
 	xargs -0 cp -P --parents -t "$tree"
-# What the build here was told is not for the package.
+# This build's settings are not for the package.
 (cd "$tree" && env -u WERROR -u CC dpkg-buildpackage -us -uc -b -j"$(nproc)") >"$work/build" 2>&1
 built=$?
 deb=$(echo "$work"/xroce_*.deb)

@@ -5,8 +5,8 @@
 # What `xroce run` puts into a program's environment. run.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"
 
-# A place of its own, as the command looks for its libraries from where it lies; a preloaded
-# library that can be loaded and does nothing.
+# A private place, as the command looks for its libraries relative to itself; a preloaded library
+# that can be loaded and does nothing.
 mkdir "$work/bin" "$work/lib" && cp "$BUILD/bin/xroce" "$work/bin/" &&
 	cp "$BUILD/lib/libibverbs.so.1" "$work/lib/" &&
 	echo 'int run_test;' | ${CC:-gcc} -shared -fPIC -x c - -o "$work/lib/librspreload.so" || exit 1

@@ -19,7 +19,7 @@ version__is_said_in_one_place() {
 
 version__is_the_commands() { [ "$("$BUILD/bin/xroce" --version)" = "xroce $version" ]; }
 
-# Without privileges: attributes are asked of lo, which every namespace has.
+# Without privileges: attributes are read from lo, which every namespace has.
 version__is_the_devices() {
 	XROCE_DEV=lo "$BUILD/bin/xroce" run -- ibv_devinfo >"$work/out" &&
 		grep -qE "fw_ver:[[:space:]]+$version\$" "$work/out" || show out

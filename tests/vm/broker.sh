@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# The broker on other kernels: in a guest, two programs of a user without privileges on its
-# interface, with each other and with a process outside; and its files beside those of the kernel's
-# own devices, and before the kernel has the class. broker.sh BUILD [KERNEL...]
+# The broker on other kernels: in a guest, two unprivileged programs on its interface, with each
+# other and with an outside process; and its files together with those of the kernel's own devices,
+# and before the kernel has the class. broker.sh BUILD [KERNEL...]
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/vm/lib/guest.sh"
 . "$here/tests/vm/lib/ends.sh"
@@ -16,7 +16,7 @@ programs=(-p "$(command -v setpriv)")
 for tool in ibv_{devinfo,{rc,uc,ud}_pingpong} ib_{send_bw,write_bw,read_lat}; do
 	programs+=(-p "$(command -v $tool)")
 done
-# A user that reads what is the guest's, and writes nowhere.
+# A user that reads the guest's files, and writes nowhere.
 AS_NOBODY="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
 	/xroce/bin/xroce run --dev eth0 --share always --"
 
@@ -63,7 +63,7 @@ wire() {
 	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
 }
 
-# Its user looks at it meanwhile: what it sends is told by a program of BPF_PROG_TYPE_SYSCALL.
+# Its user inspects it at that time: a program of BPF_PROG_TYPE_SYSCALL reports its sent packets.
 traced() {
 	guest_start guest watch "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
 		/xroce/bin/xroce trace -c 3000 eth0"
@@ -80,7 +80,7 @@ ends() {
 	guest_do guest left "ip -o link show type tun" && [ ! -s "$WORK/left.out" ] || { fail "TAP devices are left"; show left; }
 }
 
-# ---- files for all: tests/netns/everyone.sh has what they say ----
+# ---- files for all: tests/netns/everyone.sh checks their content ----
 
 files_begin() {
 	guest_start guest broker "/xroce/bin/xroce serve --files eth0"
@@ -89,7 +89,7 @@ files_begin() {
 		cat state counters/port_xmit_packets gids/0 && : >/dev/infiniband/xroce_eth0" || { fail "no files"; show broker; show shown; return 1; }
 	need_equal "what they say" "$(tr '\n' ' ' <"$WORK/shown.out")" '4: ACTIVE 0 0000:0000:0000:0000:0000:ffff:0a4d:0002 '
 }
-# at [COMMAND]: what is in the class's directory, after it
+# at [COMMAND]: lists the class's directory, after it
 devices() {
 	guest_do guest devices "${1:-true}; ls /sys/class/infiniband"
 	tr '\n' ' ' <"$WORK/devices.out"
@@ -100,7 +100,7 @@ files_end() {
 		{ fail "something is left"; show files; }
 	need_equal "what is left" "$(cat "$WORK/files.out")" ''
 }
-# One that is looked for in vain is there when it comes, and gone when it goes.
+# A file that was looked up before it exists is found when it comes, and gone when it is removed.
 files_beside_kernels() {
 	guest_do guest setup "modprobe overlay; modprobe fuse; modprobe rdma_rxe; rdma link add rxe0 type rxe netdev lo" || { fail "no rxe"; show setup; return 1; }
 	need_equal "devices before" "$(devices)" 'rxe0 '
@@ -114,7 +114,7 @@ files_beside_kernels() {
 	files_end
 	need_equal "devices after" "$(devices)" 'rxe0 '
 }
-# A class that a module adds is there, and what is written to one's attribute arrives.
+# A class that a module adds is there, and a write to its attribute arrives.
 files_without_class() {
 	guest_do guest setup "rdma link del rxe0; rmmod rdma_rxe; rmmod ib_uverbs; rmmod ib_core; ! test -e /sys/class/infiniband" ||
 		{ fail "the kernel has the class"; show setup; return 1; }

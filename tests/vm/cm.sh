@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Our connection manager against the kernel's, with Soft-RoCE, in a guest: Debian's rdmacm-utils at
-# both ends, both directions, IPv4 and IPv6; connects that are refused, and that nobody answers.
-# cm.sh BUILD [KERNEL...]
+# both ends, both directions, IPv4 and IPv6; rejected and unanswered connects. cm.sh BUILD
+# [KERNEL...]
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/cm.sh"
@@ -117,8 +117,8 @@ refused_by_them() {
 	need_line client 'RDMA_CM_EVENT_REJECTED, error 8$'
 }
 
-# Nobody answers: P has an address and no CM. Both sides at once, as each repeats its request 15
-# times, 4.3 s and more apart, before the program is told.
+# No answer: P has an address and no CM. Both sides at once, as each repeats its request 15 times,
+# 4.3 s and more apart, before the program gets the event.
 unanswered() {
 	local nobody_ip=10.77.0.9 rc ours
 	in_p ip addr add $nobody_ip/24 dev br0

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What a connection costs its active end, phase by phase: cmtime makes 1,000 at once from a guest to
-# a server of ours outside, by the kernel's rdma_cm with Soft-RoCE, and by ours: `make bench-vm`.
-# cmtime.sh BUILD [KERNEL...] prints a table. The guest is emulated, by as many instructions as its
-# host finds time for: the ratio is an orientation, the times are not those of a machine.
+# The time of a connection at its active end, phase by phase: cmtime makes 1,000 at once from a
+# guest to a server of ours outside, by the kernel's rdma_cm with Soft-RoCE, and by ours: `make
+# bench-vm`. cmtime.sh BUILD [KERNEL...] prints a table. The guest is emulated, as fast as its host
+# has time for: the ratio is an orientation, the times are not a machine's.
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/cm.sh"

@@ -8,8 +8,8 @@
  *	instructions tcp ADDRESS ADDRESS OPERATION BYTES 0 COUNT DEPTH
  *
  * OPERATION: send, write, read, atomic. By TCP a message, a message, a request of 16 bytes and its
- * answer, a request of 28 bytes and an answer of 8. DEPTH are started together; what is printed,
- * for one of them, is the least, the median and the most of COUNT repetitions, and the empty polls.
+ * answer, a request of 28 bytes and an answer of 8. DEPTH are started together; the output, for one
+ * of them, is the least, the median and the most of COUNT repetitions, and the empty polls.
  * Soft-RoCE of 6.12 works in a kernel thread, to which a program that only polls would leave
  * nothing.
  */

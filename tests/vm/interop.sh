@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The whole matrix against Soft-RoCE, and of our library inside guests: `make interop`. interop.sh
-# BUILD [KERNEL...] prints a table; docs/interop.md holds what it printed. A row counts runs that
-# ended well at both ends; what went wrong with the others follows in lines with `# `.
+# BUILD [KERNEL...] prints a table; docs/interop.md holds its output. A row counts runs that
+# succeeded at both ends; the errors of the others follow in lines with `# `.
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/netns/lib/cable.sh"
 . "$here/tests/vm/lib/guest.sh"
@@ -28,7 +28,7 @@ ran() {
 		failed_runs=$((failed_runs + 1))
 		{
 			echo "# $kernel, $name:"
-			# what was run, and how each program's output begins
+			# the runs, and how each program's output begins
 			awk '/^#   / { if (++n > 3) next } !/^#   / { n = 0 } 1' "$WORK/case.notes"
 		} >>"$WORK/failures"
 	fi
@@ -110,7 +110,7 @@ perftests() {
 	row "$name: perftest, RC, UC, UD, bandwidth and latency, both directions, 4 QPs"
 }
 
-# The guest's way out, as this part of the matrix wants it: its queues are fixed when it is made.
+# The guest's card, for this part of the matrix: its queues are fixed when it is made.
 tap_again() {
 	ip -n $NS_P link del pb
 	guest_tap pb "$@"
@@ -244,7 +244,7 @@ ours_in_guest() {
 	guest_off guest
 }
 
-# With a second guest, whose Soft-RoCE is on eth0 and behind VLAN 5.
+# With a second guest, whose Soft-RoCE is on eth0 and on VLAN 5.
 stacked() {
 	local kind
 	tap_again

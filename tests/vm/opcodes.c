@@ -374,7 +374,7 @@ static void fire_post(struct end *e, struct fire *f)
 		r->compare_add = f->counter + 1;
 		r->swap = 0xbad;
 		break;
-	default: /* what is acknowledged by a plain ACK, between what is not */
+	default: /* requests with a plain ACK, between others */
 		r->opcode = IBV_WR_SEND;
 		r->len = 3000;
 		r->local = (uint64_t)END_SOURCE * END_AREA;
@@ -428,7 +428,7 @@ static void case_atomics(struct run *run)
 		must(now_ms() < end, "nothing for %d ms after %u of %u requests", WAIT_MS, f.done,
 		     run->rounds);
 	}
-	/* what the peer's counter must be by now, from the one that changed it */
+	/* the expected value of the peer's counter, from the request that changed it */
 	ctl_swap(run->ctl, &f.counter, &theirs, sizeof(theirs));
 	must(*(uint64_t *)end_at(&e, END_TARGET) == theirs,
 	     "the counter is %#llx where %#llx is right",
@@ -445,7 +445,7 @@ struct error_case {
 	uint32_t receive;	/* bytes of the responder's receive; 0 = none is posted */
 	bool is_forbidden;	/* an R_Key that is for WRITE alone, or for READ alone */
 	enum ibv_wc_status want;
-	enum ibv_wc_status rxe; /* what the requester is told by Soft-RoCE, if it is wrong */
+	enum ibv_wc_status rxe; /* Soft-RoCE's status for the requester, if it is wrong */
 	bool responder_lives;	/* its QP does not go to error */
 };
 
@@ -524,7 +524,7 @@ static const struct error_case error_cases[] = {
 	  true },
 };
 
-/* The faulty request, one behind it that must be flushed, and what both ends are left with. */
+/* The faulty request, one after it that must be flushed, and the final state of both ends. */
 static void error_run(struct run *run, const struct error_case *c, unsigned int requester)
 {
 	struct end_request r = c->r, behind = { .opcode = IBV_WR_SEND, .id = 2, .len = 10 };

@@ -52,7 +52,7 @@ data() {
 	need_line server "^vdata: $transport .* bytes right"
 }
 
-# Through the bad cable. What we send is captured before it, what arrives here behind it.
+# Through the bad cable. Our packets are captured before it, arriving ones after it.
 lossy() {
 	local family=$1 program=$2 port=$3
 	shift 3

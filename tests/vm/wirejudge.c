@@ -88,7 +88,7 @@ static const char *judge_bth(const struct packet *p)
 	return NULL;
 }
 
-/* What is wrong with a packet by itself, or NULL. */
+/* The error of a packet by itself, or NULL. */
 static const char *judge_alone(const struct judge *j, const struct packet *p)
 {
 	const char *what = packet_icrc_ok(p) ? NULL : "ICRC";

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Sourced by the tests of this directory. Each function named PROGRAM__CASE is a test; run_cases
-# runs them in the order of the file, each in a shell of its own, and prints a line for each: `ok`,
-# `not ok` or `skip`, as scripts/check.sh counts them. Scratch is in $work, gone at the end.
+# runs them in the order of the file, each in its own shell, and prints a line for each: `ok`, `not
+# ok` or `skip`, as scripts/check.sh counts them. Scratch is in $work, gone at the end.
 set -u
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)

@@ -3,7 +3,7 @@
 #
 # A chroot of Debian in $root, a file system in memory. Sourced after case.sh by a script in a
 # private mount namespace. Nothing of this machine can be written or removed through it: it has
-# device nodes and a BPF file system of its own, and /sys is read-only.
+# private device nodes and a private BPF file system, and /sys is read-only.
 root=$work/root
 chroot_end() {
 	umount -lR "$root" 2>/dev/null

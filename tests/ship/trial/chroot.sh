@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The Debian package on a system that has nothing else: a fresh chroot of this release, into which
-# apt installs it with what it depends on. Then the installed command is used as a user would. As
+# The Debian package on a system without anything else: a fresh chroot of this release, into which
+# apt installs it with its dependencies. Then the installed command is used as a user would. As
 # root, with mmdebstrap and a Debian mirror; a few minutes, so no part of make check.
 #
 # chroot.sh [DEB]: the package, else one is built; MIRROR=URL, if not this machine's own.
 if [ -z "${XROCE_CHROOT_TRIAL:-}" ]; then
-	# What is mounted below goes with the mount namespace.
+	# Mounts below it go with the mount namespace.
 	XROCE_CHROOT_TRIAL=1 exec unshare --mount --propagation private "$0" "$@"
 fi
 deb=$(realpath "${1:-/nonexistent}")

@@ -3,8 +3,9 @@
 # tier: long
 #
 # Another C library: musl.sh BUILD compiles everything against musl, and links and runs the unit and
-# simulator tests. What they use of Debian's libraries is built against glibc: musl's loader takes
-# itself for libc.so.6, and musl_shim.c has what musl has not. The library and the command cannot be
+# simulator tests. Debian's libraries in them are built against glibc: musl's loader takes itself
+# for libc.so.6, and musl_shim.c has the functions that musl lacks. The library and the command
+# cannot be
 # linked: Debian has no libbpf, libxdp and libmnl for musl. Part of make check-arch.
 #
 # XROCE_SIM_SEEDS (300 here) and XROCE_SIM_PACKETS (6 here) may be set.
@@ -19,7 +20,7 @@ libraries=$dir/lib
 debian=/usr/lib/x86_64-linux-gnu
 export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-300} XROCE_SIM_PACKETS=${XROCE_SIM_PACKETS:-6}
 
-# The headers of the kernel and of libraries, without glibc's beside them.
+# The headers of the kernel and of libraries, without glibc's.
 rm -rf "$headers" "$libraries" && mkdir -p "$headers" "$libraries" || exit 1
 for h in cmocka.h microhttpd.h isa-l bpf xdp libmnl fuse3 infiniband rdma linux asm-generic x86_64-linux-gnu/asm; do
 	ln -s "/usr/include/$h" "$headers/"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For musl.sh: what Debian's cmocka and isa-l, built against glibc with _FORTIFY_SOURCE, call that
- * musl has not. musl's loader takes itself for libc.so.6; the rest of what they call it has.
+ * For musl.sh: functions that musl lacks, called by Debian's cmocka and isa-l, which are built
+ * against glibc with _FORTIFY_SOURCE. musl's loader takes itself for libc.so.6; musl has the rest
+ * of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For arch.sh: is a handler of SIGBUS told the address that was touched? Here a page behind the end
- * of a file. Exit status 0 if so. Guarded accesses (docs/memory.md) know by it whose fault it is.
+ * For arch.sh: does a handler of SIGBUS get the faulting address? Here a page after the end of a
+ * file. Exit status 0 if so. Guarded accesses (docs/memory.md) need it to tell their own faults
+ * from others.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Our XDP program beside another one in libxdp's dispatcher, inside a guest, whose kernel has
+# Our XDP program next to another one in libxdp's dispatcher, inside a guest, whose kernel has
 # freplace: xdp-filter, which counts what it lets pass. Sourced behind guest.sh; the guest's name is
 # "guest". Ours are both ends of the veth pair v0 -- v1; v1 is in namespace far.
 
@@ -26,7 +26,7 @@ beside_up() {
 }
 
 beside_list() { guest_do guest list "/xroce/bin/xroce list v0"; }
-# hook_is PATTERN: what `xroce list` says of v0's hook now.
+# hook_is PATTERN: the present output of `xroce list` for v0's hook.
 hook_is() { beside_list && grep -qE "^  XDP  .*$1" "$WORK/list.out"; }
 need_hook() { wait_until 20 hook_is "$1" || { fail "the hook is not: $1"; show list; }; }
 
@@ -75,7 +75,7 @@ beside_both_see() {
 
 # ---- the cases ----
 
-# The filter is there first: ours goes behind it, and leaves it alone at its end.
+# The filter is there first: ours goes after it, and does not affect it at its end.
 beside_second() {
 	beside_filter
 	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
@@ -86,7 +86,7 @@ beside_second() {
 	need_pins 1
 }
 
-# Killed, it is in no slot; the next one takes away what is left.
+# Killed, it is in no slot; the next one removes its remains.
 beside_killed() {
 	beside_server
 	need_hook 'xroce_xdp in dispatcher'
@@ -100,8 +100,8 @@ beside_killed() {
 	need_hook 'nothing attached'
 }
 
-# Ours is there first; the filter comes and makes the dispatcher anew. Killed after that, it is in
-# no slot either, and the filter goes on.
+# Ours is there first; the filter comes and rebuilds the dispatcher. Killed after that, ours is in
+# no slot either, and the filter continues.
 beside_first() {
 	local before
 	beside_server XROCE_ATTACH=dispatcher
@@ -128,7 +128,7 @@ beside_links() {
 }
 beside_has_other_links() { beside_links && [ -n "$links" ] && [ "$links" != "$1" ]; }
 
-# Only what is left of ours, and nobody beside: exclusive again.
+# Only our remains, and no other program: exclusive again.
 beside_alone_again() {
 	beside_server XROCE_ATTACH=dispatcher
 	need_hook 'xroce_xdp in dispatcher [0-9]+$'

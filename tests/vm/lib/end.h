@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One end of a connection to a peer that may be another implementation: a queue pair, one region,
- * and requests one at a time. Both ends run the same program; what they agree on goes over ctl.h.
- * It checks every field of a completion that ibv_poll_cq(3) calls valid.
+ * and requests one at a time. Both ends run the same program, and agree over ctl.h. It checks every
+ * field of a completion that ibv_poll_cq(3) calls valid.
  */
 #ifndef VM_END_H
 #define VM_END_H
@@ -55,7 +55,7 @@ struct end_request {
 	enum ibv_wr_opcode opcode;
 	uint64_t id;
 	uint32_t len;
-	uint64_t local;	 /* offset in the own region */
+	uint64_t local;	 /* offset in our region */
 	uint64_t remote; /* offset in the peer's region */
 	uint32_t rkey;	 /* 0: the peer's region's */
 	uint32_t imm;	 /* network byte order; for SEND_WITH_INV the R_Key */
@@ -73,7 +73,7 @@ static inline uint8_t *end_at(struct end *e, enum end_area area)
 	return e->memory + (uint64_t)area * END_AREA;
 }
 
-/* The wr_ids of receives have the top bit set, those of requests have not. */
+/* The wr_ids of receives have the top bit set, requests' have not. */
 #define END_RECEIVE_ID (1ull << 63)
 /* Post a receive of len bytes (and the GRH on UD) into END_RECEIVE. */
 void end_receive(struct end *e, uint64_t id, uint32_t len);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs between any two ends. Sourced behind guest.sh. An end is
+# Programs between any two ends. Sourced after guest.sh. An end is
 #   host			our library in A
 #   GUEST/rxe0		the guest's Soft-RoCE, by the name of its device
 #   GUEST/xroce_IFACE	our library in the guest, on that interface

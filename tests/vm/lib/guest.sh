@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # A virtual machine as a peer: a stock Debian kernel under QEMU's software emulation. It boots once
-# and then takes commands. Sourced behind tests/netns/lib/case.sh; what that script's traps take
-# away at any exit includes the machine.
+# and then takes commands. Sourced after tests/netns/lib/case.sh, whose exit traps also remove the
+# machine.
 #
 #   A:va -- P:pa . P:pb -- guest eth0
 #
@@ -24,7 +24,7 @@
 VM_CACHE=$BUILD/vm
 VM_TOOLS=$BUILD/tests/vm
 
-# What must be on this machine; else sets $skip_reason.
+# Checks the requirements on this machine; else sets $skip_reason.
 guest_possible() {
 	local tool
 	if [ "$(uname -m)" != x86_64 ]; then
@@ -74,7 +74,7 @@ guest_bridge() {
 guest_unbridge() { ip -n $NS_P link del br0; }
 
 # A guest's card, by variables: VM_TAP, the device in P; VM_MODEL; VM_MAC; VM_QUEUES; VM_CARD, more
-# properties. By default virtio_net without offloads: each frame is what is on the wire.
+# properties. By default virtio_net without offloads: each frame is as on the wire.
 VM_PLAIN=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
 guest_boot() {
 	local name=$1 version=$2 cpus=$3 dir=$WORK/$1 programs=() card=${VM_CARD-$VM_PLAIN}

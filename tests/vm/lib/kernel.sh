@@ -66,11 +66,12 @@ kernel_unpack_image() {
 		cat "$image"
 		return
 	fi
-	# behind the payload are 4 bytes of its unpacked length
+	# after the payload are 4 bytes of its unpacked length
 	tail -c +$((offset + 1)) "$image" | head -c $((length - 4)) | xz -dc
 }
 
-# kernel_modules DIR NAME...: the files of these modules and of what they need, in loading order.
+# kernel_modules DIR NAME...: the files of these modules and of their dependencies, in loading
+# order.
 kernel_modules() {
 	local dir=$1 name
 	shift
@@ -160,7 +161,7 @@ kernel_overlay() {
 	for file; do
 		cp -L "$file" "$root/bin/" || return
 	done
-	# a provider is loaded by name, and pthread_exit() loads libgcc_s: ldd tells of neither
+	# a provider is loaded by name, and pthread_exit() loads libgcc_s: ldd shows neither
 	for lib in /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so /lib/x86_64-linux-gnu/libgcc_s.so.1 \
 		$(ldd "$@" "${VM_OURS[@]}" /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so 2>/dev/null |
 			sed -nE 's#^[[:space:]](.* => )?(/[^ ]+) .*#\2#p' | sort -u); do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs at both ends, ours in A and the guest's on its Soft-RoCE, and a capture between them
-# whose every packet of ours is judged. Sourced behind guest.sh; the guest's name is "guest".
+# Programs at both ends, ours in A and the guest's on its Soft-RoCE, and a capture between them in
+# which each of our packets is judged. Sourced after guest.sh; the guest's name is "guest".
 
 # peer_up MTU: an address of each family and an rxe device on the guest's eth0.
 peer_up() {

@@ -302,7 +302,7 @@ static const char *track_new(struct track *t, struct connection *c, const struct
 	return is_wrong ? "opcode out of sequence" : track_length(t, c, p);
 }
 
-/* A repetition is what it repeats; a READ may be asked for again in part. */
+/* A repetition equals its original; a READ may be requested again in part. */
 static const char *track_again(const struct track *t, struct connection *c, const struct packet *p)
 {
 	const struct request *r = &c->sent[p->psn & (RING - 1)];

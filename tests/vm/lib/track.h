@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The connections of a capture and what a packet of the judged host ("ours") may be in them: PSNs
- * and opcodes in sequence, lengths, repetitions equal to what they repeat, responses that answer
- * what was asked. It knows packets only and nothing of any implementation.
+ * The connections of a capture and the valid packets of the judged host ("ours") in them: PSNs and
+ * opcodes in sequence, lengths, repetitions equal to their originals, responses that match their
+ * requests. Uses packets only, and nothing of any implementation.
  */
 #ifndef VM_TRACK_H
 #define VM_TRACK_H
@@ -21,7 +21,7 @@ void track_close(struct track *t);
  */
 void track_meet(struct track *t, const struct packet *p, bool is_ours);
 
-/* Second pass. track_ours() returns what is wrong with the packet, or NULL. */
+/* Second pass. track_ours() returns the packet's error, or NULL. */
 void track_theirs(struct track *t, const struct packet *p);
 const char *track_ours(struct track *t, const struct packet *p);
 /* At the end: connections whose last request is incomplete, or on RC does not ask for an answer. */
