@@ -25,8 +25,7 @@ import time
 import unittest
 
 SECONDS = 60  # a test; it takes one or two
-# Raw packet QPs need an interface without a broker, which tests of two processes leave running for
-# a
+# Raw packet QPs need an interface without a broker, and tests of two processes leave one for a
 # while: these come first.
 ALONE = 'test_flow', 'test_rss_traffic'
 

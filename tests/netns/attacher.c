@@ -4,7 +4,7 @@
  * (hostile.sh):
  *
  *	attacher client SOCKET	the program that a client of a broker gets (ASK_FD_TELL)
- *	attacher xdp|cls	a private one of that type: so that it shows which attempts can succeed
+ *	attacher xdp|cls	a private one of that type: shows which attempts can succeed
  *
  * First with its own privileges and this namespace's lo, then as root of a new user and network
  * namespace, where it may change interfaces. Prints a line `did WHAT` for each attempt that the

@@ -7,7 +7,7 @@
  *	hostile SOCKET mmap		every descriptor, readable, writable and executable
  *	hostile SOCKET words SECONDS	words that are shared with XDP, rewritten by a thread of
  *					their own while packets come for a QP of this client
- *	hostile SOCKET numbers QPN...	others' QP numbers, and unowned ones: claimed, drawn, released
+ *	hostile SOCKET numbers QPN...	others' and unowned QP numbers: claimed, drawn, released
  *	hostile SOCKET messages N SEED	connections with messages of random length and content
  *	hostile SOCKET crowd N		N connections at once, most of which send nothing or half of
  *					something; stay until the program is ended

@@ -98,7 +98,7 @@ static int open_tap(void)
 	return fd < 0 || ioctl(fd, TUNSETIFF, &ifr) ? -1 : fd;
 }
 
-/* A namespace with tap0, whose queue holds `packets` packets; no TAP device for redirection then. */
+/* A namespace with tap0 and a queue of `packets` packets; no TAP device for redirection then. */
 static int make_tap(const char *packets, struct netdev *dev)
 {
 	char command[64];
