@@ -105,8 +105,8 @@ int bench_run(const uint8_t *frame, uint32_t len);
 int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry *entry);
 
 /*
- * Receive queues above 0 exist on real interfaces only: makes one with 65 and returns its number
- * for struct bench_entry. It is in a namespace that goes with the process.
+ * Receive queues above 0 exist on real interfaces only: makes an interface with 65 and returns its
+ * number for struct bench_entry. It is in a namespace that ends with the process.
  */
 uint32_t bench_make_queues(void);
 void bench_unmake_queues(void);

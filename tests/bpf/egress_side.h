@@ -28,7 +28,7 @@ struct egress {
 	uint32_t ifindex[BROKER_CLIENTS], hairpin;
 };
 extern struct egress egress;
-extern const struct virtio_net_hdr egress_plain; /* asks the kernel for nothing */
+extern const struct virtio_net_hdr egress_plain; /* requests nothing from the kernel */
 extern const uint8_t egress_peer_mac[6];
 
 /* In its own network namespace. */
@@ -64,7 +64,7 @@ void egress_check_out(const char *what, const uint8_t mac[6], const uint8_t *byt
 /* Fails if one comes out. */
 void egress_check_nothing_out(const char *what);
 
-/* Sends it, and it is refused, comes out, or comes to a QP of client `to`, with right counters. */
+/* Sends the frame: refused, on the interface, or at a QP of client `to`, with right counters. */
 void egress_expect_refused(int client, const char *what, enum xroce_egress_reason reason,
 			   const struct virtio_net_hdr *vnet, const uint8_t *bytes, uint32_t len);
 void egress_expect_wire(int client, const char *what, const struct virtio_net_hdr *vnet,

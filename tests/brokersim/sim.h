@@ -7,8 +7,8 @@
  * actor are closed as the kernel does it, and its memory is freed. Time is virtual, and jumps when
  * all actors wait.
  *
- * The code under test is not changed for it: the linker puts calls.c before the C library
- * (--wrap), and faked.c is in place of what loads BPF programs and makes devices.
+ * The code under test is not changed for it: the linker puts calls.c before the C library (--wrap),
+ * and faked.c replaces the code that loads BPF programs and makes devices.
  */
 #ifndef BROKERSIM_SIM_H
 #define BROKERSIM_SIM_H
@@ -55,7 +55,7 @@ struct outcome {
 	u32 steps[ACTORS]; /* made, of a first life */
 	bool died[ACTORS];
 	bool forked;
-	u32 lost;     /* clients that have heard of their broker's end */
+	u32 lost;     /* clients that noticed their broker's exit */
 	u32 refused;  /* a user's limit was met */
 	u32 in_use;   /* services that another had */
 	u32 in_vain;  /* drawn numbers without a slot, returned */
@@ -74,7 +74,7 @@ void sim_fail(const char *file, int line, const char *what) __attribute__((noret
 
 typedef void actor_fn(void *arg);
 void actors_begin(const struct run *run);
-/* That actor runs fn; again, if it has died: then it does not die a second time. */
+/* Runs fn as that actor. A dead actor runs again, and does not die a second time. */
 void actor_start(u32 actor, actor_fn *fn, void *arg);
 bool actor_lives(u32 actor);
 /* Steps all actors until each has ended or waits for ever. Calls `after` after each step. */
@@ -84,8 +84,8 @@ int actor_self(void);
 /* It makes a step: others go on. Does not return if it dies there. */
 void actor_step(void);
 /*
- * It has nothing to do until then, or until another has made a step. That it waits on is a step,
- * too, at which it may die, but no reason for others to look again.
+ * Waits until then, or until another actor has made a step. actor_waits_on() is a step, too, at
+ * which the actor may die, but wakes no other actor.
  */
 void actor_wait(u64 until_ns);
 void actor_waits_on(void);
@@ -95,7 +95,7 @@ u32 sim_random(u32 below);
 /* In a forked child: there are no actors, and no call is a step. */
 void actors_stop(void);
 
-/* ---- calls.c: descriptors and whose they are ---- */
+/* ---- calls.c: descriptors and their owners ---- */
 
 /* As of the running actor: closed with it. */
 int fd_own(int fd);
@@ -110,7 +110,7 @@ void fd_close(int fd);
 /* ---- faked.c: the kernel's part of a broker ---- */
 
 void faked_begin(enum fault fault, u32 nth);
-/* The broker has died: its programs, maps and socket are gone. */
+/* Closes the dead broker's programs, maps and socket. */
 void faked_lose_broker(void);
 /* The broker that has the interface, NULL: none. */
 struct broker *faked_broker(void);
@@ -141,9 +141,9 @@ void processes_begin(void);
 void process_main(void *arg); /* arg: its index */
 /* Checks each process's view against the broker's. */
 void processes_check(struct broker *b);
-/* Its memory goes. */
+/* Frees the memory of a dead process. */
 void process_forget(u32 index);
-/* A child of it begins, and ends. */
+/* Forks a child, which runs to its end. */
 void process_fork(u32 index);
 u32 process_uid(u32 index);
 u32 process_pid(u32 index);

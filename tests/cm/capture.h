@@ -21,7 +21,7 @@ struct capture {
 
 int capture_load(struct capture *c);
 void capture_free(struct capture *c);
-/* NULL: there is none */
+/* or NULL */
 const u8 *capture_mad(const struct capture *c, const char *file, u32 index);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A network of hosts, on each of which processes have a CM each and share QP1: the simulator of
- * user/cm. MADs are lost, repeated and late as a test says or a seed; time is a number. A MAD that
- * comes to a host goes to the process whose id or listener it names, or is refused, as a broker
- * does it.
+ * user/cm. A test or a seed decides which MADs are lost, repeated or late; time is virtual. A MAD
+ * that arrives at a host is delivered to the process with its id or listener, or is refused, as by
+ * a broker.
  */
 #ifndef CM_NET_H
 #define CM_NET_H
@@ -21,7 +21,7 @@ struct net;
 struct process {
 	struct net *net;
 	u32 host, number;
-	struct cm *cm; /* NULL: it has died */
+	struct cm *cm; /* NULL: dead */
 	struct cm_options options;
 };
 
@@ -90,7 +90,7 @@ void net_unlisten(struct process *p, u64 service_id);
 struct cm_path net_path(u32 from, u32 to, bool v6);
 void net_at(struct net *net, u64 at_ns, void (*run)(struct net *net, void *arg), void *arg);
 
-/* Take what the process has to say, and its events: after each call that a test makes. */
+/* Takes the process's output and events: to be called after each call of a test. */
 void net_pump(struct process *p);
 /* Until nothing is under way and no deadline is left before then. */
 void net_run(struct net *net, u64 until_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The least handler of SIGSEGV and SIGBUS that guard.h asks for, for tests of the transport without
- * user/run.
+ * The minimal handler of SIGSEGV and SIGBUS that guard.h requires, for tests of the transport
+ * without user/run.
  */
 #ifndef TESTS_LANDING_H
 #define TESTS_LANDING_H

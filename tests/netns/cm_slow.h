@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What mad_peer.c and cm_slow.c say to each other. */
+/* Messages between mad_peer.c and cm_slow.c. */
 #ifndef NETNS_CM_SLOW_H
 #define NETNS_CM_SLOW_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules that rogue.c breaks, one after another, and what each must come to at victim.c: the
- * statuses that its requests may end with, whether its QP lives, how many of its receives complete.
+ * The rules that rogue.c breaks, one after another, and the required result of each at victim.c:
+ * the permitted statuses of its requests, whether its QP lives, how many of its receives complete.
  */
 #ifndef NETNS_ROGUE_H
 #define NETNS_ROGUE_H

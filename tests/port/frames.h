@@ -57,8 +57,8 @@ static inline u32 number_of(const u8 *bytes, u32 len)
 }
 
 /*
- * As who receives it: frames first, first + 1 and so on come out. Returns how many there are in one
- * packet; 0: there is none.
+ * Receives: frames first, first + 1 and so on. Returns how many there are in one packet; 0: no
+ * packet.
  */
 static inline u32 receive(u32 first)
 {

@@ -44,7 +44,7 @@ static inline void rx_ring_memory_free(struct rx_ring_memory *m)
 	munmap((void *)(uintptr_t)m->reader.data, 2ul * m->bytes);
 }
 
-/* What xsk_open_ring() makes of it. */
+/* Sets the state that xsk_open_ring() makes. */
 static inline void rx_ring_memory_open(struct rx_ring_memory *m, struct xsk_set *set, struct xsk *x,
 				       struct xroce_sock *stats)
 {

@@ -89,7 +89,7 @@ void app_begin(void);
 
 struct app_channel *app_channel_new(void);
 void app_channel_free(struct app_channel *ch);
-/* On the thread's channel if it has one. */
+/* Makes a CQ on the thread's channel, if any. */
 struct app_cq *app_cq_new(struct app_thread *t, u32 port, u32 vector);
 void app_cq_free(struct app_cq *cq);
 
@@ -115,7 +115,7 @@ bool app_post_receives(struct app_end *e);
 bool app_post(struct app_end *e);
 bool app_poll(struct app_thread *t);
 void app_arm(struct app_cq *cq);
-/* ibv_get_cq_event(). NULL: there is none, and block is false. */
+/* ibv_get_cq_event(). NULL if there is none and `block` is false. */
 struct app_cq *app_get_event(struct app_channel *ch, bool block);
 
 /* The port of that number: from app_ports_open() to app_ports_close(). */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel of the simulated machine: what user/os/kernel.h says that a port asks of one, in
- * place of user/os/kernel.c. Descriptors, sleeping, the clock (machine.c); AF_XDP sockets and
- * their rings, which libxdp's functions make (nic.c); maps, rings of records and the receiving XDP
- * program (xdp.c). Locks and threads are in place of the C library's (posix.c). The code under test
- * is not changed for it.
+ * The kernel of the simulated machine: implements user/os/kernel.h in place of user/os/kernel.c.
+ * Descriptors, sleeping, the clock (machine.c); AF_XDP sockets and their rings, made by libxdp's
+ * functions (nic.c); maps, rings of records and the receiving XDP program (xdp.c). Locks and
+ * threads replace the C library's (posix.c). The code under test is unchanged.
  *
  * Descriptors are small numbers from SIM_FD on; a name that is closed or of another kind ends the
  * run.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ports of the simulated machine: port_make() of a port that stands on nic.c in place of the
- * kernel, and the interfaces that user/os would tell of. Everything else of a port is the real
- * code.
+ * Ports of the simulated machine: port_make() of a port on nic.c in place of the kernel, and the
+ * interfaces that user/os would report. Everything else of a port is the real code.
  */
 #ifndef PORTSIM_MADE_H
 #define PORTSIM_MADE_H

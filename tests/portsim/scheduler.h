@@ -34,7 +34,7 @@ struct sched_options {
 	u64 seed;
 	enum sched_policy policy;
 	u32 mean_points;  /* between two draws, about */
-	/* chance in 65536 that another goes on where two actors meet in one word */
+	/* chance in 65536 of a switch where two actors access one word */
 	u32 meet_rate;
 	u32 freeze_rate;  /* chance in 2^24 a point that the actor gets no processor for a while */
 	u64 freeze_max_ns;
@@ -54,7 +54,7 @@ void sched_run(const struct sched_options *o, actor_fn *main, void *arg);
 
 /* name must stay. */
 struct actor *sched_spawn(const char *name, actor_fn *fn, void *arg);
-/* Until it has returned. */
+/* Waits until the actor has returned. */
 void sched_join(struct actor *a);
 /* The caller ends here, as if its function had returned. */
 void sched_exit(void) __attribute__((noreturn));

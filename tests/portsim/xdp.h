@@ -47,7 +47,7 @@ void xdp_maps_free(struct port_maps *m);
 struct xdp_packet {
 	const unsigned char *bytes;
 	__u32 len, linear;
-	/* what the program put in front of it */
+	/* the program's metadata in front of it */
 	unsigned char meta[32];
 	__u32 meta_len;
 };

@@ -45,7 +45,7 @@ bool same_host(const struct sockaddr *a, const union address *b);
 
 /* The next event within bounded time, not acknowledged. NULL if none comes. */
 struct rdma_cm_event *next_event(struct rdma_event_channel *ch);
-/* It must be this one; acknowledged. */
+/* Takes and acknowledges an event, which must be this one. */
 bool take_status(struct rdma_event_channel *ch, const struct rdma_cm_id *id,
 		 enum rdma_cm_event_type type, int status);
 bool take(struct rdma_event_channel *ch, const struct rdma_cm_id *id, enum rdma_cm_event_type type);

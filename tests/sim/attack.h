@@ -10,7 +10,8 @@
 #include "pair.h"
 
 /*
- * Deliver p, with dest_qpn, P_Key and payload_len filled in, to victim, whose peer is on node from.
+ * Delivers p, with dest_qpn, P_Key and payload_len filled in, to victim, whose peer is on node
+ * `from`.
  */
 int attack_deliver(struct world *w, const struct side *victim, u32 from, struct packet p,
 		   const void *payload, u32 len);

@@ -13,8 +13,7 @@
 #define PAIR_ACCESS_ALL (MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)
 
 /*
- * One end: a QP and the CQs that were made for it. XRC: the initiator has no recv, the target no CQ
- * at all.
+ * One end: a QP and its CQs. XRC: the initiator has no recv, the target no CQ at all.
  */
 struct side {
 	struct node *node;
@@ -56,7 +55,7 @@ struct pair_options pair_defaults(void);
 struct pair pair_connect(struct world *w, const struct pair_options *o);
 void pair_destroy(struct pair *p);
 
-/* The steps of it, for the tests that stop between. */
+/* Its steps, for tests that stop between them. */
 struct side side_create(struct node *n, const struct pair_options *o, struct srq *srq);
 /* The QP, then its CQs. */
 void side_destroy(struct side *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A QP of node 1 whose peer is the test itself: packets made by hand go in, and what the QP answers
- * is looked at. Node 0's engine takes no part.
+ * A QP of node 1 whose peer is the test itself: handmade packets go in, and the QP's answers are
+ * checked. Node 0's engine takes no part.
  */
 #ifndef SIM_RAW_H
 #define SIM_RAW_H
@@ -47,14 +47,14 @@ void raw_store(struct raw *r, u32 offset, u64 value);
 enum xroce_drop raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The same, without collecting the answers: world_settle() does that. */
 enum xroce_drop raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len);
-/* The frame of it, without sending. */
+/* Builds the frame without sending it. */
 u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len);
-/* Send the frame as it lies in r->frame. */
+/* Sends the frame in r->frame unchanged. */
 enum xroce_drop raw_send_frame(struct raw *r);
 
 /* The next packet the QP sent that was not yet asked for, or NULL. */
 const struct packet *raw_answer(struct raw *r);
-/* The next answer is an ACKNOWLEDGE with this syndrome, PSN and MSN; or there is none. */
+/* Expects as the next answer an ACKNOWLEDGE with this syndrome, PSN and MSN; or none. */
 void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *file, int line);
 void raw_expect_silence(struct raw *r, const char *file, int line);
 /*

@@ -23,8 +23,8 @@ struct masks {
 struct masks masks_of(u32 forward_packets, u32 backward_packets);
 
 /*
- * Each retry needs a loss: with no more losses than pair_defaults() has retries, giving up is a
- * bug.
+ * Each retry needs a loss: with no more losses than pair_defaults() has retries, a failed request
+ * is a bug.
  */
 bool masks_within_retries(u32 forward, u32 backward);
 

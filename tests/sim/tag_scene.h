@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The scene of the tag matching tests: node 0 sends messages with a tag, node 1 has an SRQ with a
- * list of tags. Lays messages out, posts operations and judges what a match completes with; what
- * else comes of them is for the tests to say.
+ * list of tags. Lays messages out, posts operations and checks the completion of a match; the tests
+ * check all else.
  */
 #ifndef SIM_TAG_SCENE_H
 #define SIM_TAG_SCENE_H
@@ -12,7 +12,7 @@
 #define PMTU	  256
 #define MAX_TAGS  8
 #define MAX_OPS	  6
-/* bytes of a receive WQE: number n lies at RECEIVES + n * RECEIVE of remote */
+/* bytes of a receive WQE: number n is at RECEIVES + n * RECEIVE of remote */
 #define RECEIVE	  1024
 #define RECEIVES  (64 * 1024)
 #define BOTH	  (CQE_TM_MATCH | CQE_TM_DATA_VALID)
@@ -27,7 +27,7 @@ struct tag_scene {
 };
 
 struct pair_options tag_options(void);
-/* The world is labelled with the program's name and this one. */
+/* Labels the world with the program's name and `name`. */
 void tag_open(struct tag_scene *s, const char *name);
 void tag_open_with(struct tag_scene *s, const char *name, struct pair_options *o);
 /*
@@ -37,7 +37,7 @@ void tag_open_with(struct tag_scene *s, const char *name, struct pair_options *o
 void tag_connect(struct tag_scene *s, struct pair_options *o);
 void tag_close(struct tag_scene *s);
 
-/* What tag_post() says; the operation is done when this returns. */
+/* Returns the result of tag_post(); the operation is done when this returns. */
 int tag_op_post(struct tag_scene *s, struct tag_op *o);
 /*
  * The buffer of n bytes at the remote's offset, for tag; unsignaled, as of count unexpected

@@ -19,7 +19,7 @@
 #define ACCESS	   (PAIR_ACCESS_ALL | MR_MW_BIND | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
 #define NO_SLOT	   (~0u)
 
-/* How a flow goes wrong: the last request that is executed, or not even that. */
+/* How a flow fails: the last request that is executed, or not even that. */
 enum poison {
 	SOUND,
 	BAD_LKEY,
@@ -47,7 +47,7 @@ extern u32 seen_op[WR_OPCODES], seen_poison[POISONS];
 
 /* Where receives are posted: a QP's own queue or a shared one. WQE n takes slot n of the memory. */
 struct inbox {
-	struct side *owner;	/* own queue: whose */
+	struct side *owner;	/* the owner of the queue */
 	struct srq *srq;	/* or the shared one */
 	struct watched_cq *cq;	/* XRC: where it completes */
 	struct buffer *memory;
@@ -111,7 +111,7 @@ struct workload {
 /* Where receives are posted: the owner's queue, or a shared one. */
 struct inbox *workload_inbox(struct workload *l, struct node *n, struct side *owner,
 			     struct srq *srq, struct watched_cq *cq);
-/* What a sends to b, by way of one inbox or two. sound: nothing of it fails. */
+/* The messages of a to b, through one inbox or two. sound: none of them fails. */
 void workload_flow(struct workload *l, struct side *a, struct side *b, struct inbox *first,
 		   struct inbox *second, bool sound);
 /* Posts one more request with its expected result. False if there is no room, or none is left. */

@@ -34,7 +34,7 @@ enum fate {
 	FATE_CORRUPTED,
 	FATE_HELD,
 	FATE_NO_NODE,
-	FATE_FLOODED	/* to a multicast address: to every other node, and to this one's members */
+	FATE_FLOODED	/* multicast: to every other node, and the sender's members */
 };
 
 /* A frame that an engine sent: its headers as the codec reads them, and the whole frame. */
@@ -63,7 +63,7 @@ struct faults {
 	u64 count;		/* packets seen */
 };
 
-/* A CQ that the world polls for the application after every step, and all that came out of it. */
+/* A CQ that the world polls for the application after every step, and its completions. */
 struct watched_cq {
 	struct cq cq;
 	struct cqe *log;
@@ -147,9 +147,9 @@ struct world_options {
 	u32 num_engines;	      /* of each node; 0 = XROCE_SIM_ENGINES, or one */
 };
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o);
-/* Destroys the engines: their QPs must be gone. Checks the guards of all buffers. */
+/* Destroys the engines: their QPs must be destroyed already. Checks the guards of all buffers. */
 void world_destroy(struct world *w);
-/* What to print when this run goes wrong. */
+/* Sets the text to print when this run fails. */
 void world_label(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Run until nothing is under way and no timer runs. Ends the test after max_steps. */

@@ -80,7 +80,7 @@ static void kernel_end(void)
 	kernel_begin();
 }
 
-/* Returns the interface of that name, and makes it if there is none. */
+/* Returns the interface of that name; creates it if missing. */
 static struct observed_iface *kernel_iface(const char *name)
 {
 	struct observed_iface *f;
@@ -242,7 +242,7 @@ static void kernel_resize(struct fake_port *p, u64 seed)
 	map_size(m, m->entries, (u32)(8 * (1 + seed * 7 % 100)));
 }
 
-/* Rewrites maps as a process that lies does: any bytes, and the extremes. */
+/* Rewrites maps as a lying process does: any bytes, and the extremes. */
 static void kernel_mutate(struct fake_port *p, u64 seed)
 {
 	u64 random = seed * 2 + 1;

@@ -17,8 +17,8 @@ struct cancelled {
 /* Makes the call in a thread that cancels itself before it. The result is in *c. */
 bool cancelled_calls(struct cancelled *c, int (*call)(void *arg), void *arg);
 /*
- * Makes the call in a thread that is cancelled once it has had time to fall asleep in the call;
- * earlier is no fault, and tries less. The call has nothing to return for.
+ * Makes the call in a thread that is cancelled once it has had time to fall asleep in the call; an
+ * earlier cancel is valid, and tests less. The call must have no reason to return.
  */
 bool cancelled_sleeps(int (*call)(void *arg), void *arg);
 

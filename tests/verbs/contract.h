@@ -87,7 +87,7 @@ struct destruction {
 /* Started in its own thread, and it waits. */
 bool destroy_begins(struct destruction *d, int (*destroy)(void *object), void *object);
 bool destroy_waits(struct destruction *d);
-/* It comes to its end now, and returned 0. */
+/* Expects that the destruction ends now and returns 0. */
 bool destroy_ends(struct destruction *d);
 int destroy_cq(void *cq);
 
@@ -147,7 +147,7 @@ struct test_case {
 	bool (*run)(void);
 };
 
-/* By its name; NULL if there is none. */
+/* Opens the device of that name; NULL if there is none. */
 struct ibv_context *open_device(const char *name);
 /* Run a list that ends with an empty entry, and print each result. True if all held. */
 bool run_all(const struct test_case *c);
@@ -156,8 +156,8 @@ extern const struct test_case object_cases[], errno_cases[], traffic_cases[], ev
 	mw_cases[], xrc_cases[];
 
 /*
- * A hint to mmap(2) for memory that is unmapped under way: far below what the kernel gives out by
- * itself, so that no library's or sanitizer's next mapping comes to lie in the hole.
+ * A hint to mmap(2) for memory that is unmapped under way: far below the kernel's own choices, so
+ * that no library's or sanitizer's next mapping lands in the hole.
  */
 #define FAR_BELOW(i) ((void *)(0x200000000000 + ((uintptr_t)(i) << 30)))
 

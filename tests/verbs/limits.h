@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the tests of the device's maxima share: a QP of any size that is connected to itself, and
- * what the device and its port say.
+ * Shared parts of the tests of the device's maxima: a QP of any size that is connected to itself,
+ * and the attributes of the device and its port.
  */
 #ifndef TESTS_VERBS_LIMITS_H
 #define TESTS_VERBS_LIMITS_H

@@ -21,7 +21,7 @@ long long clock_ns(clockid_t id);
 bool take_cq_event(struct ibv_comp_channel *ch, struct ibv_cq *want);
 /* The next asynchronous event, within bounded time; not acknowledged. False if none comes. */
 bool next_async(struct ibv_async_event *event);
-/* It must be this one of this object; acknowledged. */
+/* Takes and acknowledges an event, which must be this one of this object. */
 bool take_async(enum ibv_event_type type, const void *object);
 
 int qp_state_now(struct ibv_qp *qp);
@@ -54,11 +54,11 @@ bool loops_drop(struct loops *l, int i);
 /* All that were not dropped. */
 bool loops_close(struct loops *l);
 
-/* body(arg) in a forked child, which must come to its end in CHILD_S seconds and return true. */
+/* Runs body(arg) in a forked child, which must exit in CHILD_S seconds and return true. */
 #define CHILD_S 20
 bool in_a_child(bool (*body)(void *arg), void *arg);
 
-/* What the count is when it has reached n or WAIT_MS are over. */
+/* Returns the count when it has reached n or WAIT_MS are over. */
 int counted_to(atomic_int *count, int n);
 
 /*

@@ -28,7 +28,7 @@ struct tags {
 	char *buf;			/* the sender's half, then the receiver's */
 };
 
-/* What the CQ's readers say. */
+/* The values of the CQ's read functions. */
 struct seen {
 	uint64_t wr_id;
 	enum ibv_wc_status status;

@@ -26,7 +26,7 @@
 struct receive {
 	uint64_t wr_id;
 	uint32_t key, offset, length;
-	int mr; /* whose key it was when it was posted */
+	int mr; /* its region when it was posted */
 };
 
 struct fifo {
@@ -58,7 +58,7 @@ extern struct model {
 		struct ibv_mw *o;
 		int pd, mr, qp;
 		enum ibv_mw_type type;
-		uint32_t offset, length, key; /* the key it has or had last */
+		uint32_t offset, length, key; /* its present or last key */
 		unsigned int access;
 	} mw[MWS];
 	struct {
@@ -94,7 +94,7 @@ bool walk_nothing_else(void);
 
 /* ---- objects that come and go (walk_objects.c) ---- */
 
-/* A slot of a pool whose object is there, or is not; NONE. */
+/* Picks a slot of a pool, with or without an object; NONE. */
 #define PICK(pool, count, there)                                                                   \
 	({                                                                                         \
 		int at_ = (int)walk_draw(count), i_;                                               \

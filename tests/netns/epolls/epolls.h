@@ -16,7 +16,7 @@
 /* BUFFER_BYTES of both ends keep TCP from growing its buffers while a case fills them. */
 enum { SOON_MS = 10000, NOT_MS = 60, BUFFER_BYTES = 65536 };
 
-/* Closed after each case; -1: there is none. */
+/* Closed after each case; -1: none. */
 extern struct ends {
 	int listener, server, client, set;
 } end;

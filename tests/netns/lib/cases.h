@@ -42,9 +42,9 @@ struct named_case {
 /* Sets `at` from a numeric address. Returns whether it is one. */
 bool cases_address(const char *address);
 /*
- * Runs the cases whose names match the pattern, at most 60 s each, and prints a line of result for
- * each: its name and the label. close_ends closes the sockets that a case has left. Returns the
- * exit status of the program.
+ * Runs the cases whose names match the pattern, at most 60 s each, and prints a result line for
+ * each: its name and the label. close_ends closes a case's remaining sockets. Returns the exit
+ * status of the program.
  */
 int cases_run(const struct named_case *cases, size_t n, const char *pattern, const char *label,
 	      void (*close_ends)(void));

@@ -10,7 +10,7 @@ static inline u32 get16(const u8 *at)
 	return (u32)at[0] << 8 | at[1];
 }
 
-/* RFC 1071, not complemented; goes on from sum. Any number of bytes. */
+/* RFC 1071, not complemented; continues from sum. Any number of bytes. */
 static inline u32 sum16(const u8 *at, size_t bytes, u32 sum)
 {
 	for (size_t i = 0; i < bytes; i++)

@@ -23,7 +23,7 @@ struct rdma_cm_id *cm_listener(struct rdma_event_channel *ch, const char *text, 
 struct rdma_cm_id *cm_resolved(struct rdma_event_channel *ch, const char *text, uint16_t port,
 			       enum rdma_port_space ps);
 void cm_make_qp(struct rdma_cm_id *id);
-/* With its QP, if it has one. */
+/* Destroys the id and its QP, if any. */
 void cm_destroy_id(struct rdma_cm_id *id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a completion and a GRH must say, field by field. */
+/* The required fields of a completion and a GRH. */
 #ifndef NETNS_JUDGE_H
 #define NETNS_JUDGE_H
 

@@ -24,7 +24,7 @@ struct link_port {
 	struct ibv_cq *cq;
 	int gid_index;
 	union ibv_gid gid;
-	bool lost; /* the device: a call said EIO */
+	bool lost; /* the device: a call returned EIO */
 	uint64_t messages, bytes; /* received, and right */
 };
 
@@ -32,8 +32,8 @@ struct link_stream {
 	struct ibv_qp *qp;
 	uint32_t peer_qpn;
 	uint64_t sent, completed, received;
-	uint64_t last; /* what the partner has sent in all, once it has said so */
-	uint32_t owed; /* messages that are to be sent */
+	uint64_t last; /* the partner's total, once it has reported it */
+	uint32_t owed; /* messages still to be sent */
 };
 
 /* One message between the partners. */
@@ -67,7 +67,7 @@ void link_port_close(struct link_port *p);
 struct link *link_open(struct link_port *p, int fd, uint64_t limit);
 /* The connection is readable. False: the partner has hung up. */
 bool link_read(struct link *l);
-/* A completion whose wr_id names the link, see link_of(). */
+/* Handles a completion whose wr_id identifies the link, see link_of(). */
 void link_complete(struct link *l, const struct ibv_wc *wc);
 static inline uint16_t link_of(uint64_t wr_id)
 {
@@ -80,7 +80,7 @@ static inline bool link_is_over(const struct link *l)
 {
 	return l->done && l->partner_done;
 }
-/* Destroys all of it. */
+/* Destroys the link and its objects. */
 void link_close(struct link *l);
 
 #endif

@@ -30,7 +30,7 @@ struct span {
 struct message {
 	enum plan_op op;
 	uint32_t len;
-	uint32_t imm;		/* in network order as it stands: compared, never interpreted */
+	uint32_t imm;		/* in network order: compared, never interpreted */
 	bool is_inline;
 	bool is_signaled;
 	bool is_solicited;

@@ -81,9 +81,8 @@ void side_complete(struct side *s);
 void side_verify(struct side *s);		   /* every byte; all is poison again */
 
 /*
- * Post one receive; wait for it by sleeping on the channel. Returns by out-parameters how long that
- * took and how much CPU time the whole process used meanwhile. The peer's side_wake() sends the
- * message.
+ * Post one receive; wait for it by sleeping on the channel. The out-parameters are the elapsed time
+ * and the CPU time of the whole process. The peer's side_wake() sends the message.
  */
 void side_sleep_prepare(struct side *s);
 void side_sleep(struct side *s, uint64_t *wall_us, uint64_t *cpu_us);

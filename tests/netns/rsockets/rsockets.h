@@ -11,7 +11,7 @@
 
 #include "../lib/cases.h"
 
-/* Closed after each case; -1: there is none. */
+/* Closed after each case; -1: none. */
 extern struct ends {
 	int listener, server, client;
 } pair;

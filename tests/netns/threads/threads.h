@@ -115,7 +115,7 @@ int poll_cq(struct ibv_cq *cq);
 bool has_sent(unsigned int q);
 bool has_received(unsigned int q);
 /*
- * Where nothing is received, or some of it may be lost, only the other end knows when it is over.
+ * True if this end receives nothing, or may lose some: only the other end knows the end of the run.
  */
 bool other_end_knows(void);
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What both ends of words.c transfer: jobs drawn from a seed, the same at both ends. A job is a
- * queue pair with its regions, and some messages of one operation, length and pair of lists.
- * Offsets are bytes from the start of an end's memory unless they say otherwise.
+ * The transfers of words.c: jobs drawn from a seed, the same at both ends. A job is a queue pair
+ * with its regions, and some messages of one operation, length and pair of lists. Offsets are bytes
+ * from the start of an end's memory unless they say otherwise.
  */
 #ifndef NETNS_WORDS_JOB_H
 #define NETNS_WORDS_JOB_H

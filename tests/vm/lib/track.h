@@ -24,7 +24,7 @@ void track_meet(struct track *t, const struct packet *p, bool is_ours);
 /* Second pass. track_ours() returns the packet's error, or NULL. */
 void track_theirs(struct track *t, const struct packet *p);
 const char *track_ours(struct track *t, const struct packet *p);
-/* At the end: connections whose last request is incomplete, or on RC does not ask for an answer. */
+/* At the end: connections whose last request is incomplete, or on RC has no AckReq. */
 unsigned int track_unfinished(const struct track *t);
 
 #endif
