@@ -49,9 +49,7 @@ static void reorder_hold__what_is_ahead_and_not_too_far(void **state)
 	reorder_purge(engine, &r);
 }
 
-/*
- * A repetition is not held; any other packet not ahead of all held ones evicts the later ones.
- */
+/* A repetition is not held; another packet that is late evicts the ones ahead of it. */
 static void reorder_hold__in_order_of_arrival(void **state)
 {
 	struct reorder r = { 0 };
