@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * libxdp's dispatcher: one XDP program on an interface that calls those of several owners in turn,
- * each in a slot of its own. libxdp keeps programs and links in bpffs, so that they daemonize their
+ * each in a slot of its own. libxdp keeps programs and links in bpffs, so that they outlive their
  * process; ours do not: the link of our slot is a descriptor of this process and nothing else. When
  * it goes, however the process ends, the slot is empty again: it calls a stub, and the next program
  * gets the packet. Two names in bpffs and the loaded program remain after a process that was

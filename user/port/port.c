@@ -35,7 +35,7 @@ static bool try_hard(pthread_mutex_t *lock)
 
 /*
  * A program that ends with its QPs open may have polled the completion of a message whose ACK is
- * owed; and its counters may daemonize it: each frame that XDP has redirected is taken, and
+ * owed; and its counters may outlive it: each frame that XDP has redirected is taken, and
  * counted. Twice round, as shards hand over to each other.
  */
 __attribute__((destructor)) static void settle_at_exit(void)
