@@ -45,8 +45,8 @@ bool loop_turn(struct loop *loop, int timeout_ms)
 	struct source *s;
 
 	/*
-	 * One at a time: none that was taken can have been ended by another. The kernel puts a
-	 * source that it reports behind the others that are ready.
+	 * One at a time, so that no handler can remove a source whose event was already fetched.
+	 * The kernel moves a reported source to the end of its list of ready ones.
 	 */
 	if (epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) != 1)
 		return false;

@@ -8,9 +8,9 @@
 
 #include "../engine/types.h"
 
-/* A descriptor that is waited for; part of what it belongs to. */
+/* A descriptor and its handler, embedded in the owner's struct. */
 struct source {
-	void (*ready)(struct source *s, u32 events); /* EPOLL*; may end any source */
+	void (*ready)(struct source *s, u32 events); /* EPOLL*; may remove any source */
 	int fd;
 };
 
@@ -24,22 +24,21 @@ void loop_unmake(struct loop *loop);
 int loop_add(struct loop *loop, struct source *s);
 void loop_remove(struct loop *loop, struct source *s);
 /*
- * What of a socket is waited for. Each has the hang-up; LOOP_READ is called once at first, and each
- * time that the peer has read a message.
+ * The events of a socket; the hang-up is always included. LOOP_READ is called once at first, and
+ * each time the peer has read a message.
  */
 enum loop_event { LOOP_INPUT, LOOP_HANGUP, LOOP_READ };
 void loop_listen(struct loop *loop, struct source *s, enum loop_event what);
 
 /*
- * Waits until one source is ready and calls it: the one that was called least recently, so that no
- * client can keep others waiting by sending much. Returns false if the time was up before (-1:
- * waits for ever) or a signal came.
+ * Waits up to timeout_ms (-1: no limit) for a ready source and calls the least recently called one,
+ * so that no client delays others by sending much. Returns false on a time-out or a signal.
  */
 bool loop_turn(struct loop *loop, int timeout_ms);
 
 /*
- * Waits until a source may be ready, timeout_ms at most, and calls none. For an owner whose lock
- * guards the sources: the lock is not held here, and is held around loop_turn(loop, 0).
+ * Waits up to timeout_ms (-1: no limit) until a source may be ready, and calls none. For an owner
+ * whose lock guards the sources: call this without the lock, and loop_turn(loop, 0) with it.
  */
 void loop_wait(const struct loop *loop, int timeout_ms);
 

@@ -6,7 +6,7 @@
 
 #define NEIGH_CACHE_NS (NSEC_PER_SEC / 10)
 
-/* The one place of a destination. */
+/* Returns the only slot of a destination. */
 static u32 neigh_cache_place(const struct neigh_key *key)
 {
 	return (key->peer.raw[15] ^ key->peer.raw[14] * 7u) % NEIGH_CACHE_PLACES;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Neighbours that answered lately: programs make many handles and connections with few
- * destinations. An entry holds for a tenth of a second, and until the owner forgets all entries
- * because an interface or a neighbour has changed. The owner's lock guards a cache; all zeros is
- * an empty one.
+ * A cache of resolved neighbours: programs create many address handles and connections with few
+ * destinations. An entry is valid for a tenth of a second, or until the owner empties the cache
+ * because an interface or a neighbour changed. The owner's lock guards the cache. An all-zero cache
+ * is empty.
  */
 #ifndef OS_NEIGH_CACHE_H
 #define OS_NEIGH_CACHE_H
 
 #include "../engine/packet.h"
 
-/* Destination, without padding. The caller names its own address by GID or by GID index. */
+/* A destination, without padding. The local address is a GID or a GID index. */
 struct neigh_key {
 	u32 ifindex;	/* 0: a cache for one interface */
 	u32 local_index;
@@ -24,14 +24,14 @@ struct neigh_cache {
 	struct neigh_cached {
 		struct neigh_key key;
 		struct path path;
-		u32 changes; /* of the cache before the kernel was asked */
+		u32 changes; /* the cache's changes before the query */
 		u64 until_ns;
 	} at[NEIGH_CACHE_PLACES];
 };
 
-/* The path to the destination, which is valid until the lock is released, or NULL. */
+/* Returns the cached path, valid until the lock is released, or NULL. */
 const struct path *neigh_cache_find(const struct neigh_cache *c, const struct neigh_key *key);
-/* Keeps the kernel's answer, which was asked for when c->changes was `changes`. */
+/* Stores a path that was queried when c->changes was `changes`. */
 void neigh_cache_add(struct neigh_cache *c, const struct neigh_key *key, u32 changes,
 		     const struct path *path);
 
