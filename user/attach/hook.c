@@ -32,6 +32,10 @@ int hook_prog_fd(const struct attachment *m)
 	return m->bpf ? bpf_program__fd(m->bpf->progs.xroce_xdp) : m->prog_fd;
 }
 
+/*
+ * Prints why the kernel refused a program with EBUSY or EEXIST. No program on this interface's hook
+ * means that an upper device (macvlan, bridge, VLAN, bond) has one.
+ */
 static void hook_complain_busy(const struct netdev *dev)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
@@ -46,8 +50,14 @@ static void hook_complain_busy(const struct netdev *dev)
 		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
 				     query.drv_prog_id :
 				     query.skb_prog_id;
-	if (id)
-		fd = bpf_prog_get_fd_by_id(id);
+	if (!id) {
+		attach_complain(dev,
+				"cannot attach the XDP program: an interface that is stacked on "
+				"this one has a program (end the owner of that one, and start "
+				"this process first)");
+		return;
+	}
+	fd = bpf_prog_get_fd_by_id(id);
 	if (fd >= 0)
 		bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (fd >= 0)
