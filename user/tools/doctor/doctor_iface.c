@@ -115,6 +115,12 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 
 	xdp_driver_query(dev, &driver);
 	name = *driver.name ? driver.name : dev->name;
+	if (!driver.native && xdp_mode(dev) == XDP_MODE_NATIVE) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "XDP mode"),
+			"unset XROCE_XDP, or set it to generic",
+			"none: %s has no native XDP, which XROCE_XDP=native asks for", name);
+		return;
+	}
 	if (!driver.native) {
 		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, iface_subject(dev, "XDP mode"),
 			dev->is_loopback ? NULL :
