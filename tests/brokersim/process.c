@@ -172,6 +172,10 @@ void attach_follow(struct attachment *m)
 {
 }
 
+void attach_lose(struct attachment *m)
+{
+}
+
 int attach_draw(struct attachment *m, u32 *qpn)
 {
 	const int err = ask_draw(&m->asker, qpn);

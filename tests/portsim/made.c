@@ -142,6 +142,10 @@ void attach_follow(struct attachment *m)
 {
 }
 
+void attach_lose(struct attachment *m)
+{
+}
+
 void attach_drops(const struct attachment *m, struct xroce_drops *sum)
 {
 	sched_fail("nobody asks for violations here");

@@ -608,6 +608,17 @@ void attach_unmake(struct attachment *m)
 #undef X
 }
 
+void attach_lose(struct attachment *m)
+{
+	if (m->info.shared)
+		return;
+	hook_detach(m);
+	/* the watch thread sleeps on its descriptor */
+	broker_socket_hide(&m->first.door);
+	close_fd(&m->first.alone_fd);
+	close_fd(&m->holder_fd);
+}
+
 static void make_private(void *p, size_t bytes)
 {
 	mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

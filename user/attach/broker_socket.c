@@ -197,10 +197,15 @@ static bool broker_socket_is_at_path(const struct broker_socket *d)
 	return d->ino && !lstat(d->at.sun_path, &st) && st.st_dev == d->dev && st.st_ino == d->ino;
 }
 
-void broker_socket_close(struct broker_socket *d)
+void broker_socket_hide(const struct broker_socket *d)
 {
 	if (d->fd >= 0 && broker_socket_is_at_path(d))
 		unlink(d->at.sun_path);
+}
+
+void broker_socket_close(struct broker_socket *d)
+{
+	broker_socket_hide(d);
 	broker_socket_leave(d);
 }
 

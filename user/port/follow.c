@@ -68,6 +68,8 @@ static void follow_change(void *arg, const struct netdev *before, const struct n
 		follow_lose(port);
 	}
 	port_unlock(port);
+	if (!now)
+		attach_lose(&port->made);
 }
 
 int follow_start(struct port *port, const struct netdev *dev)
