@@ -257,12 +257,6 @@ RSOCKET_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen
 	err = listen_accept(stream_of(rs), &s);
 	if (err)
 		return (int)rsocket_return(rs, err);
-	err = rsocket_number(&s->rs);
-	if (err) {
-		stream_close(s);
-		rsocket_put(&s->rs);
-		return (int)rsocket_return(rs, err);
-	}
 	fcntl(s->rs.fd, F_SETFD, 0);
 	if (addr && addrlen)
 		stream_name(s, rdma_get_peer_addr(s->id), addr, addrlen);

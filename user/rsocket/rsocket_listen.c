@@ -260,10 +260,14 @@ int listen_accept(struct stream *l, struct stream **accepted)
 					     -EINVAL;
 	if (!err)
 		s = l->ready.first;
-	if (s)
-		queue_remove(s);
-	else if (!err)
+	if (s) {
+		/* without a free descriptor the connection stays for the next call (accept(2)) */
+		err = rsocket_number(&s->rs);
+		if (!err)
+			queue_remove(s);
+	} else if (!err) {
 		err = stream_error(l, -EINVAL);
+	}
 	rsocket_unlock(&l->rs);
 	if (err)
 		return err;

@@ -291,7 +291,8 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 			break;
 		waiter_join(rs, &call.link, call.waiter);
 		rsocket_unlock(rs);
-		err = waiter_sleep(fds, 2, deadline, true, wait_cancelled, &call);
+		/* no signal restarts a call with a time-out of the socket (signal(7)) */
+		err = waiter_sleep(fds, 2, deadline, deadline == FOREVER, wait_cancelled, &call);
 		pthread_mutex_lock(&rs->lock);
 		waiter_leave(&call.link);
 		waiter_reset(call.waiter);

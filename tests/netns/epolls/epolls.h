@@ -70,6 +70,20 @@ bool forked(void);
 bool started(void);
 bool other_calls(void);
 
+/* ---- duplicates.c ---- */
+bool last_copy_closes(void);
+bool waits_of_copies(void);
+bool copy_keeps_its_original_in_a_set(void);
+bool copies_share_flags(void);
+bool copies_over_others(void);
+bool copies_of_a_listener(void);
+bool signals_end_calls(void);
+bool signals_restart_calls(void);
+bool signals_end_calls_with_timeouts(void);
+bool cancelled_calls(void);
+bool original_is_closed_meanwhile(void);
+bool no_descriptors(void);
+
 /* ---- arguments.c ---- */
 bool no_pointers(void);
 bool wrong_times(void);
