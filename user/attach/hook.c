@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../os/bpf_room.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
 #include "../os/xdp_mode.h"
@@ -149,8 +150,10 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 
 	if (!fd) {
 		m->bpf->rodata->xroce_ifindex = dev->ifindex;
-		fd = xroce_bpf__load(m->bpf);
+		fd = bpf_room(m->bpf->obj);
 	}
+	if (!fd)
+		fd = xroce_bpf__load(m->bpf);
 	libbpf_set_print(before);
 	if (fd)
 		return attach_failed(dev, "load the XDP program", fd);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../attach/program.h"
+#include "../os/bpf_room.h"
 #include "../os/kernel.h"
 #include "../os/privilege.h"
 #include "instance.h"
@@ -36,6 +37,8 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 		err = bpf_map__reuse_fd(i->bpf->maps.xroce_others, plan->clients_fd);
 	if (!err)
 		err = bpf_map__reuse_fd(i->bpf->maps.xroce_turn, plan->turn_fd);
+	if (!err)
+		err = bpf_room(i->bpf->obj);
 	if (!err)
 		err = xroce_bpf__load(i->bpf);
 	if (err)

@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../os/bpf_room.h"
 #include "../os/thread.h"
 #include "../os/privilege.h"
 #include "tx_probe.h"
@@ -172,11 +173,16 @@ static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 
 	*why = TX_STEP_PROGRAM;
 	before = privilege_hush_libbpf();
-	r->bpf = xroce_tx_bpf__open_and_load();
-	err = -errno;
+	r->bpf = xroce_tx_bpf__open();
+	err = r->bpf ? bpf_room(r->bpf->obj) : -errno;
+	if (!err)
+		err = xroce_tx_bpf__load(r->bpf);
 	libbpf_set_print(before);
-	if (!r->bpf)
+	if (err) {
+		xroce_tx_bpf__destroy(r->bpf);
+		r->bpf = NULL;
 		return err;
+	}
 	r->ring = tx_redirect_map(r->bpf->maps.xroce_tx_ring, sizeof(*r->ring));
 	r->frame =
 		tx_redirect_map(r->bpf->maps.xroce_tx_frame, XROCE_TX_FRAMES * sizeof(*r->frame));

@@ -98,7 +98,8 @@ static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size,
 					&x->tx, &x->fill, &x->completion, &config);
 	if (err) {
 		x->socket = NULL;
-		return err;
+		/* glibc's if_nametoindex(), which libxdp calls, says ENOENT without a descriptor */
+		return err == -ENOENT ? -EMFILE : err;
 	}
 	x->fd = xsk_socket__fd(x->socket);
 	kernel_xsk_tune(x->fd);
