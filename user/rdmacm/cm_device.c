@@ -186,6 +186,8 @@ int cm_device_get(u32 ifindex, struct rdmacm_device **out)
 		return err;
 	}
 	list = ibv_get_device_list(NULL);
+	if (!list)
+		err = -errno;
 	for (struct ibv_device **d = list; d && *d; d++)
 		if ((u32)xroce_device_ifindex(*d) == ifindex)
 			err = cm_device_get_locked(*d, ifindex, out);
@@ -203,6 +205,8 @@ int cm_device_get_all(struct rdmacm_device ***out)
 	devices_enter();
 	devices_reap();
 	list = ibv_get_device_list(&count);
+	if (!list)
+		err = -errno;
 	*out = list ? calloc((size_t)count + 1, sizeof(**out)) : NULL;
 	for (int i = 0; *out && i < count; i++) {
 		failed = cm_device_get_locked(list[i], (u32)xroce_device_ifindex(list[i]),
