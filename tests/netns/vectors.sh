@@ -13,6 +13,8 @@ netns_pair 4500 2
 vector() { bpftool map lookup id "$(map_id "$1" xroce_vector)" key "$2" 0 0 0 | field "$3"; }
 # threads PID: the names of the service threads.
 threads() { cat "/proc/$1/task/"*/comm | grep '^xroce/' | sort | tr '\n' ' '; }
+# A thread that has not run yet has another name.
+both_threads() { [ "$(threads "$1")" = "xroce/$IF_A xroce/$IF_A/1 xroce/watch " ]; }
 said() { grep -qE "$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 # cpus PID THREAD: where it may run.
@@ -40,7 +42,7 @@ run_vector() {
 raised_by() {
 	local v=$1
 	run_vector "$v" 50 || return
-	need_equal "the threads" "$(threads "$child")" "xroce/$IF_A xroce/$IF_A/1 xroce/watch "
+	wait_until 10 both_threads "$child" || fail "the threads are '$(threads "$child")'"
 	need_least "events raised by vector $v's thread" "$(vector "$child" "$v" events)" 50
 	need_equal "events raised by the other's" "$(vector "$child" $((1 - v)) events)" 0
 	stop "$child"
@@ -50,6 +52,7 @@ raised_by() {
 pinned() {
 	[ "$(nproc)" -ge 2 ] || { skip_reason="one CPU"; return 77; }
 	XROCE_VECTOR_CPUS=1,0 run_vector 1 50 || return
+	wait_until 10 both_threads "$child" || fail "a thread does not start"
 	need_equal "vector 0's CPUs" "$(cpus "$child" xroce/$IF_A)" 1
 	need_equal "vector 1's CPUs" "$(cpus "$child" xroce/$IF_A/1)" 0
 	stop "$child"
