@@ -3,6 +3,8 @@
  * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2
  * packets on the way, marks them "congestion experienced" or corrupts a byte of them, some of a
  * thousand, by a seed. Everything else (ARP, neighbour discovery, TCP) passes untouched.
+ * After 2000 / LOSS packets without a loss the next one is lost, so that a test with enough packets
+ * has one whatever the seed; likewise for DUPLICATES and the others.
  *
  *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] [-e MARKED] [-c SPOILED]
  *		[-b BYTES] [-m MASK] IFACE IFACE
@@ -48,6 +50,11 @@ static size_t longest = WIRE_FRAME_MAX;
 static volatile sig_atomic_t stop;
 static uint64_t dice;
 
+enum fault { LOSE, DUPLICATE, REORDER, MARK, SPOIL, FAULTS };
+static struct {
+	unsigned int permille, spared; /* spared: packets since the last one */
+} fault[FAULTS];
+
 static void on_signal(int sig)
 {
 	stop = 1;
@@ -60,6 +67,16 @@ static unsigned int roll(void)
 	dice ^= dice >> 7;
 	dice ^= dice << 17;
 	return (dice >> 20) % 1000;
+}
+
+static bool happens(enum fault f)
+{
+	if (!fault[f].permille)
+		return false;
+	if (roll() >= fault[f].permille && ++fault[f].spared * fault[f].permille < 2000)
+		return false;
+	fault[f].spared = 0;
+	return true;
 }
 
 static void release(struct cable *c)
@@ -111,7 +128,7 @@ static bool has_data(const uint8_t *bth)
 	return bth[0] < 0x80 && op != 12 && (op < 17 || op > 20);
 }
 
-static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned int permille[5])
+static void forward(struct cable *c, uint8_t *frame, size_t len)
 {
 	bool ipv6, marked = false, spoiled = false;
 	size_t ip = wire_roce_ip(frame, len, &ipv6);
@@ -123,14 +140,14 @@ static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned 
 	}
 	did.roce++;
 	c->did.roce++;
-	if (mad_is_dropped(frame, len, ip, ipv6) || len > longest || roll() < permille[0]) {
+	if (mad_is_dropped(frame, len, ip, ipv6) || len > longest || happens(LOSE)) {
 		did.dropped++;
 		c->did.dropped++;
 		return;
 	}
-	if (permille[3] && roll() < permille[3])
+	if (happens(MARK))
 		marked = mark(frame, ip, ipv6) && has_data(frame + ip + (ipv6 ? 48 : 28));
-	if (permille[4] && roll() < permille[4]) {
+	if (happens(SPOIL)) {
 		frame[len - 5] ^= 1; /* in front of the ICRC */
 		did.spoiled++;
 		c->did.spoiled++;
@@ -138,7 +155,7 @@ static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned 
 	}
 	marked = marked && !spoiled;
 	c->did.marked += marked;
-	if (!c->held && roll() < permille[2]) {
+	if (!c->held && happens(REORDER)) {
 		memcpy(c->frame, frame, len);
 		c->held = len;
 		c->until_ms = now_ms() + HOLD_MS;
@@ -147,7 +164,7 @@ static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned 
 		return;
 	}
 	wire_send(c->to, frame, len);
-	if (roll() < permille[1]) {
+	if (happens(DUPLICATE)) {
 		wire_send(c->to, frame, len);
 		did.duplicated++;
 		c->did.duplicated++;
@@ -172,7 +189,6 @@ int main(int argc, char **argv)
 	static uint8_t frame[WIRE_FRAME_MAX];
 	struct pollfd pfd[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct sigaction sa = { .sa_handler = on_signal };
-	unsigned int permille[5] = { 0 };
 	int c, i, n;
 	size_t len;
 
@@ -180,11 +196,11 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "s:l:u:r:e:c:b:m:")) != -1) {
 		switch (c) {
 		case 's': dice = number(optarg, 1000000) + 1; break;
-		case 'l': permille[0] = number(optarg, 1000); break;
-		case 'u': permille[1] = number(optarg, 1000); break;
-		case 'r': permille[2] = number(optarg, 1000); break;
-		case 'e': permille[3] = number(optarg, 1000); break;
-		case 'c': permille[4] = number(optarg, 1000); break;
+		case 'l': fault[LOSE].permille = number(optarg, 1000); break;
+		case 'u': fault[DUPLICATE].permille = number(optarg, 1000); break;
+		case 'r': fault[REORDER].permille = number(optarg, 1000); break;
+		case 'e': fault[MARK].permille = number(optarg, 1000); break;
+		case 'c': fault[SPOIL].permille = number(optarg, 1000); break;
 		case 'b': longest = number(optarg, WIRE_FRAME_MAX); break;
 		case 'm': mad_mask = number(optarg, UINT32_MAX); break;
 		default: return 1;
@@ -206,7 +222,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < 2; i++) {
 			for (n = 0; n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame)));
 			     n++)
-				forward(&cable[i], frame, len, permille);
+				forward(&cable[i], frame, len);
 			if (cable[i].held && now_ms() >= cable[i].until_ms)
 				release(&cable[i]);
 		}
