@@ -3,10 +3,10 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# An administrator changes an interface that a process works on: MTU, MAC, addresses, name, up and
-# down, its network namespace. With a process that has it alone, and with brokers at both ends and a
-# user's programs. Judged are the data, the process's new connections, what every command that looks
-# says meanwhile, and what is left in the end.
+# An administrator changes an interface while a process uses it: MTU, MAC, addresses, name, link
+# state, network namespace. The owner is a process, or brokers at both ends with a user's programs.
+# Checked are the data, new connections of the process, the output of every observing command during
+# the change, and the state that remains at the end.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500

@@ -96,9 +96,9 @@ void attach_drops(const struct attachment *m, struct xroce_drops *sum);
 /* The interface's hook has another program than before: ours stays a descriptor of this process. */
 void attach_follow(struct attachment *m);
 /*
- * Gives up the interface's hook and name once the interface has gone: one that has moved to another
- * network namespace can be used there, and here when it comes back. Does nothing for a shared port,
- * whose broker does that. The watch thread calls it, before attach_unmake().
+ * Releases the XDP hook and the name of an interface that has disappeared. An interface that moved
+ * to another network namespace can then be used there, and here when it returns. Does nothing for a
+ * shared port, since its broker does this. Called by the watch thread, before attach_unmake().
  */
 void attach_lose(struct attachment *m);
 /*

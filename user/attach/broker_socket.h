@@ -45,7 +45,7 @@ bool broker_socket_is_left(u32 ifindex);
  * directory is not the caller's alone) or -errno.
  */
 int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group);
-/* Removes the path, if it is still this socket's. The descriptor stays. */
+/* Removes the path if it still belongs to this socket. The descriptor stays open. */
 void broker_socket_hide(const struct broker_socket *d);
 /* The path goes with it: nobody has a copy of the descriptor. */
 void broker_socket_close(struct broker_socket *d);

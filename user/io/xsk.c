@@ -98,7 +98,7 @@ static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size,
 					&x->tx, &x->fill, &x->completion, &config);
 	if (err) {
 		x->socket = NULL;
-		/* glibc's if_nametoindex(), which libxdp calls, says ENOENT without a descriptor */
+		/* without a descriptor glibc's if_nametoindex() fails with ENOENT (libxdp) */
 		return err == -ENOENT ? -EMFILE : err;
 	}
 	x->fd = xsk_socket__fd(x->socket);

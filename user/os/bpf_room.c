@@ -7,7 +7,7 @@
 #include "bpf_room.h"
 
 #define ROOM_MOST 128 /* descriptors tried */
-#define ROOM_ASK  8   /* of libbpf's questions and of BTF, at the same time */
+#define ROOM_ASK  8   /* for libbpf's probes and BTF, at the same time */
 
 int bpf_room(const struct bpf_object *obj)
 {

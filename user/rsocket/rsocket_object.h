@@ -137,9 +137,9 @@ void waiters_wake(struct rsocket *rs);
 /* Clears the waiter, after the last waiter_leave(). */
 void waiter_reset(struct waiter *waiter);
 /*
- * Sleeps until one of the descriptors is readable, as poll() does. Returns -EINTR after any signal
- * handler; with restart, only if some handler is installed without SA_RESTART. Returns the number of
- * descriptors with events; 0: deadline. With a single hold the thread may be cancelled: then
+ * Sleeps until one of the descriptors is readable, as poll() does. Returns the number of
+ * descriptors with events; 0: deadline; -EINTR after any signal handler (with restart: only if some
+ * handler is installed without SA_RESTART). With a single hold the thread may be cancelled: then
  * cancelled(arg) runs, with at most the lock of rsocket_take_turn() held.
  */
 int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
