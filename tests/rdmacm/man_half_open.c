@@ -220,12 +220,23 @@ static bool data_is(const struct rdma_conn_param *c, int n, int room)
 	return true;
 }
 
+/*
+ * A QPN that no connection has used before: one that another connection still names, perhaps in
+ * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
+ */
+static uint32_t fresh_qpn(void)
+{
+	static uint32_t last = 0x1000;
+
+	return ++last;
+}
+
 /* The next client asks, with n bytes. */
 static bool client_asks(struct link *l, int family, int n)
 {
 	struct rdma_conn_param param = some_param(bytes, (uint8_t)n);
 
-	param.qp_num = 0x1001;
+	param.qp_num = fresh_qpn();
 	MUST(l->id[0] = resolved(l->ch[0], RDMA_PS_TCP,
 				 own(family, ntohs(rdma_get_src_port(l->listen)))));
 	MUST(link_request(l, &param) && data_is(&l->request->param.conn, n, REQ_BYTES));
@@ -261,10 +272,10 @@ static bool each_length_body(struct link *l, int family)
 		MUST_EQ(rdma_reject(l->id[1], bytes, (uint8_t)n), 0);
 		MUST(client_hears(l, RDMA_CM_EVENT_REJECTED, CONSUMER_REJECT, n, REJ_BYTES));
 	}
-	param.qp_num = 0x1002;
 	for (int n = 0; n <= REP_BYTES; n++) {
 		MUST(client_asks(l, family, REQ_BYTES - n % (REQ_BYTES + 1)));
 		param.private_data_len = (uint8_t)n;
+		param.qp_num = fresh_qpn();
 		MUST_EQ(rdma_accept(l->id[1], &param), 0);
 		MUST(client_hears(l, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, n, REP_BYTES));
 	}
@@ -299,14 +310,6 @@ enum step { REQUEST_LEFT, REQUEST_TAKEN, RESPONSE_LEFT, RESPONSE_TAKEN, STEPS };
 struct silent {
 	struct rdma_cm_id *id[2];
 };
-
-/* A QP number that no connection had: one that has is what a peer sends that has begun anew. */
-static uint32_t fresh_qpn(void)
-{
-	static uint32_t last = 0x1000;
-
-	return ++last;
-}
 
 /* The client's id is resolved. */
 static bool silent_begins(struct silent *s, struct link *l, enum step step)

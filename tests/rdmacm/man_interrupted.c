@@ -233,12 +233,23 @@ static int request_call(struct sleeper *s)
 	return rdma_get_request(s->listen, &s->id);
 }
 
-/* A client without a QP, so that it is for the case to say that it is ready. */
+/*
+ * A QPN that no connection has used before: one that another connection still names, perhaps in
+ * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
+ */
+static uint32_t fresh_qpn(void)
+{
+	static uint32_t last = 0x1000;
+
+	return ++last;
+}
+
+/* A client without a QP, so that the case itself reports readiness. */
 static bool client_asks(struct sleeper *s)
 {
 	struct rdma_conn_param param = some_param(NULL, 0);
 
-	param.qp_num = 0x1001;
+	param.qp_num = fresh_qpn();
 	MUST(s->peer = resolved(s->ch, RDMA_PS_TCP,
 				own(AF_INET, ntohs(rdma_get_src_port(s->listen)))));
 	MUST_EQ(rdma_connect(s->peer, &param), 0);
@@ -258,7 +269,7 @@ static int accept_call(struct sleeper *s)
 {
 	struct rdma_conn_param param = some_param(NULL, 0);
 
-	param.qp_num = 0x1002;
+	param.qp_num = fresh_qpn();
 	return rdma_accept(s->id, &param);
 }
 
@@ -607,6 +618,21 @@ static bool restart(struct sleeper *s)
 	return s->kind->wake ? sleeper_wakes(s) : sleeper_is_cancelled(s);
 }
 
+/*
+ * A cancelled thread leaves the object as a call that was interrupted does: the next call works
+ * (pthread_cancel(3), pthreads(7)).
+ */
+static bool cancel(struct sleeper *s)
+{
+	MUST(sleeper_is_cancelled(s));
+	return sleeper_again(s);
+}
+
+static bool cancelled_calls_leave_the_object(void)
+{
+	return each_kind(cancel);
+}
+
 /* "the call is automatically restarted after the signal handler returns if the SA_RESTART flag" */
 static bool signals_restart_calls(void)
 {
@@ -723,6 +749,7 @@ const struct test_case man_cases[] = {
 	CASE(duplicate_outlives_its_channel),
 	CASE(signals_end_calls),
 	CASE(signals_restart_calls),
+	CASE(cancelled_calls_leave_the_object),
 	CASE(interrupted_connect_goes_on),
 	CASE(signals_do_not_end_a_destroy),
 	CASE(nothing_is_kept_over_exec),

@@ -223,6 +223,7 @@ int addr_bind(struct rdmacm_id *id, const struct sockaddr *sa, const struct addr
 
 EXPORT int rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 

@@ -18,6 +18,13 @@ void cancel_release(void)
 		pthread_setcancelstate(state, NULL);
 }
 
+void cancel_point(void)
+{
+	cancel_open();
+	pthread_testcancel();
+	cancel_shut();
+}
+
 void cancel_open(void)
 {
 	if (holds == 1)

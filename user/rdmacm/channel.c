@@ -65,6 +65,7 @@ struct rdma_event_channel *channel_new(bool sync)
 
 EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
+	CANCEL_HELD;
 	return channel_new(false);
 }
 
@@ -92,6 +93,7 @@ static void channel_await_waiter(const struct rdmacm_channel *ch)
 
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
+	CANCEL_HELD;
 	struct rdmacm_channel *ch = to_channel(channel);
 
 	channel_await_waiter(ch);
@@ -253,15 +255,12 @@ int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event
 
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
-	int err;
+	CANCEL_HELD;
 
 	if (!channel || !event)
 		return rdmacm_report(-EINVAL);
-	pthread_testcancel();
-	cancel_hold();
-	err = channel_get(channel, event);
-	cancel_release();
-	return rdmacm_report(err);
+	cancel_point();
+	return rdmacm_report(channel_get(channel, event));
 }
 
 /* ---- common fd ---- */

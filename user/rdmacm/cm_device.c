@@ -404,6 +404,7 @@ void devices_after_fork(void)
 
 EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
+	CANCEL_HELD;
 	struct rdmacm_device **all;
 	struct ibv_context **list = NULL;
 	int n = cm_device_get_all(&all);
@@ -427,6 +428,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 
 EXPORT void rdma_free_devices(struct ibv_context **list)
 {
+	CANCEL_HELD;
 	/* Ceph frees a list that it did not get, which rdma-core accepts. */
 	if (!list)
 		return;

@@ -198,6 +198,7 @@ static int conn_begin(struct rdmacm_id *id, const struct rdma_conn_param *param,
 
 EXPORT int rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	struct conn_data data = { 0 };
 	int err = id_check(id);
@@ -239,6 +240,7 @@ int conn_complete(struct rdmacm_id *id)
 
 EXPORT int rdma_establish(struct rdma_cm_id *cm_id)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 
@@ -251,6 +253,7 @@ EXPORT int rdma_establish(struct rdma_cm_id *cm_id)
 
 EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 
@@ -272,6 +275,7 @@ EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 
 EXPORT int rdma_notify(struct rdma_cm_id *cm_id, enum ibv_event_type event)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 
@@ -345,6 +349,7 @@ static int accept_ud(struct rdmacm_id *id, const struct conn_data *data)
 
 EXPORT int rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	const bool is_ud = cm_id->qp_type == IBV_QPT_UD;
 	struct conn_data data = { 0 };
@@ -421,11 +426,13 @@ static int reject(struct rdma_cm_id *cm_id, const void *data, u8 len, u16 reason
 
 EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
+	CANCEL_HELD;
 	return reject(id, private_data, private_data_len, CM_REJ_CONSUMER_DEFINED);
 }
 
 EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 			   uint8_t private_data_len)
 {
+	CANCEL_HELD;
 	return reject(id, private_data, private_data_len, REJ_VENDOR_OPTION);
 }

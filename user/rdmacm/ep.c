@@ -63,6 +63,7 @@ static int ep_active(struct rdmacm_id *id, struct rdma_addrinfo *res, struct ibv
 EXPORT int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *attr)
 {
+	CANCEL_HELD;
 	struct rdma_cm_id *id;
 	int err = id_make(NULL, &id, NULL, (enum rdma_port_space)res->ai_port_space,
 			  (enum ibv_qp_type)res->ai_qp_type);
@@ -83,6 +84,7 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, st
 
 EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 {
+	CANCEL_HELD;
 	if (id->qp)
 		rdma_destroy_qp(id);
 	if (id->srq)
@@ -110,6 +112,7 @@ static int ep_take_request(struct rdmacm_id *listener, struct rdma_cm_event *ev)
 
 EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *listener = to_id(listen);
 	struct rdma_cm_event *ev;
 	int err = id_check(listener);
@@ -122,8 +125,7 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		rdma_ack_cm_event(listen->event);
 		listen->event = NULL;
 	}
-	pthread_testcancel();
-	cancel_hold();
+	cancel_point();
 	err = channel_get(listen->channel, &ev);
 	if (!err) {
 		err = ep_take_request(listener, ev);
@@ -131,6 +133,5 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	}
 	if (!err)
 		*id = ev->id;
-	cancel_release();
 	return rdmacm_report(err);
 }

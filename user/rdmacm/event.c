@@ -54,6 +54,7 @@ void event_tell(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
+	CANCEL_HELD;
 	struct rdmacm_event *ev;
 
 	if (!event)

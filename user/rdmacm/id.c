@@ -79,6 +79,7 @@ int id_make(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *c
 EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 			  enum rdma_port_space ps)
 {
+	CANCEL_HELD;
 	switch (ps) {
 	case RDMA_PS_TCP:
 	case RDMA_PS_IB:
@@ -118,6 +119,7 @@ void id_end(struct rdmacm_id *id)
 
 EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 
 	if (id_check(id)) { /* it was never listed in this process */
@@ -161,6 +163,7 @@ static void id_move_events(struct rdmacm_id *id, struct rdma_event_channel *chan
  */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *channel)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	struct rdma_event_channel *before = cm_id->channel;
 	const bool was_sync = id->sync;
@@ -196,6 +199,7 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *
 int id_complete(struct rdmacm_id *id)
 {
 	struct rdma_cm_event *ev;
+	int err;
 
 	if (!id->sync)
 		return 0;
@@ -203,8 +207,9 @@ int id_complete(struct rdmacm_id *id)
 		rdma_ack_cm_event(id->pub.event);
 		id->pub.event = NULL;
 	}
-	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
-		return -errno;
+	err = channel_get(id->pub.channel, &id->pub.event);
+	if (err)
+		return err;
 	ev = id->pub.event;
 	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return -ENODEV;

@@ -105,6 +105,7 @@ static int listen_start(struct rdmacm_id *id)
 
 EXPORT int rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 

@@ -200,6 +200,7 @@ static int multicast_join(struct rdmacm_id *id, const struct sockaddr *addr, boo
 
 EXPORT int rdma_join_multicast(struct rdma_cm_id *cm_id, struct sockaddr *addr, void *context)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 
@@ -211,6 +212,7 @@ EXPORT int rdma_join_multicast(struct rdma_cm_id *cm_id, struct sockaddr *addr, 
 EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_mc_attr_ex *attr,
 				  void *context)
 {
+	CANCEL_HELD;
 	const u32 needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
@@ -259,6 +261,7 @@ static void multicast_ack_own(struct rdmacm_id *id, const struct rdmacm_multicas
 
 EXPORT int rdma_leave_multicast(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	struct rdmacm_multicast *mc;
 	int err = id_check(id);

@@ -64,6 +64,7 @@ static int option_set(struct rdmacm_id *id, int name, const void *value, size_t 
 
 EXPORT int rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *value, size_t len)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 

@@ -102,6 +102,7 @@ static int path_resolve(struct rdmacm_id *id, const struct ibv_path_record *give
 
 EXPORT int rdma_resolve_route(struct rdma_cm_id *cm_id, int timeout_ms)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 

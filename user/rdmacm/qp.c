@@ -151,11 +151,13 @@ static int srq_make(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
+	CANCEL_HELD;
 	return rdmacm_report(srq_make(to_id(id), attr));
 }
 
 EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
+	CANCEL_HELD;
 	struct ibv_srq_init_attr_ex ex = {
 		.srq_context = attr->srq_context,
 		.attr = attr->attr,
@@ -172,6 +174,7 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 /* Does nothing without an SRQ, like rdma_destroy_qp() without a QP. */
 EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 {
+	CANCEL_HELD;
 	if (!id->srq)
 		return;
 	ibv_destroy_srq(id->srq);
@@ -264,11 +267,13 @@ static int qp_make(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
+	CANCEL_HELD;
 	return rdmacm_report(qp_make(to_id(id), attr));
 }
 
 EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	CANCEL_HELD;
 	struct ibv_qp_init_attr_ex ex = {
 		.qp_context = attr->qp_context,
 		.send_cq = attr->send_cq,
@@ -292,6 +297,7 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 /* Does nothing without a QP: qperf 0.4.11 calls it on its listening id. */
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	CANCEL_HELD;
 	if (!id->qp)
 		return;
 	ibv_destroy_qp(id->qp);
@@ -327,6 +333,7 @@ int ece_begin(struct rdmacm_id *id, struct ibv_qp *qp)
 
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id;
 
 	if (!cm_id || cm_id->qp || !ece || !ece->vendor_id || ece->comp_mask)
@@ -339,6 +346,7 @@ EXPORT int rdma_set_local_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 
 EXPORT int rdma_get_remote_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 {
+	CANCEL_HELD;
 	const struct rdmacm_id *id;
 
 	if (!cm_id || cm_id->qp || !ece)
@@ -453,6 +461,7 @@ static int attr_get(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *m
 
 EXPORT int rdma_init_qp_attr(struct rdma_cm_id *cm_id, struct ibv_qp_attr *attr, int *mask)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 

@@ -484,6 +484,7 @@ static int resolve_start(struct rdmacm_id *id, const struct sockaddr *src,
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockaddr *dst,
 			     int timeout_ms)
 {
+	CANCEL_HELD;
 	struct rdmacm_id *id = to_id(cm_id);
 	int err = id_check(id);
 
