@@ -33,13 +33,17 @@ static int client_answer(struct client *c, struct ask_answer *answer, const int 
 	return err;
 }
 
-/* A client that does not take its answer is not waited for. False: it has ended. */
+/*
+ * Ends a client whose socket has no room for the answer. If the client has closed it, the loop
+ * reports that next, and client_hung_up() decides. Returns false if the answer was not sent.
+ */
 static bool client_send(struct client *c, struct ask_answer *answer, const int *fds)
 {
-	if (!client_answer(c, answer, fds))
-		return true;
-	client_end(c);
-	return false;
+	const int err = client_answer(c, answer, fds);
+
+	if (err && err != -EPIPE && err != -ECONNRESET)
+		client_end(c);
+	return !err;
 }
 
 /* An answer that is nothing but 0 or -errno. */
