@@ -13,6 +13,7 @@
 #include <xdp/libxdp.h>
 #include <xroce/trace.h>
 
+#include "../os/bpf_room.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
 #include "dispatcher.h"
@@ -218,7 +219,9 @@ int dispatcher_join(struct bpf_object *object, u32 ifindex, bool native)
 
 	if (!err) {
 		xdp_program__set_run_prio(ours, DISPATCHER_PRIORITY);
-		err = xdp_program__attach(ours, (int)ifindex, mode, 0);
+		err = bpf_room(object);
+		if (!err)
+			err = xdp_program__attach(ours, (int)ifindex, mode, 0);
 		if (!err)
 			fd = dispatcher_follow(ifindex, xdp_program__fd(ours));
 		/* Not in a slot: libxdp has attached it alone instead, and not by a link. */
@@ -240,7 +243,7 @@ int dispatcher_join(struct bpf_object *object, u32 ifindex, bool native)
 static int dispatcher_try_replace(struct xroce_bpf *target, struct xroce_bpf *slot)
 {
 	struct bpf_program *program = slot->progs.xroce_xdp;
-	int err = xroce_bpf__load(target), fd;
+	int err = bpf_load(target->skeleton), fd;
 
 	if (err)
 		return err;
@@ -250,7 +253,7 @@ static int dispatcher_try_replace(struct xroce_bpf *target, struct xroce_bpf *sl
 	err = bpf_program__set_attach_target(program, bpf_program__fd(target->progs.xroce_xdp),
 					     DISPATCHER_OURS);
 	if (!err)
-		err = xroce_bpf__load(slot);
+		err = bpf_load(slot->skeleton);
 	if (err)
 		return err;
 	fd = bpf_raw_tracepoint_open(NULL, bpf_program__fd(program));

@@ -150,10 +150,8 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 
 	if (!fd) {
 		m->bpf->rodata->xroce_ifindex = dev->ifindex;
-		fd = bpf_room(m->bpf->obj);
+		fd = bpf_load(m->bpf->skeleton);
 	}
-	if (!fd)
-		fd = xroce_bpf__load(m->bpf);
 	libbpf_set_print(before);
 	if (fd)
 		return attach_failed(dev, "load the XDP program", fd);

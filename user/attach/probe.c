@@ -25,6 +25,7 @@
 #include "program.h"
 #include "../io/tx_gso.h"
 #include "../io/tx_redirect.h"
+#include "../os/bpf_room.h"
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG
@@ -104,7 +105,7 @@ static void probe_trial(struct probe *p)
 
 	/* As the making of a port does, where it may. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	p->program = bpf ? xroce_bpf__load(bpf) : -errno;
+	p->program = bpf ? bpf_load(bpf->skeleton) : -errno;
 	p->socket = try_socket();
 	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);
 	p->gso = tx_gso_open(&gso, LOOPBACK_IFINDEX, &p->gso_step);

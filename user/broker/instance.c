@@ -38,9 +38,7 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	if (!err)
 		err = bpf_map__reuse_fd(i->bpf->maps.xroce_turn, plan->turn_fd);
 	if (!err)
-		err = bpf_room(i->bpf->obj);
-	if (!err)
-		err = xroce_bpf__load(i->bpf);
+		err = bpf_load(i->bpf->skeleton);
 	if (err)
 		return err;
 	prog_fd = instance_prog_fd(i);

@@ -7,6 +7,7 @@
 
 #include "../attach/attach_error.h"
 #include "../attach/hook.h"
+#include "../os/bpf_room.h"
 #include "../os/clock.h"
 #include "../os/privilege.h"
 #include "mux.h"
@@ -65,8 +66,8 @@ static int mux_load(struct mux *m)
 	const u32 first = 0;
 	int err, egress_fd;
 
-	m->bpf = xroce_broker_bpf__open_and_load();
-	err = m->bpf ? 0 : -errno;
+	m->bpf = xroce_broker_bpf__open();
+	err = m->bpf ? bpf_load(m->bpf->skeleton) : -errno;
 	libbpf_set_print(before);
 	if (err)
 		return err;

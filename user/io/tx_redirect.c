@@ -174,9 +174,7 @@ static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 	*why = TX_STEP_PROGRAM;
 	before = privilege_hush_libbpf();
 	r->bpf = xroce_tx_bpf__open();
-	err = r->bpf ? bpf_room(r->bpf->obj) : -errno;
-	if (!err)
-		err = xroce_tx_bpf__load(r->bpf);
+	err = r->bpf ? bpf_load(r->bpf->skeleton) : -errno;
 	libbpf_set_print(before);
 	if (err) {
 		xroce_tx_bpf__destroy(r->bpf);

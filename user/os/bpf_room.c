@@ -28,3 +28,10 @@ int bpf_room(const struct bpf_object *obj)
 		close(fd[--n]);
 	return err;
 }
+
+int bpf_load(struct bpf_object_skeleton *skeleton)
+{
+	const int err = bpf_room(*skeleton->obj);
+
+	return err ? err : bpf_object__load_skeleton(skeleton);
+}

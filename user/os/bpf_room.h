@@ -8,8 +8,11 @@
 #define XROCE_OS_BPF_ROOM_H
 
 struct bpf_object;
+struct bpf_object_skeleton;
 
 /* Checks that descriptors are free for obj's maps, programs and libbpf's probes. 0 or -errno. */
 int bpf_room(const struct bpf_object *obj);
+/* Loads an open skeleton, after bpf_room(). 0 or -errno. */
+int bpf_load(struct bpf_object_skeleton *skeleton);
 
 #endif
