@@ -20,11 +20,11 @@
 #include "pinned.h"
 #include "unread.h"
 
-/* A broker that is wanted while it is used: from its start to its first client, */
+/* How long a broker with while_used runs without a client: after its start, */
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
-#define UNUSED_NS	(1 * NSEC_PER_SEC) /* and from its last one to its end */
+#define UNUSED_NS	(1 * NSEC_PER_SEC) /* and after its last client */
 
-#define SLOW_NS (20 * NSEC_PER_MSEC) /* between two pieces of slow work while others ask */
+#define SLOW_NS (20 * NSEC_PER_MSEC) /* between pieces of slow work while there are questions */
 
 struct brokers {
 	struct loop loop;
@@ -46,7 +46,7 @@ static void broker_follow(struct broker *b)
 		return;
 	}
 	if (err)
-		return; /* no memory now: with the next message */
+		return; /* out of memory: retried with the next message */
 	b->dev = now;
 	err = mux_publish(&b->mux, &now);
 	if (err)
@@ -66,7 +66,7 @@ static void broker_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 {
 	struct broker *b = arg;
 
-	/* another link may be the other end of a veth, which has come here or gone from here */
+	/* the other end of a veth pair may have entered or left this network namespace */
 	b->has_news |= kind == LINK_EVENTS_LOST || ifindex == b->dev.ifindex ||
 		       (b->dev.is_veth && nlh &&
 			(nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
@@ -90,7 +90,7 @@ static void broker_knock(struct source *s, u32 events)
 	client_welcome(container_of(s, struct broker, door_source));
 }
 
-/* ---- beginning ---- */
+/* ---- start and end ---- */
 
 enum broker_other { OTHER_NONE, OTHER_BROKER, OTHER_HANGS_UP };
 
@@ -139,8 +139,8 @@ static int broker_complain_of_holder(const struct netdev *dev, bool lets_in)
 }
 
 /*
- * One that hangs up on such a question ends, which closes its socket first; or is a process that
- * has the interface alone, which is found there again. Whoever begins or ends is waited for.
+ * Takes the interface's name; waits for an owner that starts or ends. An owner that hangs up on the
+ * question is ending, or owns the interface alone: the latter hangs up on the next question too.
  */
 static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 {
@@ -153,7 +153,7 @@ static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 		if (other == OTHER_BROKER)
 			return broker_complain_of_broker(dev, pid);
 		b->holder_fd = iface_lock_take(hold);
-		/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
+		/* EPERM: any process can take a name. The XDP hook decides: it needs privileges. */
 		if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
 			return 0;
 		if (b->holder_fd == -EBUSY || (b->holder_fd == -EAGAIN && other == before &&
@@ -237,7 +237,7 @@ static int broker_make_stock(struct broker *b)
 
 	client_pool_init(&b->stock, &plan);
 	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
-	/* what a client would be refused is found out now */
+	/* detects now any failure that the first client would meet */
 	err = instance_make(&b->stock.spare[0], &plan, &step);
 	if (err)
 		return attach_failed(&b->dev, step, err);
@@ -255,10 +255,10 @@ static int broker_listen(struct broker *b)
 		err = loop_add(b->loop, &b->news_source);
 	if (!err)
 		err = nobody_open(b);
-	/* until the first says so, whoever comes waits at the door */
+	/* with a first client others wait in the backlog until it sends ASK_OPEN */
 	if (!err && !b->options.inherits)
 		err = loop_add(b->loop, &b->door_source);
-	/* after the subscription: what changes from here on is heard of */
+	/* after the subscription: no change is missed */
 	if (!err)
 		broker_follow(b);
 	if (!err && !b->ended)
@@ -266,7 +266,7 @@ static int broker_listen(struct broker *b)
 	return err ? attach_failed(&b->dev, "follow the interface", err) : b->ended ? -ENODEV : 0;
 }
 
-/* Undone by broker_end(), however far it has come. */
+/* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
 static int broker_begin(struct broker *b)
 {
 	const bool inherits = b->options.inherits;
@@ -299,8 +299,8 @@ static void broker_close(int *fd)
 }
 
 /*
- * Nobody new comes; no packet comes; all clients end; what was made for them goes. The process that
- * was there first is told before: until it has put its own program back, its packets go by ours.
+ * Stops new connections, then packets, ends all clients, and frees their resources. The first
+ * client is notified before: its packets pass our program until it has put its own back.
  */
 static void broker_end(struct broker *b)
 {
@@ -311,7 +311,7 @@ static void broker_end(struct broker *b)
 		broker_socket_leave(&b->door);
 	else
 		broker_socket_close(&b->door);
-	/* whoever waits for us is to ask elsewhere, and not when the rest has gone */
+	/* the visitor can ask elsewhere now, before the slow steps below */
 	broker_close(&b->visitor_fd);
 	if (b->mux.bpf)
 		mux_detach(&b->mux);
@@ -336,7 +336,7 @@ static void broker_end(struct broker *b)
 	if (b->options.inherits)
 		broker_socket_sweep(&b->door, b->dev.ifindex);
 	broker_close(&b->holder_fd);
-	/* last: whoever asked for the end finds everything gone */
+	/* last: when the sender of ASK_STOP sees the hang-up, everything is removed */
 	broker_close(&b->stopper_fd);
 	free(b);
 }
@@ -369,7 +369,7 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 
 /* ---- work ---- */
 
-/* By who has a port or waits for one, but for the process that was there first. */
+/* Returns whether a client other than the first one has a port or waits for one. */
 static bool broker_is_used(const struct broker *b)
 {
 	const u32 first = b->first && b->first->number != CLIENT_NONE;
@@ -389,12 +389,12 @@ static void broker_look_at_use(struct broker *b, u64 now_ns)
 		b->ended = true;
 }
 
-/* One thing that takes its time, and that is due. False: there is none. */
+/* Does one piece of slow work that is due. Returns false if there is none. */
 static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 {
 	struct client *c;
 
-	/* first: whoever asks again and again for a ring finds those gone that it had */
+	/* first: an observer that reconnects gets no new rings before its old ones are freed */
 	if (client_trace_bury(b))
 		return true;
 	c = client_waiting(b, false);
@@ -410,8 +410,8 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 }
 
 /*
- * What is due; idle: nobody asks for anything. Slow work waits for that, but not for ever: whoever
- * asks all the time leaves others their ports.
+ * Does the work that is due. idle: there are no questions. Slow work waits for that, but only until
+ * slow_ns, so that a client that asks all the time does not keep others from a port.
  */
 static void broker_work(struct broker *b, u64 now_ns, bool idle)
 {
@@ -487,7 +487,7 @@ int brokers_run(struct brokers *all, int end_fd)
 	return err;
 }
 
-/* As many descriptors as are allowed: each connection is one. */
+/* Raises the limit of descriptors (one a connection) to its maximum; locked memory: no limit. */
 static void brokers_raise_limits(void)
 {
 	struct rlimit lim;

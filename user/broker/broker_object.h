@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A broker as its own files see it; others see broker.h. */
+/* The private struct of a broker; broker.h is the interface for others. */
 #ifndef BROKER_OBJECT_H
 #define BROKER_OBJECT_H
 
@@ -28,27 +28,27 @@ struct client {
 	u32 pid, uid;
 	char command[16];
 	struct rights rights;
-	struct ask_challenge challenge; /* of nonce 0: none is to be answered */
-	bool waiting;	/* for its port, or another answer of client_serve(): to */
+	struct ask_challenge challenge; /* nonce 0: none is open */
+	bool waiting;	/* for client_serve() to answer */
 	struct ask asked;
-	u64 unread_ns;	/* until when its answer with descriptors may be unread; NSEC_NEVER: none */
-	u32 memory_kib; /* of the kernel's, that is counted for its port and rings */
+	u64 unread_ns;	/* deadline to read its answer with descriptors; NSEC_NEVER: none */
+	u32 memory_kib; /* kernel memory counted for its port and rings */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
-	u32 tap[INSTANCE_TAPS]; /* its devices */
-	struct readonly_maps shown; /* for those that look at it */
-	int single_link_fd; /* of the XDP program on the second; -1: none */
+	u32 tap[INSTANCE_TAPS]; /* ifindexes of its devices */
+	struct readonly_maps shown; /* for observers */
+	int single_link_fd; /* of the XDP program on the second device; -1: none */
 	u32 prog_id;
 	u32 rings;
 	u32 qps;
 	u32 qpns;	/* its list in numbers */
-	/* client_cm.c's */
-	bool has_cm;	/* a QP 1: */
-	u64 cm_serial;	/* of that */
+	/* client_cm.c */
+	bool has_cm;	/* it has a QP 1 */
+	u64 cm_serial;	/* of its QP 1 */
 	u32 services;
 	u32 bound;	/* its list in bindings */
-	u32 groups;	/* multicast groups, client_group.c's */
-	struct pin pin;	/* pinned.c's */
-	struct client_trace *traces; /* clients that it looks at, client_trace.c's */
+	u32 groups;	/* client_group.c: number of multicast groups */
+	struct pin pin;	/* pinned.c */
+	struct client_trace *traces; /* client_trace.c: of clients that it observes */
 };
 
 struct broker {
@@ -57,7 +57,7 @@ struct broker {
 	struct broker_options options;
 	struct netdev dev;
 	int holder_fd;	/* of the interface's name (netdev_hold()) */
-	int reserve_fd; /* given up to refuse a connection when there are no more descriptors */
+	int reserve_fd; /* closed to accept and refuse a connection when no descriptor is free */
 	struct mux mux;
 	struct broker_socket door;
 	struct source door_source;
@@ -70,31 +70,31 @@ struct broker {
 	struct numbers numbers;
 	struct bindings bindings;
 	struct groups groups;
-	u64 cm_serial;		/* QPs 1 that there have been */
-	struct dead_peers *orphans; /* of clients that have gone */
+	u64 cm_serial;		/* of the last QP 1 */
+	struct dead_peers *orphans; /* of clients that have ended */
 	struct mad_sender speaker;
-	struct client *refuser; /* of those that have one: answers for nobody; NULL: none has, */
-	struct nobody nobody;	/* and the broker does */
-	u32 random[64]; /* fetched at once: random_left of them are not used yet */
+	struct client *refuser; /* its CM refuses MADs without an owner; NULL: no client does, */
+	struct nobody nobody;	/* and the broker refuses them */
+	u32 random[64]; /* fetched together; the first random_left are unused */
 	u32 random_left;
 	struct quota quota;
 	struct client *clients;	/* all connections, the newest first */
 	struct client *of[XROCE_MAX_CLIENT]; /* by number */
 	u32 last_number;
-	u64 served;	/* ports made, and other answers that took time */
-	u64 slow_ns;	/* when slow work may be done again though somebody asks */
-	u64 unused_ns;	/* when it ends for want of a client; NSEC_NEVER: not for that */
-	/* client_trace.c's */
-	u32 traces;	/* of clients that have not ended */
-	struct client_trace *dead_traces; /* of askers that have */
-	u64 trace_ns;	/* when to renew them */
+	u64 served;	/* calls of client_serve() */
+	u64 slow_ns;	/* when slow work may be done although there are questions */
+	u64 unused_ns;	/* when it ends as unused; NSEC_NEVER: it is used, or does not end */
+	/* client_trace.c */
+	u32 traces;	/* active ones: the observed client has not ended */
+	struct client_trace *dead_traces; /* of observers that have ended */
+	u64 trace_ns;	/* when to renew the leases */
 	u32 trace_serial;
-	int stopper_fd;	/* whoever asked for the end hears of it when all is gone */
+	int stopper_fd;	/* a copy of the connection that sent ASK_STOP, closed last; -1: none */
 	bool ended;
-	/* first.c's: the process that had the interface alone, and the socket is its own as well */
+	/* first.c: the process that had the interface alone; it holds the socket as well */
 	struct client *first;
-	bool first_died; /* at whatever it was */
-	bool is_open;	/* others have been let in */
+	bool first_died; /* it hung up without ASK_LEAVE */
+	bool is_open;	/* others may connect */
 	int first_prog_fd, visitor_fd;
 };
 

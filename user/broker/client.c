@@ -21,7 +21,7 @@
 
 /* ---- answers ---- */
 
-/* Sends an answer. Returns 0 or -errno. */
+/* Returns 0 or -errno. */
 static int client_answer(struct client *c, struct ask_answer *answer, const int *fds)
 {
 	int err;
@@ -46,7 +46,7 @@ static bool client_send(struct client *c, struct ask_answer *answer, const int *
 	return !err;
 }
 
-/* An answer that is nothing but 0 or -errno. */
+/* Sends an answer of 0 or -errno only. */
 static void client_reply(struct client *c, u32 what, int err)
 {
 	struct ask_answer answer = { .what = what, .err = err };
@@ -56,7 +56,7 @@ static void client_reply(struct client *c, u32 what, int err)
 
 /* ---- waiting ---- */
 
-/* Its turn comes: client_serve(). Until then what else it sends stays where it is. */
+/* Queues a question for client_serve(). Until then the client's next questions stay unread. */
 static void client_wait(struct client *c, const struct ask *ask)
 {
 	c->waiting = true;
@@ -69,14 +69,14 @@ static bool client_waits_for_port(const struct client *c)
 	return c->waiting && c->asked.what == ASK_HELLO;
 }
 
-/* Its answer takes no time, and has not to wait for another answer to be read. */
+/* Returns whether the answer takes no time. */
 static bool client_is_quick(const struct client *c)
 {
 	return c->asked.what == ASK_RING || c->asked.what == ASK_MAPS ||
 	       (c->asked.what == ASK_HELLO && c->broker->stock.spares);
 }
 
-/* The answer to ASK_UNTRACE is the one of these that has no descriptors. */
+/* Of the queued questions only ASK_UNTRACE has an answer without descriptors. */
 static bool client_can_be_served(const struct client *c)
 {
 	return c->waiting && (!c->user->unread || c->asked.what == ASK_UNTRACE);
@@ -95,7 +95,7 @@ struct client *client_waiting(struct broker *b, bool quick)
 
 /* ---- memory ---- */
 
-/* Counts that kernel memory for the client's user. Returns 0, -EDQUOT or -ENOSPC. */
+/* Counts kernel memory for the client's user. Returns 0, -EDQUOT or -ENOSPC. */
 static int client_take_memory(struct client *c, u32 kib)
 {
 	int err = quota_take_some(&c->broker->quota, c->user, QUOTA_MEMORY, kib);
@@ -136,7 +136,7 @@ static void client_hello(struct client *c, const struct ask *ask)
 	client_wait(c, ask);
 }
 
-/* The number that was free longest: a packet on its way to its last owner's finds nobody. */
+/* Returns the next free number in turn; early reuse could misdirect packets in flight. */
 static u32 client_number(struct broker *b)
 {
 	u32 number = b->last_number;
@@ -196,7 +196,7 @@ static int client_give(struct client *c, const struct instance *i)
 	return client_answer(c, &answer, fd);
 }
 
-/* Its packets go to its program, and it has the descriptors; or neither. */
+/* Enters the client's program and sends the descriptors; or neither. Returns 0 or -errno. */
 static int client_connect(struct client *c, const struct instance *i)
 {
 	const u32 tap[INSTANCE_TAPS] = { i->tap, i->single };
@@ -225,7 +225,7 @@ static void client_serve_port(struct client *c)
 			client_pool_return(&b->stock, &i);
 		} else {
 			pinned_client(c, &i);
-			/* the rest is the client's: its end ends it */
+			/* all other descriptors are the client's alone from here on */
 			c->single_link_fd = i.single_link_fd;
 			i.single_link_fd = -1;
 			c->shown = i.shown;
@@ -253,7 +253,7 @@ static u32 client_random(void *arg)
 	return b->random[--b->random_left];
 }
 
-/* One more number: that one, or, of 0, one that is drawn. */
+/* Takes number *qpn for the client, or draws one if *qpn is 0. Returns 0 or -errno. */
 static int client_take(struct client *c, u32 *qpn)
 {
 	struct broker *b = c->broker;
@@ -284,8 +284,8 @@ static void client_draw(struct client *c)
 }
 
 /*
- * Nobody else may choose: who is told which numbers are taken could list them all. QP 1 is each
- * client's own.
+ * Claims a number, only with CAP_NET_ADMIN: the answers reveal which numbers are taken. Every
+ * client may claim QP 1.
  */
 static int client_claim(struct client *c, u32 qpn)
 {
@@ -312,7 +312,7 @@ static int client_release(struct client *c, u32 qpn)
 	return 0;
 }
 
-/* One more ring, which is counted for the client. Returns its descriptor or -errno. */
+/* Makes a ring, counted for the client. Returns its descriptor or -errno. */
 static int client_make_ring(struct client *c)
 {
 	struct quota *q = &c->broker->quota;
@@ -347,7 +347,7 @@ static void client_ring(struct client *c)
 	close(fd);
 }
 
-/* ---- the first one's ---- */
+/* ---- the first client ---- */
 
 static void client_join(struct client *c, bool native)
 {
@@ -360,11 +360,11 @@ static void client_join(struct client *c, bool native)
 		return;
 	}
 	client_send(c, &answer, fd);
-	/* the device goes with the client's descriptor */
+	/* the kernel deletes the device when the client's descriptor is closed */
 	close(fd[ASK_JOIN_TAP]);
 }
 
-/* ---- for whoever has no port ---- */
+/* ---- questions without a port ---- */
 
 static void client_pkeys(struct client *c)
 {
@@ -373,12 +373,12 @@ static void client_pkeys(struct client *c)
 	client_send(c, &answer, NULL);
 }
 
-/* ---- for `xroce list`, `xroce stop` and what looks into clients ---- */
+/* ---- `xroce list`, `xroce stop` and observers ---- */
 
 /*
- * With CAP_NET_ADMIN all; else the user's own, but those that may do more than it: root of a
- * container may have no capability. Users without a number in the broker's user namespace cannot be
- * told from each other.
+ * Returns whether a process may see a client: with CAP_NET_ADMIN any, else clients of its user that
+ * do not have it either (root of a container may lack it). Users that are not mapped in the
+ * broker's user namespace cannot be distinguished, so they see none.
  */
 static bool client_may_see(const struct client *asking, const struct client *c)
 {
@@ -386,7 +386,7 @@ static bool client_may_see(const struct client *asking, const struct client *c)
 					!process_is_outside_uid(asking->uid));
 }
 
-/* The client of the lowest number from `number` on that `asking` may see. NULL: there is none. */
+/* Returns the first client from `number` on that `asking` may see, or NULL. */
 static struct client *client_from(const struct client *asking, u32 number)
 {
 	for (; number < XROCE_MAX_CLIENT; number++) {
@@ -398,7 +398,7 @@ static struct client *client_from(const struct client *asking, u32 number)
 	return NULL;
 }
 
-/* The client of that number, if `asking` may see it; else NULL. */
+/* Returns the client with that number if `asking` may see it, else NULL. */
 static struct client *client_of(const struct client *asking, u32 number)
 {
 	struct client *c = client_from(asking, number);
@@ -442,7 +442,7 @@ static void client_list(struct client *c, u32 number)
 	client_send(c, &answer, NULL);
 }
 
-/* What is given can be read and no more. */
+/* Sends read-only descriptors. */
 static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
@@ -460,7 +460,7 @@ static void client_maps(struct client *c, u32 number)
 	client_send(c, &answer, other->shown.fd + first);
 }
 
-/* Its user's own, as the maps; root's too, who can look without us. */
+/* Permits the same clients as ASK_MAPS. */
 static void client_trace(struct client *c, const struct ask *ask)
 {
 	struct ask_answer answer = { .what = ASK_TRACE, .num_fds = ASK_TRACE_FDS };
@@ -503,7 +503,7 @@ static void client_stop(struct client *c)
 		b->stopper_fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* ---- what a client may do ---- */
+/* ---- rights ---- */
 
 static void client_challenge(struct client *c)
 {
@@ -517,7 +517,7 @@ static void client_challenge(struct client *c)
 	client_send(c, &answer, NULL);
 }
 
-/* Its connection is counted where it belongs from now on; the place that it gives is enough. */
+/* Counts the connection for its user with CAP_NET_ADMIN. Cannot fail: it has just freed one. */
 static void client_move_to_admins(struct client *c)
 {
 	struct quota *q = &c->broker->quota;
@@ -533,7 +533,7 @@ static int client_prove(struct client *c, u32 port)
 	struct rights rights;
 	int err;
 
-	/* its rights are in maps already */
+	/* the old rights are in the maps already */
 	if (c->number != CLIENT_NONE || c->waiting)
 		return -EALREADY;
 	c->challenge.nonce = 0;
@@ -544,13 +544,13 @@ static int client_prove(struct client *c, u32 port)
 		return err ? err : -ENONET;
 	if (rights.admin && !c->rights.admin)
 		client_move_to_admins(c);
-	/* what was proved once stays, like the rights of a descriptor */
+	/* CAP_NET_ADMIN stays once it is proved, like the rights of a descriptor */
 	if (!c->rights.admin)
 		c->rights = rights;
 	return 0;
 }
 
-/* ---- those that wait ---- */
+/* ---- queued questions ---- */
 
 void client_serve(struct client *c)
 {
@@ -575,7 +575,7 @@ void client_serve(struct client *c)
 	}
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static bool client_may_ask(const struct client *c, u32 what)
 {
@@ -646,7 +646,7 @@ static void client_ask(struct client *c, const struct ask *ask)
 	}
 }
 
-/* It is to know why: of all versions the answer begins alike. */
+/* Reports the reason: answers of all versions begin with the same fields. */
 static void client_refuse_version(struct client *c)
 {
 	message_answer(c->source.fd,
@@ -654,7 +654,7 @@ static void client_refuse_version(struct client *c)
 		       NULL);
 }
 
-/* What a client has sent before is of no interest, but for the last word of the first. */
+/* Ends a client. Its unread questions are dropped, except ASK_LEAVE of the first client. */
 static void client_hung_up(struct client *c)
 {
 	struct broker *b = c->broker;
@@ -686,7 +686,7 @@ static void client_ready(struct source *s, u32 events)
 		client_end(c);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 int client_make(struct broker *b, const struct visitor *v)
 {
@@ -725,7 +725,7 @@ int client_make(struct broker *b, const struct visitor *v)
 	return 0;
 }
 
-/* There is no descriptor for a connection: it must go, or it would be reported for ever. */
+/* Refuses a connection for which no descriptor is free: epoll would report it forever. */
 static void client_turn_away(struct broker *b)
 {
 	struct visitor v;
@@ -790,7 +790,7 @@ void client_dismiss(struct client *c)
 	unread_dismiss(c);
 	client_trace_dismiss(c);
 	readonly_maps_close(&c->shown);
-	/* nobody finds it any more, though it may have its place */
+	/* not found by number from here on, even if it is still entered in the mux */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;
 	if (b->refuser == c)

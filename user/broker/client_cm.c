@@ -3,13 +3,13 @@
 #include "client_cm.h"
 #include "dead_peers.h"
 
-/* What had the interface alone keeps the ids that it has given away. */
+/* The first client keeps the ids that it used before the broker started. */
 u32 client_cm_place(const struct client *c)
 {
 	return c == c->broker->first ? XROCE_CM_PLACE_FIRST : XROCE_CM_PLACE_OF(c->number);
 }
 
-/* ---- who refuses what is nobody's ---- */
+/* ---- the client that refuses MADs without an owner ---- */
 
 static struct xroce_place client_cm_describe(const struct client *c)
 {
@@ -30,7 +30,7 @@ static void client_cm_set_refuser(struct broker *b, struct client *c)
 		place = client_cm_describe(c);
 		if (!mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, &place))
 			return;
-		/* what is nobody's is dropped then */
+		/* the broker refuses them then (nobody.c) */
 		b->refuser = NULL;
 	}
 	mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, NULL);
@@ -41,7 +41,7 @@ static bool client_cm_is_better(const struct client *c, const struct client *tha
 	return !than || (c->rights.low_ports && !than->rights.low_ports);
 }
 
-/* A client with a QP 1, which may be bound to any port if there is such a one. */
+/* Chooses a client with a QP 1, preferably one with CAP_NET_BIND_SERVICE. */
 static void client_cm_find_refuser(struct broker *b)
 {
 	struct client *found = NULL;
@@ -65,7 +65,7 @@ int client_cm_claim(struct client *c)
 
 	if (c->has_cm)
 		return -EALREADY;
-	/* what an earlier one was asked is not this one's */
+	/* a new serial: requests to an earlier QP 1 are not for this one */
 	c->cm_serial = ++b->cm_serial;
 	place = client_cm_describe(c);
 	err = mux_put_place(&b->mux, client_cm_place(c), &place);

@@ -13,8 +13,8 @@ static struct gid client_group_address(const struct ask_service *group)
 }
 
 /*
- * The programs are told who has members now. The first client has sockets: a packet is handed on
- * to it, and nobody can have it after that. Returns 0 or -errno.
+ * Publishes the clients with members. The first client is last, as its program redirects the packet
+ * itself to a socket, after which no other program can take a copy. Returns 0 or -errno.
  */
 static int client_group_publish(struct broker *b, const struct gid *address)
 {
@@ -25,7 +25,7 @@ static int client_group_publish(struct broker *b, const struct gid *address)
 	return mux_put_members(&b->mux, address, any ? &members : NULL);
 }
 
-/* Of the book, and the programs are told as well. Returns 0 or -ENOENT. */
+/* Removes a client from a group, and publishes that. Returns 0 or -ENOENT. */
 static int client_group_leave(struct client *c, const struct gid *address)
 {
 	struct broker *b = c->broker;

@@ -4,11 +4,11 @@
 #include "client_pool.h"
 #include "tap.h"
 
-/* The end of a process that is killed closes its descriptors, and so ends the device, by then. */
+/* Time for a killed process to close its descriptors, which deletes its devices. */
 #define REAP_NS	     (20 * NSEC_PER_MSEC)
 #define REAP_CLIENTS 16u
 #define RETRY_NS     NSEC_PER_SEC
-/* Whoever has taken one has more to ask at once: the number of its first QP. */
+/* No slow work here: a client with a new port asks for its first QP's number at once. */
 #define TAKEN_NS     (20 * NSEC_PER_MSEC)
 
 void client_pool_init(struct client_pool *s, const struct instance_plan *plan)
@@ -17,7 +17,7 @@ void client_pool_init(struct client_pool *s, const struct instance_plan *plan)
 	s->plan = *plan;
 }
 
-/* A few at a time: others wait meanwhile. */
+/* Deletes a few at a time, as other clients wait. */
 void client_pool_reap(struct client_pool *s)
 {
 	const u32 n = min_u32(s->num_doomed, REAP_CLIENTS), first = s->num_doomed - n;

@@ -11,16 +11,16 @@
 
 struct client_trace {
 	struct client_trace *next;
-	struct client *of; /* NULL: it has ended, and the ring may be read yet */
+	struct client *of; /* NULL: it has ended, and its ring can still be read */
 	u32 prog_id;
 	u32 pieces;
-	u64 lost, lost_before; /* of the place's counter; lost once nobody writes any more */
+	u64 lost, lost_before; /* the slot's counter after the last record, and at the start */
 	struct trace_slot place;
 };
 
 /*
- * At most a quarter of what the user has left, so that more of its processes can be looked at: a
- * power of two, one at least.
+ * Returns the size of a ring: a power of two, at least one, and at most a quarter of the user's
+ * remaining quota, so that it can observe several processes.
  */
 static u32 client_trace_pieces(const struct client *c, u32 ring_bytes)
 {
@@ -74,12 +74,12 @@ static struct client_trace **client_trace_find(struct client *c, u32 prog_id)
 	return at;
 }
 
-/* The place and the ring in it, and what the asker has of both. */
+/* Takes a trace slot, puts a ring into it, and makes the observer's descriptors. */
 static int client_trace_open(struct client_trace *t, const struct ask_trace *want,
 			     const struct client *c, const struct readonly_maps *shown,
 			     int fd[ASK_TRACE_FDS])
 {
-	/* of a broker's: no pid has the top bit */
+	/* the top bit, which no pid has, marks a broker's */
 	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
 	int err = shown->err ? shown->err : trace_slot_use(&t->place, &shown->place);
 
@@ -140,7 +140,7 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 	return 0;
 }
 
-/* Nothing more comes, and others get the place soon; what came is the asker's to read. */
+/* Stops recording; the slot is freed later. The observer can still read the ring. */
 static void client_trace_stop(struct broker *b, struct client_trace *t)
 {
 	if (!t->of)

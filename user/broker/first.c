@@ -37,7 +37,7 @@ int first_welcome(struct broker *b)
 	return 0;
 }
 
-/* ---- what it asks ---- */
+/* ---- its questions ---- */
 
 static int first_enter(struct client *c, u32 tap)
 {
@@ -86,7 +86,7 @@ int first_answer_join(struct client *c, bool native, struct ask_port *port, int 
 	return 0;
 }
 
-/* Others come in, and the one that was taken at the door before. */
+/* Opens the door to other processes, and serves the visitor that was accepted before. */
 static int first_let_in(struct broker *b)
 {
 	const int fd = b->visitor_fd;
@@ -124,8 +124,8 @@ bool first_has_left(int fd)
 }
 
 /*
- * One that goes on without us ends us. Of one that has died the interface is the broker's now, and
- * that of those who have come for it.
+ * Ends the broker if the process goes on without it. If the process has died, takes its interface
+ * over, and serves the clients that wait for it.
  */
 void first_gone(struct broker *b)
 {

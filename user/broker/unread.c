@@ -5,7 +5,7 @@
 #include "client.h"
 #include "message.h"
 
-/* The time that an answer with descriptors may lie unread: an asker waits ASK_MAX_NS for its own */
+/* How long an answer with descriptors may be unread; others wait at most ASK_MAX_NS for theirs. */
 #define UNREAD_NS (5 * NSEC_PER_SEC)
 
 void unread_start(struct client *c)

@@ -2,25 +2,25 @@
 /*
  * Answers with descriptors that their client has not read yet.
  *
- * Descriptors that lie unread in a socket are counted by the kernel against all of the broker's
- * user, root as a rule. So one answer's are under way for each user of the broker, its client is
- * not listened to until it has read that, and ends if it takes too long.
+ * The kernel counts descriptors in unread messages against RLIMIT_NOFILE of the sender's user,
+ * usually root. So each user of the broker has at most one such answer in flight. The broker reads
+ * no question of that connection until the answer is read, and closes it if that takes too long.
  */
 #ifndef BROKER_UNREAD_H
 #define BROKER_UNREAD_H
 
 #include "broker_object.h"
 
-/* An answer with descriptors has been sent to c. */
+/* Notes that an answer with descriptors was sent to c. */
 void unread_start(struct client *c);
-/* Is one of c's unread? Listens to c again once it has been read. */
+/* Returns whether c had an unread answer; listens to c again if it has been read. */
 bool unread_look(struct client *c);
-/* c goes, whatever it has read. */
+/* Forgets an unread answer of c, as c ends. */
 void unread_dismiss(struct client *c);
 
-/* When the next unread answer has been so for too long; NSEC_NEVER. */
+/* Returns the earliest deadline of an unread answer, or NSEC_NEVER. */
 u64 unread_next_ns(const struct broker *b);
-/* Ends the clients whose answers have. */
+/* Ends the clients whose answers are unread after their deadlines. */
 void unread_end_silent(struct broker *b, u64 now_ns);
 
 #endif
