@@ -5,19 +5,19 @@
 
 #include "../os/clock.h"
 
-#define DEAD_PEERS_AT_ONCE 64u /* told in a turn: clients ask meanwhile */
+#define DEAD_PEERS_AT_ONCE 64u /* MADs a turn, so that clients are served in between */
 #define DEAD_PEERS_FIRST   16u
-/* All that there may be, of however many clients. */
+/* Peers of all ended clients together. */
 #define DEAD_PEERS_MAX (XROCE_MAX_CONN + XROCE_MAX_ASKED)
 
-/* From one time that all are told to the next. A broker that is not used lives for a second. */
+/* Times between rounds; their sum is below UNUSED_NS of broker.c. */
 static const u64 round_ns[] = { 100 * NSEC_PER_MSEC, 200 * NSEC_PER_MSEC, 400 * NSEC_PER_MSEC };
 
-/* Of one client. */
+/* The peers of one client. */
 struct dead_peers {
 	struct dead_peers *next;
 	u32 place, room, num;
-	u32 told; /* in this round */
+	u32 told; /* notified in this round */
 	u32 round;
 	u64 due_ns;
 	struct mux_orphan *of;
@@ -53,7 +53,7 @@ static void dead_peers_add(void *arg, const struct mux_orphan *orphan)
 
 		more = room > DEAD_PEERS_MAX ? NULL : reallocarray(o->of, room, sizeof(*o->of));
 		if (!more)
-			return; /* this peer learns of it when it sends */
+			return; /* this peer gets no MAD, and notices when it sends */
 		o->of = more;
 		o->room = room;
 	}
@@ -100,7 +100,7 @@ void dead_peers_tell(struct broker *b, u64 now_ns)
 
 	if (!o)
 		return;
-	/* another client has the place: its ids may be those of the one before */
+	/* another client has the place, and may use the same ids */
 	if (mux_has_place(&b->mux, o->place)) {
 		dead_peers_remove(b, o);
 		return;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections whose process has gone without ending them: its peers are told, as the kernel tells
- * them for a process that was killed. Each peer gets a DREQ, or a REJ if it was not answered yet,
- * a few times, as answers to these are nobody's.
+ * Notifies the peers of a process that exited without ending its connections, as the kernel's CM
+ * does for a killed process. Each peer gets a DREQ, or a REJ if its request had no answer. As
+ * answers reach no client, each MAD is sent several times.
  */
 #ifndef BROKER_DEAD_PEERS_H
 #define BROKER_DEAD_PEERS_H
 
 #include "broker_object.h"
 
-/* What the owner of this place has left, that had a QP 1 of this serial, and has none any more. */
+/* Takes the remaining connections and requests of an ended QP 1, by its place and serial. */
 void dead_peers_take(struct broker *b, u32 place, u64 serial);
-/* When dead_peers_tell() is to be called; NSEC_NEVER. */
+/* Returns when to call dead_peers_tell(), or NSEC_NEVER. */
 u64 dead_peers_next_ns(const struct broker *b);
-/* Tells some, of those that are due. */
+/* Sends MADs to some of the peers that are due. */
 void dead_peers_tell(struct broker *b, u64 now_ns);
-/* Nobody is told any more. */
+/* Frees all; no more peers are notified. */
 void dead_peers_free(struct broker *b);
 
 #endif

@@ -42,7 +42,7 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	if (err)
 		return err;
 	prog_fd = instance_prog_fd(i);
-	/* not used by the program: found through it (xroce list) */
+	/* the program does not use these maps: bound to it, so that xroce list finds them */
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_drop), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_sock), NULL);
@@ -56,7 +56,7 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	return err;
 }
 
-/* By which XDP wakes the service thread: the first of xroce_channel. */
+/* Makes the ring by which XDP wakes the service thread: slot 0 of xroce_channel. */
 static int instance_make_wake(struct instance *i)
 {
 	const u32 first = 0;
@@ -67,7 +67,7 @@ static int instance_make_wake(struct instance *i)
 						    &i->wake_fd, BPF_ANY);
 }
 
-/* Its programs come first: nothing passes unseen. */
+/* Attaches the programs before the device is up, so that no frame passes unchecked. */
 int instance_make_tap(const struct instance_plan *plan, u32 *tap)
 {
 	const int fd = tap_make(plan->ifindex, TAP_ALL, tap);
@@ -84,7 +84,7 @@ int instance_make_tap(const struct instance_plan *plan, u32 *tap)
 	return err;
 }
 
-/* The XDP program goes with this process: without a broker nothing is redirected. */
+/* Makes the device for single frames. Its XDP link ends with the broker: no redirection then. */
 static int instance_make_single(struct instance *i, const struct instance_plan *plan)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
@@ -151,7 +151,7 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
 	fd[ASK_FD_MR_STAT] = bpf_map__fd(i->bpf->maps.xroce_mr_stat);
 	fd[ASK_FD_TELL] = bpf_program__fd(i->bpf->progs.xroce_tell);
-	/* a kernel that has no such program: what cannot be run */
+	/* not loaded on this kernel: sends a descriptor that cannot be run as a program */
 	if (fd[ASK_FD_TELL] < 0)
 		fd[ASK_FD_TELL] = fd[ASK_FD_MR_STAT];
 }

@@ -15,7 +15,7 @@ void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instanc
 	*s = (struct mad_sender){ .mux = mux, .plan = plan, .fd = -1 };
 }
 
-/* False: there is no device, and none can be made. */
+/* Makes the device if there is none. Returns false if that fails. */
 static bool mad_sender_is_ready(struct mad_sender *s)
 {
 	if (s->fd >= 0)
@@ -41,7 +41,7 @@ static struct cm_mad mad_sender_farewell(const struct mux_orphan *o)
 	return m;
 }
 
-/* The kernel finds the next hop, and writes the MACs. Returns the frame's length. */
+/* Builds a frame; the kernel finds the next hop and writes the MACs. Returns its length. */
 static u32 mad_sender_build(const struct mad_sender *s, const struct speech *speech, u8 *frame)
 {
 	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY),
@@ -76,7 +76,7 @@ void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech
 	if (!mad_sender_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
 		return;
 	len = mad_sender_build(s, speech, out.frame);
-	/* one that is lost is told again, or asked for */
+	/* a lost MAD is sent again, or the peer repeats its request */
 	if (write(s->fd, &out, sizeof(out.none) + len) < 0)
 		return;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The broker's own way to send a MAD: a TAP device like a client's, so that what it says is routed
- * and checked as theirs is. Made when there is something to say.
+ * Sends the broker's own MADs, by a TAP device like a client's, so that the kernel routes and
+ * xroce_egress checks them like a client's. The device is made for the first MAD.
  */
 #ifndef BROKER_MAD_SENDER_H
 #define BROKER_MAD_SENDER_H
@@ -22,11 +22,11 @@ struct speech {
 	struct gid own, peer;
 	struct cm_mad mad;
 };
-/* Says it for that place, as mux_speak_for() has it. A line on standard error if that cannot be. */
+/* Sends a MAD for a place (mux_speak_for()). Without a device: a line on standard error. */
 void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech);
 /*
- * Tells the peer of a connection of that place that it has ended, or that its request is refused. A
- * line on standard error if that cannot be.
+ * Sends the peer of an orphan of that place a DREQ, or a REJ if it is a request. Errors as in
+ * mad_sender_say().
  */
 void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o);
 void mad_sender_close(struct mad_sender *s);

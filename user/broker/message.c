@@ -5,7 +5,7 @@
 
 #include "message.h"
 
-/* What a kind of ask has no use for is 0. */
+/* Returns whether padding is 0, and so is the union if the question does not use it. */
 static bool message_is_plain(const struct ask *ask)
 {
 	static const struct ask_service none;
@@ -35,14 +35,14 @@ int message_check(const struct ask *ask, size_t len, int msg_flags)
 int message_read(int fd, struct ask *ask)
 {
 	struct iovec iov = { .iov_base = ask, .iov_len = sizeof(*ask) };
-	/* without room for control data the kernel lets go of descriptors itself: MSG_CTRUNC */
+	/* without room for control data the kernel drops descriptors itself, and sets MSG_CTRUNC */
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	const ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
 	int err;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
-	/* an empty message cannot be told from the end, and is no ask either */
+	/* an empty message looks like a hang-up, and is not a question either */
 	if (!n)
 		return -ECONNRESET;
 	err = message_check(ask, (size_t)n, msg.msg_flags);
@@ -73,8 +73,8 @@ int message_answer(int fd, const struct ask_answer *answer, const int *fds)
 }
 
 /*
- * The memory of what was sent is the sender's until it is taken. The kernel reports that before it
- * has given the last byte back.
+ * Unread messages count as the sender's memory. When one is read, the kernel reports that before it
+ * subtracts the last byte.
  */
 bool message_is_unread(int fd)
 {

@@ -14,11 +14,11 @@
 #include "tap.h"
 #include "xroce_broker.skel.h"
 
-/* For the end of a broker that was killed. */
+/* Longest wait for the kernel to detach a killed broker's program. */
 #define LAST_BROKER_NS (2 * NSEC_PER_SEC)
-#define LAST_BROKER_MS 10 /* from one look to the next */
+#define LAST_BROKER_MS 10 /* between two tries */
 
-#define FIRST_PORT 1024 /* the kernel's, unless it says otherwise */
+#define FIRST_PORT 1024 /* the kernel's default */
 
 int mux_prog_fd(const struct mux *m)
 {
@@ -77,8 +77,8 @@ static int mux_load(struct mux *m)
 }
 
 /*
- * On a device of an earlier broker's that one's program may still be: the clients of a broker that
- * was killed hear of it before the kernel has closed all that it had.
+ * Attaches the mux to the hairpin. A killed broker's hairpin may still have that broker's program:
+ * clients see the hang-up before the kernel has closed all descriptors of the broker.
  */
 static int mux_attach_hairpin(struct mux *m)
 {
@@ -93,14 +93,14 @@ static int mux_attach_hairpin(struct mux *m)
 }
 
 /*
- * A frame from a client to another client turns round here: the kernel shows it to generic XDP as
- * if this device had received it. What that passes on is dropped.
+ * Makes the device by which frames from client to client return: generic XDP gets them as if the
+ * device had received them. Frames that XDP passes are dropped.
  */
 static int mux_make_hairpin(struct mux *m)
 {
 	int err = 0, drop_fd = mux_tap_egress_fd(m);
 
-	/* an earlier broker's is guarded: what it dropped by lives as long as the device */
+	/* an earlier broker's hairpin is guarded: its tc programs stay as long as the device */
 	if (m->hairpin_fd < 0) {
 		m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
 		if (m->hairpin_fd < 0)
@@ -144,7 +144,7 @@ static int mux_say_pkeys(struct mux *m, const struct pkey_table *pkeys)
 	return err;
 }
 
-/* The other end of a veth pair may come into this network namespace, or leave it. */
+/* The other end of a veth pair may enter or leave this network namespace. */
 static int mux_say_pair(struct mux *m, const struct netdev *dev)
 {
 	const int fd = bpf_map__fd(m->bpf->maps.xroce_pair);
@@ -157,7 +157,7 @@ static int mux_say_pair(struct mux *m, const struct netdev *dev)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Of the namespace that this thread is in. */
+/* Reads ip_unprivileged_port_start of this thread's network namespace. */
 static u32 mux_read_first_port(void)
 {
 	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
@@ -229,7 +229,7 @@ bool mux_is_attached(const struct mux *m)
 	       link.prog_id == prog.id;
 }
 
-/* The mode is the link's, as whoever made it has chosen. */
+/* Returns whether the link is in native mode. The process that made the link chose the mode. */
 static bool mux_is_native(const struct mux *m)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
@@ -284,7 +284,7 @@ int mux_publish(struct mux *m, const struct netdev *now)
 	const u32 first = 0;
 	int err = 0;
 
-	/* The old ones first: the map may be full. */
+	/* the old ones first: the map may be full */
 	for (u32 i = 0; i < m->dev.num_gids; i++)
 		if (!mux_has_gid(now, &m->dev.gid[i].gid))
 			bpf_map_delete_elem(gids_fd, &m->dev.gid[i].gid);
@@ -294,7 +294,7 @@ int mux_publish(struct mux *m, const struct netdev *now)
 		if (ret && !err)
 			err = ret;
 	}
-	/* the programs may see half of the old one and half of the new: then they search */
+	/* the programs may read a mix of old and new here: then they look it up in xroce_gid */
 	if (now->num_gids)
 		memcpy(engine.gid, now->gid[0].gid.raw, sizeof(engine.gid));
 	if (!err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the broker's programs have noted (bpf/conn.h) of a client that has gone. */
+/* Connections of a client that has ended, as noted by the broker's programs (bpf/conn.h). */
 #include <bpf/bpf.h>
 
 #include "../os/kernel.h"
@@ -22,7 +22,7 @@ bool mux_has_place(const struct mux *m, u32 place)
 int mux_speak_for(struct mux *m, u32 tap, u32 place)
 {
 	const int fd = bpf_map__fd(m->bpf->maps.xroce_tap);
-	/* it has no QPs, and so sends nothing but MADs */
+	/* not a client's number: it has no QPs, and so can send only MADs */
 	const struct xroce_tap entry = { .client = XROCE_MAX_CLIENT, .place = place };
 
 	return bpf_map_update_elem(fd, &tap, &entry, BPF_ANY);
@@ -36,10 +36,10 @@ void mux_silence(struct mux *m, u32 tap)
 struct batch {
 	int fd;
 	bool begun, ended;
-	u32 at; /* the kernel's, of 32 bits for a map with a hash */
+	u32 at; /* the kernel's position, 32 bits for a hash map */
 };
 
-/* The next entries of a map. Returns how many, 0 at its end. */
+/* Reads the next entries of a map. Returns their number, 0 at the end. */
 static u32 batch_next(struct batch *b, void *keys, void *values)
 {
 	u32 n = BATCH, next = 0;

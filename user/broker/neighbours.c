@@ -13,7 +13,7 @@ bool neighbours_concerns(const struct nlmsghdr *nlh)
 	const struct nlattr *tb[IFLA_IFNAME + 1];
 	char name[IF_NAMESIZE];
 
-	/* an address, or the message was lost */
+	/* addresses, or notifications were lost */
 	if (!nlh || (nlh->nlmsg_type != RTM_NEWLINK && nlh->nlmsg_type != RTM_DELLINK))
 		return true;
 	nl_parse(nlh, sizeof(struct ifinfomsg), tb, IFLA_IFNAME);
@@ -35,7 +35,7 @@ static void neighbours_add(struct neighbours *n, const struct gid *gid,
 		n->address[n->num++] = (struct neighbours_address){ .gid = *gid, .way = *way };
 }
 
-/* An interface that has gone, or cannot be read, has no address. */
+/* Adds an interface's addresses: none if it does not exist any more or cannot be read. */
 static void neighbours_add_hairpin(void *arg, u32 ifindex, u32 hairpin)
 {
 	const struct xroce_near way = { .hairpin = hairpin };
@@ -58,7 +58,7 @@ static const struct gid *neighbours_link_local(const struct netdev *dev)
 	return NULL;
 }
 
-/* Is it an IPv4 address of a network that the interface is on? */
+/* Returns whether gid is an IPv4 address in a network of the interface. */
 static bool neighbours_is_on_link(const struct netdev *dev, const struct gid *gid)
 {
 	u32 at, own;
@@ -94,7 +94,7 @@ static void neighbours_add_beside(void *arg, const struct netdev *dev)
 			neighbours_add(s->near, &dev->gid[i].gid, &way);
 }
 
-/* Those with a broker are in it already. Returns 0 or -errno. */
+/* Adds interfaces without a broker, after all interfaces with one. Returns 0 or -errno. */
 static int neighbours_scan_beside(struct neighbours *n)
 {
 	struct neighbours_scan s = { .near = n, .own.ifindex = n->ifindex };
@@ -116,7 +116,7 @@ int neighbours_follow(struct neighbours *n, int map_fd)
 	err = tap_each_hairpin(neighbours_add_hairpin, now);
 	if (!err)
 		err = neighbours_scan_beside(now);
-	/* The old ones first: the map may be full. */
+	/* the old ones first: the map may be full */
 	for (u32 i = 0; !err && i < n->num; i++)
 		if (!neighbours_has(now, &n->address[i].gid))
 			bpf_map_delete_elem(map_fd, &n->address[i].gid);

@@ -7,9 +7,9 @@
 #include "../engine/packet.h"
 #include "broker_object.h"
 
-#define NOBODY_AT_ONCE 16u /* in a turn: clients ask meanwhile */
+#define NOBODY_AT_ONCE 16u /* MADs a turn, so that clients are served in between */
 
-/* The MAD of a packet that xroce_mux found to be one. False: its ICRC or its content is wrong. */
+/* Decodes the MAD of a packet from xroce_mux. Returns false if its ICRC or content is wrong. */
 static bool nobody_read(const struct packet *p, struct cm_mad *m)
 {
 	u8 mad[CM_MAD_BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MADs that are nobody's while no client has a QP 1: the broker refuses them, so that a peer that
- * connects is told at once, and one that pings has its answer. xroce_mux puts them into a ring;
- * those that find no room there are dropped, and repeated by their senders.
+ * Refuses MADs without an owner while no client has a QP 1, so that a peer that connects gets a
+ * refusal at once, and `xroce ping` an answer. xroce_mux puts the MADs into a ring. If it is full,
+ * they are dropped, and their senders repeat them.
  */
 #ifndef BROKER_NOBODY_H
 #define BROKER_NOBODY_H
@@ -15,7 +15,7 @@ struct ring_buffer;
 struct nobody {
 	struct ring_buffer *ring; /* NULL: not open */
 	struct source source;
-	u32 left;		  /* records that are read in this turn */
+	u32 left;		  /* records still to read in this turn */
 };
 
 /* Returns 0 or -errno. */

@@ -10,15 +10,15 @@
 #include "../os/shown_maps.h"
 #include "readonly_maps.h"
 
-#define READONLY_MAPS_IDS 1024 /* maps of a program; more are not looked at */
+#define READONLY_MAPS_IDS 1024 /* maps of a program; more are ignored */
 
 const struct readonly_maps shown_none = { .place = TRACE_SLOT_MAPS_NONE };
 
-/* ---- descriptors to read ---- */
+/* ---- read-only descriptors ---- */
 
 /*
- * By a name in the BPF file system, which takes the right to write to its root. The name is the
- * broker's user's alone, and is removed at once.
+ * Reopens a map by a name in the BPF file system, to whose root the broker's user must be able to
+ * write. Only that user can open the name, which is removed at once.
  */
 static int readonly_maps_reopen_by_name(int map_fd, u32 id)
 {
@@ -35,7 +35,7 @@ static int readonly_maps_reopen_by_name(int map_fd, u32 id)
 	return fd;
 }
 
-/* Returns a descriptor of the same map that cannot be written by, or -errno. */
+/* Returns a read-only descriptor of the same map, or -errno. */
 static int readonly_maps_reopen(int map_fd, u32 id)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
@@ -52,7 +52,7 @@ static int readonly_maps_copy(int fd, int *to)
 	return *to < 0 ? -errno : 0;
 }
 
-/* What cannot be opened for reading is noted: clients do without observers. */
+/* Notes that a map cannot be opened for reading: clients work without observers. Returns fd. */
 static int readonly_maps_note(struct readonly_maps *s, int fd)
 {
 	if (fd < 0 && !s->err)
@@ -99,7 +99,7 @@ static int readonly_maps_add(struct readonly_maps *s, int fd)
 	return err;
 }
 
-/* ---- all of them ---- */
+/* ---- all maps ---- */
 
 int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object)
 {

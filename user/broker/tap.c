@@ -17,7 +17,7 @@
 #include "tap.h"
 
 #define TUN_DEVICE   "/dev/net/tun"
-#define TAP_MTU	     65521u /* the largest; a super-packet that turns round must pass */
+#define TAP_MTU	     65521u /* the largest: super-packets pass the hairpin */
 #define TAP_HANDLE   1
 #define TAP_PRIORITY 1
 
@@ -68,7 +68,7 @@ static struct nlmsghdr *tap_request(void *buf, u16 type, u32 tap, struct ifinfom
 	return nlh;
 }
 
-/* IPv6 makes no address of its own, and so sends nothing. */
+/* Keeps IPv6 from making a link-local address, so that it sends nothing. */
 static int tap_forbid_addresses(u32 tap)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -124,7 +124,7 @@ int tap_delete(const u32 *tap, u32 n)
 	u32 group, found = 0;
 	int err = 0;
 
-	/* one that nobody has */
+	/* a random group, which no other device is in */
 	if (getrandom(&group, sizeof(group), 0) != sizeof(group))
 		return -EIO;
 	group |= 1u << 31;
@@ -138,16 +138,16 @@ int tap_delete(const u32 *tap, u32 n)
 	if (found) {
 		const int ret = tap_delete_group(group);
 
-		/* ENODEV: the last one has just gone by itself */
+		/* ENODEV: the last device was deleted with its last descriptor just now */
 		if (ret && ret != -ENODEV)
 			err = ret;
 	}
 	return err;
 }
 
-/* ---- those that are there ---- */
+/* ---- existing devices ---- */
 
-/* The interface's number in the name of one of its TAP devices: 0 if it is no such name. */
+/* Returns the ifindex of the interface in the name of a TAP device, or 0 for another name. */
 static u32 tap_name_parse(const char *name, bool *is_hairpin)
 {
 	const size_t prefix = strlen(NETDEV_TAP_PREFIX);
@@ -209,7 +209,7 @@ static int tap_scan_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* All TAP devices of brokers, in s->found, to be freed. Returns 0 or -errno. */
+/* Lists all TAP devices of brokers in s->found, which the caller frees. Returns 0 or -errno. */
 static int tap_scan(struct tap_scan *s)
 {
 	int err = -EINTR;
