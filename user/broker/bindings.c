@@ -3,7 +3,7 @@
 
 #include "bindings.h"
 
-#define PORT_SPACE_IPOIB 2 /* the others of IP are 0x01xx; see cm_service_is_ip() */
+#define PORT_SPACE_IPOIB 2 /* the other port spaces of IP are 0x01xx: cm_service_is_ip() */
 
 static const u8 all_ipv4[16] = { [10] = 0xff, 0xff }, all_ipv6[16];
 
@@ -51,7 +51,7 @@ static bool binding_is_ipv4(const struct ask_service *s)
 	return !memcmp(s->address, all_ipv4, 12);
 }
 
-/* Of one address the families are its own; what stands for all of IPv4 is no address. */
+/* Returns whether families fit the address. ::ffff:0.0.0.0 (all_ipv4) is no address. */
 static bool binding_is_sound(const struct ask_service *s)
 {
 	if (binding_is_any(s))
@@ -81,7 +81,7 @@ static void binding_key(const struct ask_service *s, u32 family, struct xroce_se
 	memcpy(key->address, binding_is_any(s) ? all : s->address, sizeof(key->address));
 }
 
-/* ---- all of them ---- */
+/* ---- all bindings ---- */
 
 static u32 *bindings_bucket(const struct bindings *b, u64 id)
 {
@@ -89,7 +89,7 @@ static u32 *bindings_bucket(const struct bindings *b, u64 id)
 	return &b->bucket[(u32)((id * b->seed >> 32) * b->buckets >> 32)];
 }
 
-/* The families of s for which that client has no key by another binding. */
+/* Returns the families of s for which the client has no key from another binding. */
 static u32 bindings_new(const struct bindings *b, const struct ask_service *s, u32 client)
 {
 	u32 families = s->families;
@@ -150,7 +150,7 @@ int bindings_add(struct bindings *b, const struct ask_service *s, u32 client, u3
 	return 0;
 }
 
-/* The binding whose index stands there, out of its bucket and the client's list. */
+/* Takes the binding with index *at out of its bucket and the client's list. */
 static void bindings_take(struct bindings *b, u32 *at, u32 *list, struct binding_keys *keys)
 {
 	const u32 i = *at;
@@ -168,7 +168,7 @@ static void bindings_take(struct bindings *b, u32 *at, u32 *list, struct binding
 	bindings_keys(&x->service, bindings_new(b, &x->service, x->client), keys);
 }
 
-/* Where its index stands: in the bucket, or in the binding before it. NULL: not this client's. */
+/* Returns where its index is stored (bucket or previous binding), or NULL: not this client's. */
 static u32 *bindings_find(const struct bindings *b, const struct ask_service *s, u32 client)
 {
 	for (u32 *at = bindings_bucket(b, s->id); *at != BINDINGS_NONE;

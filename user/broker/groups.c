@@ -10,7 +10,7 @@ struct groups_entry {
 	struct xroce_members members;
 };
 
-/* Where a group hangs or would hang. */
+/* Returns the link to a group in its bucket, or the end of the list. */
 static struct groups_entry **groups_place(struct groups *all, const struct gid *address)
 {
 	const u8 *raw = address->raw;
@@ -22,7 +22,7 @@ static struct groups_entry **groups_place(struct groups *all, const struct gid *
 	return p;
 }
 
-/* A client's place among the members; their number if it has none. */
+/* Returns a client's index among the clients with members, or m->num if it has none. */
 static u32 groups_index(const struct xroce_members *m, u32 client)
 {
 	u32 i = 0;

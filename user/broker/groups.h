@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The multicast groups of a shared interface: which clients have members of which. What the
- * broker's programs are told of a group is made here. Pure: no system call.
+ * The multicast groups of a shared interface, and the clients that have members of each; makes the
+ * entries of xroce_members. Pure: no system call.
  */
 #ifndef BROKER_GROUPS_H
 #define BROKER_GROUPS_H
@@ -11,7 +11,7 @@
 #include "../engine/types.h"
 
 #define GROUPS_BUCKETS 256u
-#define GROUPS_OF_USER 1024 /* of all its clients together: a quarter of what there are */
+#define GROUPS_OF_USER 1024 /* of all its clients together: a quarter of XROCE_MAX_MEMBERS */
 
 struct groups {
 	struct groups_entry *bucket[GROUPS_BUCKETS];
@@ -19,15 +19,15 @@ struct groups {
 };
 
 /*
- * A client has members. Returns 0; -EEXIST: it has some already; -ENOSPC: as many clients have as
- * can, or there are as many groups; -ENOMEM.
+ * Adds a client with members. Returns 0, -EEXIST (it has some), -ENOSPC (XROCE_GROUP_CLIENTS
+ * clients have members, or there are XROCE_MAX_MEMBERS groups) or -ENOMEM.
  */
 int groups_enter(struct groups *all, const struct gid *address, u32 client);
-/* It has none any more: 0, or -ENOENT: it had none. */
+/* Removes a client. Returns 0, or -ENOENT if it has no members. */
 int groups_leave(struct groups *all, const struct gid *address, u32 client);
-/* A group that the client has members of, into *address. False: there is none. */
+/* Finds any group in which the client has members. Returns false if there is none. */
 bool groups_next(const struct groups *all, u32 client, struct gid *address);
-/* Those of a group, and last among them the one called last. Returns false if there is none. */
+/* Lists the clients with members, client `last` at the end. Returns false if there is none. */
 bool groups_members(const struct groups *all, const struct gid *address, u32 last,
 		    struct xroce_members *out);
 void groups_free(struct groups *all);

@@ -6,7 +6,7 @@
 #include "numbers.h"
 
 #define QPN_MASK  0xffffffu
-#define QPN_LIMIT QPN_MASK /* the last is for multicast */
+#define QPN_LIMIT QPN_MASK /* 0xffffff is for multicast */
 #define QPN_SMI	  0u
 #define QPN_GSI	  1u /* each client has its own */
 
@@ -50,7 +50,7 @@ static u32 *numbers_bucket(const struct numbers *n, u32 qpn)
 	return &n->bucket[(u32)((u64)(qpn * n->seed) * n->buckets >> 32)];
 }
 
-/* Where its index stands: in the bucket, or in the number before it. NULL: nobody's. */
+/* Returns where its index is stored (bucket or previous number), or NULL: no client's. */
 static u32 *numbers_find(const struct numbers *n, u32 qpn)
 {
 	for (u32 *at = numbers_bucket(n, qpn); *at != NUMBERS_NONE; at = &n->number[*at].next)
@@ -81,7 +81,7 @@ int numbers_claim(struct numbers *n, u32 qpn, u32 client, u32 *list)
 	return 0;
 }
 
-/* One in 256 numbers is taken at most (XROCE_MAX_OWNED): a second draw is rare. */
+/* At most one in 256 numbers is taken (XROCE_MAX_OWNED), so a second draw is rare. */
 int numbers_draw(struct numbers *n, u32 (*random)(void *arg), void *arg, u32 client, u32 *list,
 		 u32 *qpn)
 {
@@ -99,7 +99,7 @@ int numbers_draw(struct numbers *n, u32 (*random)(void *arg), void *arg, u32 cli
 	return err;
 }
 
-/* The number whose index stands there, out of its bucket and the client's list. */
+/* Takes the number with index *at out of its bucket and the client's list. */
 static void numbers_remove(struct numbers *n, u32 *at, u32 *list)
 {
 	const u32 i = *at;

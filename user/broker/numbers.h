@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * QP numbers and whose they are. A number is one client's, for which it was drawn or which claimed
- * it first, until that releases it or ends. Pure but for the memory that numbers_make() gets.
+ * QP numbers and their owners. A number belongs to the client for which it was drawn, or which
+ * claimed it, until the client releases it or ends. Pure, except for the memory that numbers_make()
+ * allocates.
  */
 #ifndef BROKER_NUMBERS_H
 #define BROKER_NUMBERS_H
@@ -13,17 +14,17 @@
 struct number {
 	u32 qpn;
 	u32 client;
-	u32 next;	   /* in its bucket, or among the free ones */
-	u32 before, after; /* of the client's */
+	u32 next;	   /* in its bucket or the free list */
+	u32 before, after; /* in the client's list */
 };
 
 struct numbers {
 	u32 capacity;
 	u32 buckets; /* a power of two */
-	u32 seed;    /* odd: so that a client cannot choose numbers that share a bucket */
+	u32 seed;    /* odd and random: no client can choose numbers that share a bucket */
 	u32 free;
 	u32 *bucket;
-	u16 *last; /* of each slot, see number.h; 0: none */
+	u16 *last; /* of each slot, as in number_of_slot(); 0: none */
 	struct number *number;
 };
 
@@ -31,23 +32,23 @@ struct numbers {
 int numbers_make(struct numbers *n, u32 capacity, u32 seed);
 void numbers_unmake(struct numbers *n);
 
-/* May the privileged ask for it? 0 or -EINVAL (no QP has it, or QP 1). */
+/* Checks a number to claim. Returns 0, or -EINVAL (QP 1, or a number that no QP has). */
 int numbers_check(u32 qpn);
 
 /*
- * *list is the client's: NUMBERS_NONE at first, changed by these alone. Returns 0, -EEXIST
- * (another's), -EALREADY (its own) or -ENOSPC.
+ * Assigns qpn to a client. *list is the client's list, NUMBERS_NONE at first; only these functions
+ * change it. Returns 0, -EEXIST (another client's), -EALREADY (its own) or -ENOSPC.
  */
 int numbers_claim(struct numbers *n, u32 qpn, u32 client, u32 *list);
 /*
- * The same for a number that nobody has, nor had of late, *qpn: its bits are random's, which nobody
- * must be able to guess. Returns 0 or -ENOSPC.
+ * Assigns a free number that was not in use recently, *qpn, made of bits of random(), which must be
+ * unpredictable. Returns 0 or -ENOSPC.
  */
 int numbers_draw(struct numbers *n, u32 (*random)(void *arg), void *arg, u32 client, u32 *list,
 		 u32 *qpn);
 /* Returns 0 or -ENOENT (not this client's). */
 int numbers_release(struct numbers *n, u32 qpn, u32 client, u32 *list);
-/* Takes any of the client's out. False: it has none. */
+/* Releases any number of the client, *qpn. Returns false if it has none. */
 bool numbers_pop(struct numbers *n, u32 *list, u32 *qpn);
 
 #endif

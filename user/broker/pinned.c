@@ -21,7 +21,7 @@ int pinned_begin(struct broker *b)
 			pins_end(&b->pins);
 		}
 	}
-	/* whoever waits for that one wants a port */
+	/* the process that started a broker on demand needs a port, with or without pins */
 	return b->options.while_used ? 0 : err;
 }
 
@@ -30,7 +30,7 @@ void pinned_end(struct broker *b)
 	pins_end(&b->pins);
 }
 
-/* Without them it works as well. */
+/* Only reports an error: the client works without pins. */
 void pinned_client(struct client *c, const struct instance *i)
 {
 	struct broker *b = c->broker;

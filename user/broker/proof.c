@@ -12,7 +12,7 @@
 #include "../os/netdev_nl.h"
 #include "proof.h"
 
-/* Can a process without CAP_NET_ADMIN set as large a receive buffer (net.core.rmem_max)? */
+/* Returns whether net.core.rmem_max allows PROOF_FORCED_MIN without CAP_NET_ADMIN. */
 static bool proof_size_is_free(void)
 {
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), forced = PROOF_FORCED_MIN;
@@ -21,7 +21,7 @@ static bool proof_size_is_free(void)
 
 	if (fd < 0)
 		return true;
-	/* what is too large is set to the maximum; the kernel doubles it */
+	/* the kernel limits the size to the maximum, and reports twice the size */
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &forced, sizeof(forced));
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
 	close(fd);
@@ -76,12 +76,12 @@ int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *r
 	req->sdiag_protocol = IPPROTO_UDP;
 	req->idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1);
 	req->idiag_states = ~0u;
-	/* the kernel looks for the receiver of a packet from src to dst */
+	/* the kernel looks up the socket that receives a packet from src to dst */
 	req->id.idiag_dport = htons((u16)port);
 	req->id.idiag_dst[0] = htonl(PROOF_ADDRESS(challenge->nonce));
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
 	err = port && port <= UINT16_MAX ? nl_request(NETLINK_SOCK_DIAG, nlh, proof_cb, &d) : 0;
-	/* no such socket; a kernel without udp_diag says the same: proof_possible() */
+	/* no such socket; also on a kernel without udp_diag, see proof_possible() */
 	return err == -ENOENT ? 0 : err;
 }
 

@@ -36,7 +36,7 @@ int quota_take_some(struct quota *q, struct quota_user *user, enum quota_kind ki
 {
 	u32 all = q->limits.all[kind];
 
-	/* so that root can end a broker whose clients are all others'; it has proved nothing yet */
+	/* kept so that root can always end the broker; by uid, as it has proved nothing yet */
 	if (kind == QUOTA_CONNECTIONS && !user->admin && user->uid)
 		all -= min_u32(all, QUOTA_SPARE);
 	if (q->used[kind] >= all || all - q->used[kind] < n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each user has of a broker, and may have. Clients that have proved CAP_NET_ADMIN have no
- * limit of their own, and are counted apart from their user's others; what there is in all bounds
- * them too. Pure: no system call.
+ * Resources and limits of each user of a broker. Clients that have proved CAP_NET_ADMIN have no
+ * user limit, and are counted apart from other clients of the same user. The broker's limits apply
+ * to all. Pure: no system call.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H
@@ -12,22 +12,22 @@
 #include "../engine/types.h"
 
 enum quota_kind {
-	QUOTA_CONNECTIONS, /* of any kind; more than clients, so that a refusal can be said */
-	QUOTA_CLIENTS,	   /* those that have a port */
+	QUOTA_CONNECTIONS, /* more than clients, so that a client too many gets an answer */
+	QUOTA_CLIENTS,	   /* connections that have a port or wait for one */
 	QUOTA_QPS,
 	QUOTA_RINGS,
 	QUOTA_SERVICES,
-	QUOTA_GROUPS,	   /* of each of its clients */
-	QUOTA_TRACES,	   /* pieces of rings, of those that look at clients */
-	QUOTA_MEMORY,	   /* KiB of the kernel's: ports, rings, rings of those that look */
+	QUOTA_GROUPS,	   /* sum over the user's clients */
+	QUOTA_TRACES,	   /* pieces of observers' rings (CLIENT_TRACE_PIECE) */
+	QUOTA_MEMORY,	   /* KiB of kernel memory: ports, rings, observers' rings */
 	QUOTA_KINDS
 };
 
-/* Connections that a user may have beside its clients, and uid 0 beside all others'. */
+/* Connections of a user in addition to its clients; in all, kept for root and CAP_NET_ADMIN. */
 #define QUOTA_SPARE	  8
 #define QUOTA_CONNECTIONS_MAX (XROCE_MAX_CLIENT + QUOTA_SPARE)
 
-/* Of each kind: what a user may have, and what there is. */
+/* The limits of each kind, for a user and for all users together. */
 struct quota_limits {
 	u32 user[QUOTA_KINDS];
 	u32 all[QUOTA_KINDS];
@@ -36,8 +36,8 @@ struct quota_limits {
 struct quota_user {
 	u32 uid;
 	bool admin;
-	u32 used[QUOTA_KINDS]; /* no connection: the place is free */
-	u64 served;	       /* when it had its last, as of struct broker */
+	u32 used[QUOTA_KINDS]; /* without a connection the entry is free */
+	u64 served;	       /* value of broker.served at its last answer by client_serve() */
 	u32 unread;	       /* connections with an unread answer that has descriptors */
 };
 
@@ -50,16 +50,16 @@ struct quota {
 void quota_init(struct quota *q, const struct quota_limits *limits);
 
 /*
- * The entry of a user, NULL if there is no room. It is the user's from its first connection taken
- * to its last one given back.
+ * Returns the entry of a user, or NULL if none is free. The entry is the user's from its first
+ * quota_take() of a connection to its last quota_give().
  */
 struct quota_user *quota_find(struct quota *q, u32 uid, bool admin);
 
-/* Returns 0, -EDQUOT (the user has all that it may) or -ENOSPC (there is no more). */
+/* Takes one. Returns 0, -EDQUOT (the user's limit is reached) or -ENOSPC (the broker's limit). */
 int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind);
-/* The same with n of them, or none. */
+/* Takes n or none. Returns as above. */
 int quota_take_some(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n);
-/* How many it could take, at most. */
+/* Returns how many the user can take, at most. */
 u32 quota_left(const struct quota *q, const struct quota_user *user, enum quota_kind kind);
 void quota_give(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n);
 
