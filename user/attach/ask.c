@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asking the broker. An answer is one message, whose length, version, question, error and number
- * of descriptors are checked before anything of it is used; descriptors of a message that is
- * refused are closed.
+ * Questions to the broker. An answer is one message. Its length, version, question, error and
+ * number of descriptors are checked before its content is used. Descriptors of a rejected answer
+ * are closed.
  */
 #define _GNU_SOURCE /* struct ucred */
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "prove.h"
 
 #define ERRNO_MAX 4095
-/* More than any answer has: a message with more is cut by the kernel, and refused. */
+/* More than any answer has: the kernel truncates a message with more, which is then rejected. */
 #define FDS_MAX	  32
 
 void ask_init(struct asker *a)
@@ -40,7 +40,7 @@ void ask_begin(struct asker *a, int fd)
 	a->has_proved = true;
 }
 
-/* Is it root's, as far as that has a number here, and can nobody else write to it? */
+/* Returns whether dir is root's, which may have no number here, and not writable by others. */
 static bool ask_is_roots(const char *dir)
 {
 	struct stat st;
@@ -50,9 +50,9 @@ static bool ask_is_roots(const char *dir)
 }
 
 /*
- * Root may serve anyone, and each user itself. In a container's user namespace root of the host has
- * no number: there the socket is root's if its directory is. A user without a number cannot have
- * made that one, as nobody but root can write to its parent.
+ * Returns whether a broker of this user is trusted: root, or the process's own user. In a
+ * container's user namespace the host's root has no number. There a user without a number is taken
+ * for root if only root can write to the socket's directory and its parent.
  */
 static bool ask_may_serve(uid_t uid)
 {
@@ -73,7 +73,7 @@ static int ask_check_server(int fd)
 
 static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
 {
-	/* connect() waits that long for a broker that accepts nobody */
+	/* limits connect() if the broker's queue of connections is full */
 	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
 				      .tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000) };
 
@@ -81,7 +81,7 @@ static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
 		return ask_check_server(fd);
-	/* a socket that a broker has left behind; a directory that is none; of another type */
+	/* no process listens; a part of the path is no directory; a socket of another type */
 	return errno == ECONNREFUSED || errno == ENOTDIR || errno == EPROTOTYPE ? -ENOENT :
 	       errno == EAGAIN						       ? -ETIMEDOUT :
 										 -errno;
@@ -126,10 +126,10 @@ void ask_abandon(struct asker *a)
 
 /* ---- a question and its answer ---- */
 
-/* What came, besides the answer. */
+/* Properties and descriptors of a received message. */
 struct ask_came {
 	ssize_t len;
-	bool cut; /* the message or its descriptors */
+	bool cut; /* the message or its list of descriptors was truncated */
 	u32 num_fds;
 	int fds[FDS_MAX];
 };
@@ -144,15 +144,15 @@ static void ask_take_fds(struct msghdr *msg, struct ask_came *came)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 
-	/* nothing else was asked for, and the kernel writes no more than there is room for */
+	/* no other control message was requested, and the kernel fits this one to the buffer */
 	came->num_fds = c ? (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
 	if (c)
 		memcpy(came->fds, CMSG_DATA(c), came->num_fds * sizeof(int));
 }
 
 /*
- * Until the deadline. A process that was stopped meanwhile notices that late, and looks once more
- * before it says so. Returns 0, -ETIMEDOUT or -errno.
+ * Waits for input until the deadline. A process that was stopped may pass the deadline while an
+ * answer waits, so it polls once more. Returns 0, -ETIMEDOUT or -errno.
  */
 static int ask_await(int fd, u64 until_ns)
 {
@@ -173,7 +173,7 @@ static int ask_await(int fd, u64 until_ns)
 	}
 }
 
-/* Returns 0, -ETIMEDOUT, -EPIPE or -errno; after 0 *came has descriptors to be kept or closed. */
+/* Returns 0, -ETIMEDOUT, -EPIPE or -errno. After 0 the caller owns the descriptors in *came. */
 static int ask_receive(int fd, u64 until_ns, struct ask_answer *answer, struct ask_came *came)
 {
 	char control[CMSG_SPACE(FDS_MAX * sizeof(int))] __attribute__((aligned(8)));
@@ -192,17 +192,17 @@ static int ask_receive(int fd, u64 until_ns, struct ask_answer *answer, struct a
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	came->cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
 	ask_take_fds(&msg, came);
-	/* an empty message is taken for the end as well, which it is not worth telling from */
+	/* an empty message is invalid: it counts as a hang-up */
 	return came->len == 0 && !came->num_fds ? -EPIPE : 0;
 }
 
-/* The first two are the management QPs', the last is for multicast. */
+/* Excludes the management QPs, 0 and 1, and the number for multicast. */
 static bool ask_is_number(u32 qpn)
 {
 	return qpn > 1 && qpn < ROCE_MULTICAST_QPN;
 }
 
-/* Is what it says of the port such as there can be? */
+/* Validates the content of an answer without error. */
 static bool ask_is_plausible(const struct ask_answer *answer)
 {
 	switch (answer->what) {
@@ -220,7 +220,7 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 	}
 }
 
-/* As many descriptors as the answer says, up to ASK_FDS. */
+/* Any number of descriptors up to ASK_FDS, as the answer states. */
 #define ASK_SOME ~0u
 
 static bool ask_is_as_many(u32 num_fds, u32 want)
@@ -228,11 +228,11 @@ static bool ask_is_as_many(u32 num_fds, u32 want)
 	return want == ASK_SOME ? num_fds <= ASK_FDS : num_fds == want;
 }
 
-/* Is it an answer to that question, with want descriptors if it says yes? */
+/* Validates an answer to question `what`, which has `want` descriptors unless it is an error. */
 static int ask_check(const struct ask_answer *answer, const struct ask_came *came, u32 what,
 		     u32 want)
 {
-	/* the kernel has left out those that this process may not have */
+	/* descriptors are missing: the process has reached its limit */
 	if (came->len == sizeof(*answer) && came->cut && came->num_fds < want)
 		return -EMFILE;
 	if (came->len != sizeof(*answer) || came->cut)
@@ -248,14 +248,14 @@ static int ask_check(const struct ask_answer *answer, const struct ask_came *cam
 	return 0;
 }
 
-/* Locked. Returns what the broker says, or why the conversation is over. */
+/* Caller holds a->lock. Returns the broker's answer, or the reason why the conversation is over. */
 static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask_answer *answer,
 			int *fds, u32 want)
 {
 	struct ask_came came = { 0 };
 	int err;
 
-	/* the last answer has come, so there is room */
+	/* the last question was answered, so the socket has room */
 	if (send(a->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*ask))
 		return -EPIPE;
 	err = ask_receive(a->fd, clock_now_ns() + a->max_ns, answer, &came);
@@ -271,7 +271,7 @@ static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask
 	return 0;
 }
 
-/* Locked. The first question is preceded by the proof, which the answers of some depend on. */
+/* Proves this process's rights before its first question. Caller holds a->lock. */
 static int ask_prove(struct asker *a, bool for_port)
 {
 	struct ask ask = { .version = ASK_VERSION, .what = ASK_PROVE, .number = for_port };
@@ -304,11 +304,11 @@ static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *
 {
 	int err, cancel;
 
-	/* a thread that is cancelled half-way would leave its answer to the next one */
+	/* a thread cancelled in between would leave its answer for the next question */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&a->lock);
 	err = a->fd < 0 ? -EPIPE : ask_in_turn(a, ask, answer, fds, want);
-	/* whoever watches our end finds it hung up; and so does the broker, or when it answers */
+	/* our poller sees a hang-up; so does the broker, at once or when it next answers */
 	if (ask_is_over(err) && a->fd >= 0)
 		shutdown(a->fd, a->ends_quietly ? SHUT_RD : SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
@@ -333,8 +333,8 @@ static int ask_of_service(struct asker *a, u32 what, const struct ask_service *s
 }
 
 /*
- * The kernel closes a killed process's descriptors from the highest down, and a TAP device takes it
- * tens of milliseconds: the broker is to hear of the end before those.
+ * Moves the connection above the descriptors from the broker, so that the broker notices a kill
+ * sooner. The kernel closes from the highest down, and a TAP device takes tens of milliseconds.
  */
 static void ask_move_up(struct asker *a, const int fds[ASK_FDS])
 {
@@ -344,7 +344,7 @@ static void ask_move_up(struct asker *a, const int fds[ASK_FDS])
 		most = fds[i] > most ? fds[i] : most;
 	fd = most > a->fd ? fcntl(a->fd, F_DUPFD_CLOEXEC, most + 1) : -1;
 	if (fd < 0)
-		return; /* it is, or there is no room: then it takes longer */
+		return; /* already the highest, or none is free: the broker notices later */
 	close(a->fd);
 	a->fd = fd;
 }
@@ -458,7 +458,7 @@ int ask_pkeys(struct asker *a, struct pkey_table *pkeys)
 
 #define PKEYS_TRIES 5
 
-/* Sets *there: somebody listens. Returns 0 or -errno. */
+/* Sets *there to whether a process listens. Returns 0 or -errno. */
 static int ask_pkeys_once(u64 netns, u32 ifindex, struct pkey_table *pkeys, bool *there)
 {
 	struct asker asker;
@@ -479,7 +479,7 @@ bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 	bool there;
 	int err;
 
-	/* a process that is alone hangs up if the question comes late, as on a busy machine */
+	/* an owner that is alone hangs up if the question comes late, as on a busy machine */
 	for (u32 i = 0; i < PKEYS_TRIES; i++) {
 		err = ask_pkeys_once(netns, ifindex, pkeys, &there);
 		if (!ask_is_over(err) || err == -ETIMEDOUT)

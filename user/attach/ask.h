@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process's end of the conversation with the broker of an interface (os/ask.h): one question
- * at a time, each answered within ASK_MAX_NS. An answer that is late or not as it must be ends the
- * conversation, as the broker's death does: whoever watches the descriptor finds it hung up, and
- * all further questions fail.
+ * The client's side of the conversation with an interface's broker (os/ask.h): one question at a
+ * time, each answered within ASK_MAX_NS. A late or malformed answer ends the conversation, as the
+ * broker's death does: the descriptor reports a hang-up (POLLRDHUP), and further questions fail.
  */
 #ifndef ATTACH_ASK_H
 #define ATTACH_ASK_H
@@ -14,45 +13,45 @@
 #include "../os/clock.h"
 
 /*
- * A broker does one thing at a time. On a busy machine the kernel needs seconds to verify its
- * programs, or to make a device while network namespaces end, and whoever asks meanwhile waits: one
- * that gives up has lost all its QPs.
+ * A broker handles one question at a time. On a busy machine the kernel takes seconds to verify its
+ * programs, or to make a device while network namespaces are destroyed, and all clients wait. A
+ * client that stops waiting loses all its QPs.
  */
 #define ASK_MAX_NS (20 * NSEC_PER_SEC)
 
 struct asker {
 	int fd;		      /* -1: no broker, or a forked child */
-	u64 max_ns;	      /* ASK_MAX_NS */
-	/* the broker is not to hear of the end of the conversation before it is closed */
+	u64 max_ns;	      /* the longest wait for an answer: by default ASK_MAX_NS */
+	/* an error shuts down only reading: the broker notices at close(), or when it answers */
 	bool ends_quietly;
-	bool has_proved; /* under lock: what this process may do, or it need not (os/ask.h) */
-	/* the last ask_list(): clients of other users would not be listed */
+	bool has_proved; /* guarded by lock: the proof (os/ask.h) was accepted, or is not needed */
+	/* set by ask_list(): clients of other users are not listed */
 	bool withholds;
-	pthread_mutex_t lock; /* from a question to its answer */
+	pthread_mutex_t lock; /* held from a question to its answer */
 };
 
-/* No conversation yet. */
+/* Initialises an asker without a conversation. */
 void ask_init(struct asker *a);
 /*
- * With the broker of an interface. Returns 0; -ENOENT: there is none; -EACCES: not for this user;
- * -EPERM: its socket is neither root's nor this user's; -ETIMEDOUT, -errno.
+ * Connects to an interface's broker. Returns 0; -ENOENT: no broker listens; -EACCES: its socket
+ * does not admit this user; -EPERM: it runs neither as root nor as this user; -ETIMEDOUT; -errno.
  */
 int ask_connect(struct asker *a, u64 netns, u32 ifindex);
-/* The descriptor, connected already to a broker of this process's, is *a's. */
+/* Takes fd, which is connected to a broker that this process starts. */
 void ask_begin(struct asker *a, int fd);
-/* The broker takes back all that it has given. A conversation that has not begun is ignored. */
+/* Ends the conversation, if there is one: the broker takes back everything that it gave. */
 void ask_close(struct asker *a);
-/* In a forked child: the conversation is the parent's, whatever its threads were at. */
+/* In a forked child: closes its copy of the parent's fd, and initialises the lock again. */
 void ask_abandon(struct asker *a);
 
 /*
- * The questions, by any thread; ask_hello() before all others, as it changes the descriptor. Each
- * returns what the broker says, 0 or -errno, or, if the conversation ends or has ended, -ETIMEDOUT,
- * -EPROTO (an answer that is none), -EPROTONOSUPPORT (that of another version), -EPIPE. Descriptors
- * are close-on-exec and the caller's; none after an error.
+ * The questions, for any thread. ask_hello() comes before all others, as it changes fd. Each
+ * returns the broker's answer, 0 or -errno. If the conversation is over, each returns -ETIMEDOUT,
+ * -EPROTO (malformed answer), -EPROTONOSUPPORT (another version) or -EPIPE. Returned descriptors
+ * are close-on-exec and belong to the caller; an error returns none.
  */
 int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS]);
-/* *qpn is a number that nobody else has, of 24 bits, and not 0. */
+/* Sets *qpn to a QP number that no other client has: 24 bits, neither 0 nor 1. */
 int ask_draw(struct asker *a, u32 *qpn);
 int ask_claim(struct asker *a, u32 qpn);
 int ask_release(struct asker *a, u32 qpn);
@@ -62,50 +61,49 @@ int ask_ring(struct asker *a);
 int ask_bind(struct asker *a, const struct ask_service *service);
 int ask_unbind(struct asker *a, const struct ask_service *service);
 
-/* Packets to a multicast group come to this process as well; no longer. */
+/* Directs packets to a multicast group to this process as well, until ask_detach(). */
 int ask_attach(struct asker *a, const struct gid *group);
 int ask_detach(struct asker *a, const struct gid *group);
 
-/* Of the process that had the interface alone. */
+/* Only for the process that owned the interface alone (first.h). */
 int ask_join(struct asker *a, bool native, struct ask_port *port, int fds[ASK_JOIN_FDS]);
 int ask_open(struct asker *a);
-/* Nothing is answered. A conversation that is over, or has not begun, is ignored. */
+/* Sends ASK_LEAVE, which has no answer. Does nothing without a conversation. */
 void ask_leave(struct asker *a);
 
-/* The P_Key table of the interface, for whoever has no port yet. */
+/* Gets the P_Key table of the interface; needs no port. */
 int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
 /*
- * The same in a conversation of its own, with a broker or a process that has the interface alone.
- * Where they say nothing within ASK_PKEYS_NS, the table has the default P_Key alone. Returns false
- * if nobody is there: then the table is *pkeys, as it was.
+ * Gets the table in a separate conversation, with a broker or a process that owns the interface
+ * alone. If that does not answer within ASK_PKEYS_NS, the table has only the default P_Key. If
+ * there is neither, returns false and leaves *pkeys unchanged.
  */
 #define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
 bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
 
 /*
- * For `xroce list`, `xroce stop` and what looks into processes. The client of the lowest number
- * from `from` on; the one behind it is asked for by its number + 1, so that the list has each
- * client that is there from beginning to end, whoever comes and goes. Also -EPROTO: a number that
- * is none.
+ * For `xroce list`, `xroce stop` and other observers. Gets the client with the lowest number from
+ * `from` on; its number + 1 is the next `from`. The list then has every client that lives from
+ * beginning to end of the listing. Also returns -EPROTO for an invalid number.
  */
 int ask_list(struct asker *a, u32 from, struct ask_client *client);
 int ask_stop(struct asker *a);
 /*
- * Of the client of that number, descriptors of maps, to be read: the first-th and those behind it.
- * Returns how many came, up to ASK_FDS; 0: there are no more; or as the others.
+ * Gets read-only descriptors of maps of client `number`, beginning with map `first`. Returns how
+ * many, up to ASK_FDS; 0 after the last map; or an error as above.
  */
 int ask_maps(struct asker *a, u32 number, u32 first, struct ask_client *client, int fds[ASK_FDS]);
 /*
- * Packets and events of the client of that number come to a ring buffer; no longer. Of ASK_UNTRACE
- * *lost is what is said of the whole.
+ * Sends packets and events of client `number` to a ring buffer, until ask_untrace() for the
+ * client's program. Both return the counter of losses: its value at the start and at the end.
  */
 int ask_trace(struct asker *a, u32 number, const struct ask_trace *want, struct ask_traced *traced,
 	      int fds[ASK_TRACE_FDS]);
 int ask_untrace(struct asker *a, u32 prog_id, u64 *lost);
-/* The broker's process; 0: not of this pid namespace, or it cannot be told. */
+/* Returns the broker's PID; 0: in another PID namespace, or unknown. */
 pid_t ask_server(const struct asker *a);
 
-/* The conversation ended, or the broker said so: which of the two an error of a question is. */
+/* Returns whether an error of a question means the end of the conversation, not an answer. */
 static inline bool ask_is_over(int err)
 {
 	return err == -ETIMEDOUT || err == -EPROTO || err == -EPROTONOSUPPORT || err == -EPIPE;

@@ -11,12 +11,12 @@
 #include "broker_socket.h"
 
 #ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* from 6.16 on; younger than the headers that we build with */
+#define SO_PASSRIGHTS 83 /* from 6.16 on; missing in older headers */
 #endif
 
 #define BROKER_SOCKET_QUEUE 128
 
-/* Twice that at most is waited for the end of a process that was killed. */
+/* The last wait for the end of a killed process; all together take at most twice this. */
 #define SWEEP_MAX_MS 8192
 
 void broker_socket_path(u32 ifindex, struct sockaddr_un *at)
@@ -43,7 +43,7 @@ int broker_socket_holder(u32 ifindex, pid_t *pid)
 	if (fd < 0)
 		return fd;
 	broker_socket_path(ifindex, &at);
-	/* EAGAIN: its queue is full, so there is one, but it cannot be asked */
+	/* EAGAIN: its queue is full, so a process listens, but its PID is unknown */
 	if (connect(fd, (const struct sockaddr *)&at, sizeof(at)))
 		err = errno == EAGAIN ? 0 : errno == ECONNREFUSED ? -ENOENT : -errno;
 	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
@@ -67,7 +67,7 @@ bool broker_socket_is_left(u32 ifindex)
 	return is_left;
 }
 
-/* Only we may put sockets into it: a client trusts a path in it, and so do we at the end. */
+/* No other user may write to it: clients trust its paths, and so do we when we unlink one. */
 static int broker_socket_make_directory(void)
 {
 	const mode_t mask = umask(022);
@@ -86,10 +86,10 @@ static int broker_socket_make_directory(void)
 }
 
 /*
- * The socket comes to its path with a name of its own first, when it listens and has its mode: so
- * whoever connects finds it as it is to be, or the one that was there. That one is a broker's or a
- * process's that was killed, or is just being closed by the kernel, as the caller has the interface
- * now. A file that is no socket is not ours.
+ * Binds the socket to a temporary name. broker_socket_place() renames it once it listens and has
+ * its mode, so that a client finds either this socket, complete, or the old one. The old one's
+ * process was killed, or the kernel is closing it, as the caller holds the interface now. A file
+ * of another type is not replaced.
  */
 static int broker_socket_bind(const struct broker_socket *d, struct sockaddr_un *at)
 {
@@ -111,7 +111,7 @@ static int broker_socket_place(const struct broker_socket *d, const struct socka
 	return err;
 }
 
-/* Closed to all until its mode is set: what is made by bind() has the umask's. */
+/* Sets mode and group. Until then the umask of bind() keeps the socket closed to others. */
 static int broker_socket_set_mode(struct broker_socket *d, const char *path, mode_t mode,
 				  gid_t group)
 {
@@ -126,7 +126,7 @@ static int broker_socket_set_mode(struct broker_socket *d, const char *path, mod
 	return chmod(path, mode) ? -errno : 0;
 }
 
-/* The kernel notes the credentials of the last caller of listen(). */
+/* The kernel records the credentials of the last caller of listen(). */
 int broker_socket_listen(const struct broker_socket *d)
 {
 	return listen(d->fd, BROKER_SOCKET_QUEUE) ? -errno : 0;
@@ -147,9 +147,8 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 		return d->fd;
 	broker_socket_path(ifindex, &d->at);
 	/*
-	 * Descriptors that come with a message would be closed by us, and what is behind one may
-	 * take its time (a TCP socket that lingers). Connections have the option from here; before
-	 * 6.16 there is none.
+	 * Refuses descriptors in messages, as closing one may block (a TCP socket that lingers).
+	 * Accepted connections inherit the option, which exists from 6.16 on.
 	 */
 	setsockopt(d->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 	mask = umask(0177);
@@ -189,7 +188,7 @@ void broker_socket_leave(struct broker_socket *d)
 	d->fd = -1;
 }
 
-/* Is the file at its path this one? */
+/* Returns whether the file at the path is this socket. */
 static bool broker_socket_is_at_path(const struct broker_socket *d)
 {
 	struct stat st;
@@ -210,10 +209,10 @@ void broker_socket_close(struct broker_socket *d)
 }
 
 /*
- * Of two that do this at the same time the later one finds that nobody listens. Neither has let go
- * of the interface yet, so that no third one has put another socket there. One that is killed does
- * nothing, and the kernel takes a moment to close what it had: as long as the one who listened last
- * is found to be this process, which has closed its copy, the other is looked at again.
+ * If two processes sweep at the same time, the later one finds no listener. Both still hold the
+ * interface, so no third process has placed another socket. A killed process does not sweep, and
+ * the kernel takes a moment to close its copy. Until then connections report this process as the
+ * last caller of listen(), although its copy is closed: the sweep waits and tests again.
  */
 void broker_socket_sweep(const struct broker_socket *d, u32 ifindex)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What processes that were killed have left in the directory of the sockets. */
+/* Removes the sockets of killed processes from ASK_DIR. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "../os/process.h"
 #include "broker_socket.h"
 
-/* A younger one may be that of a process which has just begun. */
+/* A younger socket may belong to a process that has just started. */
 #define DEAD_AGE_S 60
 
 #define NETNS_NAMES "/run/netns"

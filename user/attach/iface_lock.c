@@ -7,9 +7,9 @@
 #include "../os/privilege.h"
 #include "iface_lock.h"
 
-/* For one holder. A broker that begins takes seconds on a loaded machine, as one that ends may. */
+/* The longest wait for one holder. On a loaded machine a broker takes seconds to start or end. */
 #define IFACE_LOCK_MAX_NS (20 * NSEC_PER_SEC)
-/* From one look at its socket to the next. */
+/* The interval between two looks at its socket. */
 #define IFACE_LOCK_LOOK_NS (5 * NSEC_PER_MSEC)
 
 void iface_lock_begin(struct iface_lock *h, u32 ifindex)
@@ -25,8 +25,8 @@ void iface_lock_end(struct iface_lock *h)
 }
 
 /*
- * Of a process that fails at the next step, one that has the privileges and comes in that moment
- * would find the name taken, and be without it as long as it lives.
+ * Takes the name, but only with privileges. Without them the next step fails, and a privileged
+ * process that arrives at that moment would find the name taken, and run without it.
  */
 static int iface_lock_take_name(u32 ifindex)
 {
@@ -41,7 +41,7 @@ static int iface_lock_take_name(u32 ifindex)
 	return -EBUSY;
 }
 
-/* Once a holder: nobody accepts connections, and its queue is to have room for others. */
+/* Connects once to each holder: connections are not accepted, and its queue is limited. */
 int iface_lock_take(struct iface_lock *h)
 {
 	int fd;

@@ -18,7 +18,7 @@ static int prove_bind(int fd, const struct ask_challenge *challenge, u32 *port)
 	socklen_t len = sizeof(at);
 
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at))) {
-		/* without the capability, or another socket has the port */
+		/* the thread lacks the capability, or another socket has the port */
 		at.sin_port = 0;
 		if (bind(fd, (const struct sockaddr *)&at, sizeof(at)))
 			return -errno;
@@ -38,7 +38,7 @@ int prove_open(const struct ask_challenge *challenge, u32 *port)
 
 	if (fd < 0)
 		return -errno;
-	/* each may be refused: then it proves nothing */
+	/* each may fail, and then proves nothing */
 	setsockopt(fd, SOL_SOCKET, SO_MARK, &challenge->nonce, sizeof(challenge->nonce));
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &forced, sizeof(forced)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &plain, sizeof(plain));

@@ -5,9 +5,9 @@
 #include "../os/ask.h"
 
 /*
- * A socket that proves what the calling thread may do (os/ask.h), to be closed by the caller
- * when the broker has answered; *port is its port. Returns the descriptor or -errno. A capability
- * that the thread does not have is no error.
+ * Opens a socket that proves the calling thread's capabilities (os/ask.h), and sets *port to its
+ * port. Returns the descriptor, which the caller closes after the broker's answer, or -errno. A
+ * missing capability is no error.
  */
 int prove_open(const struct ask_challenge *challenge, u32 *port);
 
