@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Making a port: of what the interface's broker gives (shared.c) or, where there is none, alone,
- * which is the only part that needs privileges. That takes the interface (a name that one process
- * holds), loads and attaches the XDP program, creates the UMEM and the sockets, and maps what is
- * shared. Everything is a descriptor of this process and goes with it, however it ends. Nothing is
- * received until the GIDs are published: XDP passes what is not to one of them.
+ * Makes a port: from the descriptors of the interface's broker (shared.c) or, without a broker,
+ * alone. Only the latter needs privileges: it takes the interface (a name that one process holds),
+ * loads and attaches the XDP program, creates the UMEM and the sockets, and maps the shared maps.
+ * Everything is a descriptor of this process, and is released however the process ends. Nothing is
+ * received until the GIDs are published: XDP passes packets to other addresses.
  *
- * Each failure is one line on standard error that names the remedy.
+ * Each failure prints one line on standard error that names the remedy.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -29,7 +29,7 @@
 #include "spawn.h"
 #include "xroce.skel.h"
 
-/* The descriptors of a port alone, beside its sockets' and rings'. */
+/* The descriptors of a port alone, except its sockets' and rings'. */
 #define KEPT_FDS(m)                                                                            \
 	&(m)->prog_fd, &(m)->xsk_fd, &(m)->engine_fd, &(m)->maps.qp_fd, &(m)->maps.gid_fd,     \
 		&(m)->maps.group_fd, &(m)->maps.flow_fd, &(m)->maps.flows_fd,                  \
@@ -54,13 +54,13 @@ static int attach_take_at_once(const struct netdev *dev)
 	return fd == -EAGAIN ? -EBUSY : fd;
 }
 
-/* -EAGAIN: nothing has been said, and the caller may wait. hold NULL: it may not. */
+/* Takes the interface. -EAGAIN, without a message: the caller may wait, unless hold is NULL. */
 static int attach_hold(const struct netdev *dev, struct attachment *m, struct iface_lock *hold)
 {
 	m->holder_fd = hold ? iface_lock_take(hold) : attach_take_at_once(dev);
 	/*
-	 * EPERM: anyone can take a name, and who may not attach takes none. The XDP hook, which
-	 * takes privileges, decides.
+	 * EPERM: any user can take a name, and a process that may not attach takes none. The
+	 * XDP hook decides, as it takes privileges.
 	 */
 	if (m->holder_fd >= 0 || m->holder_fd == -EPERM)
 		return 0;
@@ -71,8 +71,8 @@ static int attach_hold(const struct netdev *dev, struct attachment *m, struct if
 }
 
 /*
- * Kernels before 5.11 count maps and UMEM against this limit; later ones count the UMEM. Failing is
- * no error here.
+ * Kernels before 5.11 count maps and the UMEM against this limit, later ones only the UMEM. A
+ * failure is ignored.
  */
 static void raise_memlock(void)
 {
@@ -94,8 +94,8 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 		return err;
 	prog_fd = bpf_program__fd(m->bpf->progs.xroce_xdp);
 	/*
-	 * The program does not use them: bound to it, they are found by who knows the interface
-	 * (xroce list). Before 5.10 they are not.
+	 * The program does not use these maps. Bound to it, they can be found from the interface
+	 * (`xroce list`), except on kernels before 5.10.
 	 */
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
@@ -137,7 +137,7 @@ static int map_maps(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* Of the service threads, and of the completion channels: all at the price of one. */
+/* Makes the rings of service threads and completion channels, and publishes all in one batch. */
 static int make_rings(const struct netdev *dev, struct attachment *m)
 {
 	u32 slot[XROCE_MAX_SHARD + CHANNEL_RINGS_AHEAD], n = 0;
@@ -149,7 +149,7 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 		int *ring_fd = service ? &m->io[i].ring_fd : &m->ring_fd[channel];
 
 		*ring_fd = kernel_ring_make();
-		/* a channel does without one */
+		/* a channel works without a ring */
 		if (*ring_fd < 0 && !service)
 			break;
 		if (*ring_fd < 0)
@@ -164,8 +164,8 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 }
 
 /*
- * Generic XDP sees all packets as the first queue's; and more engines than CPUs to run them on
- * would be in each other's way.
+ * Generic XDP reports the first queue for every packet. More engines than CPUs would only delay
+ * each other.
  */
 static u32 shards_for(u32 queues, bool native)
 {
@@ -177,7 +177,7 @@ static u32 shards_for(u32 queues, bool native)
 	return native ? min_u32(queues, most) : 1;
 }
 
-/* The i-th of the shards has every shards-th of the queues. */
+/* Opens the sockets of shard i: queues i, i + shards, i + 2 * shards and so on. */
 static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i,
 			   bool try_zero_copy)
 {
@@ -238,8 +238,8 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 }
 
 /*
- * Of the descriptors that the loader has made, those that are used later become m's own, and the
- * others are closed: of the maps that are memory the mappings hold them. Returns 0 or -errno.
+ * Duplicates the loader's descriptors that are used later, and closes the loader's. A mapping keeps
+ * its map without a descriptor. Returns 0 or -errno.
  */
 static int keep_descriptors(const struct netdev *dev, struct attachment *m)
 {
@@ -249,10 +249,10 @@ static int keep_descriptors(const struct netdev *dev, struct attachment *m)
 
 	m->prog_fd = hook_prog_fd(m);
 	m->xsk_fd = bpf_map__fd(m->bpf->maps.xroce_xsk);
-	/* mapped, and kept to be seen: it says whose the program is (foreign_owner()) */
+	/* mapped, and kept open so that /proc shows the program's owner: see foreign_owner() */
 	m->engine_fd = bpf_map__fd(m->bpf->maps.xroce_engine);
 	for (n = 0; n < ARRAY_SIZE(kept); n++) {
-		/* of a kernel without it: -1, or libbpf's -errno */
+		/* negative if this kernel lacks it */
 		fd[n] = *kept[n] < 0 ? -1 : fcntl(*kept[n], F_DUPFD_CLOEXEC, 0);
 		if (fd[n] < 0 && *kept[n] >= 0) {
 			err = -errno;
@@ -272,7 +272,7 @@ static int keep_descriptors(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* What is asked for by a variable is no reason to fail. */
+/* Pins the maps if XROCE_PIN is set. The port is made even if that fails. */
 static void attach_pin(const struct netdev *dev, struct attachment *m)
 {
 	const char *dir = options_pin();
@@ -296,7 +296,7 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct i
 	if (err)
 		return err;
 	raise_memlock();
-	/* now, so that whoever comes meanwhile waits there, and does not find the name taken */
+	/* early: a process that arrives now connects and waits here, not for the name */
 	first_listen(dev, m);
 	err = attach_load(dev, m);
 	if (!err && hook_is_in_dispatcher(m))
@@ -329,7 +329,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 	m->pins = PINS_NONE;
 }
 
-/* There is no broker. One that another process starts at the same time will do. */
+/* Starts a broker, or uses a broker that another process starts at the same time. */
 static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 {
 	int err = spawn_broker(dev, &m->info.pkeys);
@@ -345,8 +345,8 @@ static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 }
 
 /*
- * The interface has a process that others can ask for it, or this one is the first. A process that
- * hangs up on the question ends, or its broker does: then it is asked anew who is there.
+ * Gets a port from the interface's owner or broker, or makes this process the owner. If the other
+ * process hangs up on the question, it or its broker is ending, and the loop starts again.
  */
 static int attach_auto(const struct netdev *dev, struct attachment *m)
 {
@@ -397,7 +397,7 @@ static void attach_unmap(void *p, size_t bytes)
 
 void attach_detach(struct attachment *m)
 {
-	/* of a shared port the broker detaches it, when the process has let go of the port */
+	/* the broker detaches a shared port, after this process has released it */
 	if (m->info.shared)
 		return;
 	pins_end(&m->pins);
@@ -411,7 +411,7 @@ void attach_follow(struct attachment *m)
 		hook_follow(m);
 }
 
-/* Each counter is one that there was, not all of one moment. */
+/* The counters are read one after the other: the sums are not a snapshot. */
 void attach_drops(const struct attachment *m, struct xroce_drops *sum)
 {
 	const int cpus = m->maps.drop_fd < 0 ? 0 : libbpf_num_possible_cpus();
@@ -426,11 +426,11 @@ void attach_drops(const struct attachment *m, struct xroce_drops *sum)
 	free(of);
 }
 
-/* ---- what the broker is asked while the port is at work ---- */
+/* ---- questions to the broker while the port runs ---- */
 
 /*
- * The device is lost with its broker. That one has hung up, the device's event says; nothing else
- * tells of one that is there and is not heard any more.
+ * Reports a lost device. After a hang-up of the broker the device's event is enough; nothing else
+ * reports a broker that runs but gives no valid answer. Returns -EIO.
  */
 static int attach_lost(const struct attachment *m, int err)
 {
@@ -447,7 +447,7 @@ static int attach_lost(const struct attachment *m, int err)
 	return -EIO;
 }
 
-/* Of what is given back: a broker that has ended has it. */
+/* Handles the error of a release. A broker that has ended has released everything. */
 static void attach_gave(const struct attachment *m, int err)
 {
 	if (m->info.shared && ask_is_over(err))
@@ -455,9 +455,9 @@ static void attach_gave(const struct attachment *m, int err)
 }
 
 /*
- * What the broker said; of one that has ended, what that means: a process that was there before the
- * broker is there after it, and alone then. Its watch thread may not have heard yet, and what the
- * caller makes is to get its packets from here on.
+ * Returns the broker's answer, or -EIO if a shared port has lost its broker. A process that owned
+ * the interface before the broker owns it again, and the caller's new object must get packets from
+ * now on. The watch thread may not have noticed yet, so the program is put back here.
  */
 static int attach_answer(struct attachment *m, int err)
 {
@@ -595,13 +595,13 @@ static void close_everything(struct attachment *m)
 	for (u32 i = 0; i < ASK_FDS; i++)
 		close_fd(&m->fd[i]);
 	ask_close(&m->asker);
-	/* Last: the next process finds everything gone. */
+	/* last, so that the next process finds everything released */
 	close_fd(&m->holder_fd);
 }
 
 void attach_unmake(struct attachment *m)
 {
-	/* its sockets are counted for the last time in what is unmapped then */
+	/* closing the sockets updates counters in the mappings for the last time */
 	close_everything(m);
 #define X(name, map, fd, n) attach_unmap(m->maps.name, (n) * sizeof(*m->maps.name));
 	SHARED_MAPS(X)
@@ -613,7 +613,7 @@ void attach_lose(struct attachment *m)
 	if (m->info.shared)
 		return;
 	hook_detach(m);
-	/* the watch thread sleeps on its descriptor */
+	/* removes only the path: the watch thread sleeps on the descriptor */
 	broker_socket_hide(&m->first.door);
 	close_fd(&m->first.alone_fd);
 	close_fd(&m->holder_fd);
@@ -627,7 +627,7 @@ static void make_private(void *p, size_t bytes)
 void attach_abandon(struct attachment *m)
 {
 	/*
-	 * The child's objects still point here; what they write must not reach the parent's arm
+	 * The child's objects still point here; their writes must not reach the parent's arm
 	 * words and counters.
 	 */
 #define X(name, map, fd, n) make_private(m->maps.name, (n) * sizeof(*m->maps.name));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Attaching to an interface: all that takes privileges, once. Using what it makes needs none: all
- * of it is descriptors and mappings. Where the interface has a broker (os/ask.h) they come from
- * that one, and nothing here takes privileges either.
+ * Attaching to an interface: the steps that take privileges, done once. Their results are
+ * descriptors and mappings, whose use takes none. If the interface has a broker (os/ask.h), the
+ * broker gives the descriptors, and attaching takes no privileges either.
  */
 #ifndef ATTACH_H
 #define ATTACH_H
@@ -21,79 +21,78 @@ struct xroce_bpf;
 struct attachment {
 	struct port_info info;
 	u32 ifindex;
-	int holder_fd;
-	_Atomic int link_fd; /* what holds the program to the interface */
-	/* beside other programs (dispatcher.h), else alone; relaxed: hook_is_in_dispatcher() */
+	int holder_fd;	     /* the interface's name (netdev_hold()); -1: none */
+	_Atomic int link_fd; /* attaches the program to the interface */
+	/* attached with other programs (dispatcher.h); relaxed: hook_is_in_dispatcher() */
 	_Atomic bool in_dispatcher;
 	struct xroce_bpf *bpf;	/* NULL once the port is made */
-	/* our program, its xroce_xsk and xroce_engine; -1: in bpf, or there is none */
+	/* our program, its xroce_xsk and xroce_engine; -1: still bpf's, or a shared port */
 	int prog_fd, xsk_fd, engine_fd;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
-	/* for completion channels, in xroce_channel, until attach_give_rings(); -1: none */
+	/* rings for completion channels, in xroce_channel, until attach_give_rings(); -1: none */
 	int ring_fd[CHANNEL_RINGS_AHEAD];
-	/* the broker, if it is asked: info.shared, or when others have come (first.joined) */
+	/* the broker, if info.shared or first.joined */
 	struct asker asker;
-	int fd[ASK_FDS]; /* info.shared: what it gave; -1: another's by now */
+	int fd[ASK_FDS]; /* info.shared: the broker's answer; -1: moved to another owner */
 	struct first first;
-	struct pins pins; /* of a port alone */
+	struct pins pins; /* unless info.shared */
 };
 
 /*
- * Returns 0 or -errno after a line on standard error; nothing is left behind then. GIDs are not
- * published yet.
+ * Makes a port, and does not publish its GIDs. Returns 0, or -errno after a line on standard error,
+ * with everything undone.
  */
 int attach_make(const struct netdev *dev, struct attachment *out);
 void attach_unmake(struct attachment *m);
-/* XDP redirects nothing more; all else stays. */
+/* Detaches XDP, admits no more processes, removes the pins. Does nothing to a shared port. */
 void attach_detach(struct attachment *m);
 /*
- * A number for a QP, which is this process's from here until nobody uses it any more; *qpn 0: the
- * port is no other's, and any number will do. Returns 0; -EDQUOT: this user has as many as it may
- * have, -ENOSPC: there are no more; -EIO: the broker has ended; another -errno. No lock of a shard
- * held, as the broker answers, or not.
+ * Draws a QP number, which is this process's until attach_release(). *qpn 0: there is no broker,
+ * and any number will do. Returns 0; -EDQUOT: the user's limit; -ENOSPC: no number is left; -EIO:
+ * the broker has ended; another -errno. The caller holds no shard's lock: the broker may be slow.
  */
 int attach_draw(struct attachment *m, u32 *qpn);
 /*
- * That number, if the port is shared: of XROCE_CM_QPN each process may have its own. Returns 0 or
- * -errno as above; -EALREADY: it is this process's; -EPERM: a number that is not for its choice.
+ * Claims a QP number from the broker, if there is one. Each process may claim XROCE_CM_QPN. Returns
+ * 0 or -errno as above; -EALREADY: it is this process's; -EPERM: the process may not choose it.
  */
 int attach_claim(struct attachment *m, u32 qpn);
 void attach_release(struct attachment *m, u32 qpn);
 /*
- * The broker, if there is one, sends requests for the service to this process; no longer. Returns
- * 0; -EADDRINUSE: another has it; -EDQUOT, -ENOSPC, -EIO as above; another -errno.
+ * Has the broker, if there is one, direct requests for the service to this process, until
+ * attach_unbind(). Returns 0; -EADDRINUSE: another process has it; or -errno as above.
  */
 int attach_bind(struct attachment *m, const struct ask_service *service);
 void attach_unbind(struct attachment *m, const struct ask_service *service);
 /*
- * The broker, if there is one, has packets to the multicast group come to this process as well; no
- * longer. Returns 0; -ENOSPC: as many processes as can have it; -EDQUOT, -EIO as above; another
- * -errno.
+ * Has the broker, if there is one, direct packets to the multicast group to this process as well,
+ * until attach_leave_group(). Returns 0; -ENOSPC: the group has the most processes possible; or
+ * -errno as above.
  */
 int attach_group(struct attachment *m, const struct gid *group);
 void attach_leave_group(struct attachment *m, const struct gid *group);
 /*
- * The i-th shard sends to other processes by the device that the broker gave; no longer. With all
- * shards' locks. Returns 0 or -errno.
+ * Has shard i send to other processes through the broker's TAP device, until attach_close_local().
+ * The caller holds all shards' locks. Returns 0 or -errno.
  */
 int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i);
 void attach_close_local(struct attachment *m, u32 i);
-/* Those that were made beforehand: the process may give up its privileges. Once. */
+/* Moves the rings that were made while the process had its privileges to *rings. Called once. */
 void attach_give_rings(struct attachment *m, struct channel_rings *rings);
-/* Of a shared port: a ring buffer for wake-up records, or -errno as above. */
+/* Returns a ring buffer for wake-up records of a shared port, or -errno as above. */
 int attach_ring(struct attachment *m);
-/* Hangs up when a shared port is lost; -1: the port is no other's. */
+/* Returns a descriptor that hangs up when a shared port is lost; -1: the port is not shared. */
 static inline int attach_lifeline(const struct attachment *m)
 {
 	return m->info.shared ? m->asker.fd : -1;
 }
 /*
- * What the port's XDP program has dropped, on all CPUs, by reason. Zeros in a forked child, and
- * where it cannot be read: without /sys nobody knows how many CPUs there are. Any thread's.
+ * Sums the drop counters of the port's XDP program over all CPUs. Zeros in a forked child, and if
+ * they cannot be read: without /sys the number of CPUs is unknown. Any thread may call it.
  */
 void attach_drops(const struct attachment *m, struct xroce_drops *sum);
-/* The interface's hook has another program than before: ours stays a descriptor of this process. */
+/* Takes our link again from a new dispatcher, after the program on the XDP hook has changed. */
 void attach_follow(struct attachment *m);
 /*
  * Releases the XDP hook and the name of an interface that has disappeared. An interface that moved
@@ -102,8 +101,8 @@ void attach_follow(struct attachment *m);
  */
 void attach_lose(struct attachment *m);
 /*
- * In a forked child: let go of everything without touching the parent's; the mappings are replaced
- * by private memory.
+ * In a forked child: closes its copies without effect on the parent, and replaces the mappings by
+ * private memory.
  */
 void attach_abandon(struct attachment *m);
 

@@ -22,7 +22,7 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
 	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
 }
 
-/* A holder that begins, or ends, has no socket either: on the host it has a PID. */
+/* A holder that starts or ends has no socket either, but its PID is known on the host. */
 bool attach_lacks_mount(const struct netdev *dev)
 {
 	struct sockaddr_un at;
@@ -57,7 +57,7 @@ int attach_limited(const char *name, const char *what, const char *option, int e
 	return err == -EDQUOT ? -ENOSPC : err;
 }
 
-/* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
+/* AF_XDP counts packet memory of all processes of the user against RLIMIT_MEMLOCK. */
 static void attach_error_memlock(const struct netdev *dev, const char *step)
 {
 	struct rlimit lim = { 0 };
@@ -77,7 +77,7 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 
 	if (is_refused && options_share() != SHARE_NEVER && attach_complain_of_mount(dev))
 		return -EPERM;
-	/* without a capability it is not the namespace that it fails for (`xroce run` makes one) */
+	/* without any capability, the user namespace (`xroce run` makes one) is not the cause */
 	if (is_refused && privilege_caps() && !privilege_in_first_user_namespace())
 		attach_complain(dev,
 			 "not permitted to %s: the privileges of a user namespace are not enough, "

@@ -13,10 +13,10 @@
 #include "hook.h"
 #include "spawn.h"
 
-/* From a connection to its first question. */
+/* The longest wait for the first question of a connection. */
 #define KNOCK_NS (20 * NSEC_PER_MSEC)
 
-#define FIRST_MODE 0666 /* of the socket, as a broker's that is started by need */
+#define FIRST_MODE 0666 /* of the socket, as of a broker that is started on demand */
 
 static void first_close_fd(int *fd)
 {
@@ -30,7 +30,7 @@ static int first_link_fd(const struct attachment *m)
 	return atomic_load_explicit(&((struct attachment *)m)->link_fd, memory_order_relaxed);
 }
 
-/* ---- at the door ---- */
+/* ---- the door ---- */
 
 void first_init(struct attachment *m)
 {
@@ -38,7 +38,7 @@ void first_init(struct attachment *m)
 				   .hairpin_fd = -1, .alone_fd = -1 };
 }
 
-/* First of all: whoever finds no socket is to know why. */
+/* Called before the socket is closed, so that a process that finds none also finds the reason. */
 static void first_stay_alone(struct attachment *m)
 {
 	if (m->holder_fd >= 0 && m->first.alone_fd < 0)
@@ -47,7 +47,7 @@ static void first_stay_alone(struct attachment *m)
 
 void first_listen(const struct netdev *dev, struct attachment *m)
 {
-	/* whose name is not held cannot hand it over */
+	/* the broker needs the interface's name */
 	const bool may = options_share() == SHARE_AUTO && m->holder_fd >= 0;
 
 	if (!may || broker_socket_open(&m->first.door, dev->ifindex, FIRST_MODE, (gid_t)-1))
@@ -65,7 +65,7 @@ int first_fd(const struct attachment *m)
 	return m->first.joined ? m->asker.fd : m->first.door.fd;
 }
 
-/* The question, which stays unread; false: none has come in time. */
+/* Gets the question without reading it. Returns false if no valid one arrives in time. */
 static bool first_hear(int fd, struct ask *ask)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -75,7 +75,7 @@ static bool first_hear(int fd, struct ask *ask)
 	       ask->version == ASK_VERSION;
 }
 
-/* Read and answered. An unread question would make the answer a reset of the connection. */
+/* Reads the question and answers it. If it stayed unread, close() would reset the connection. */
 static void first_say(int fd, const struct ask_answer *answer)
 {
 	struct ask ask;
@@ -97,7 +97,7 @@ int first_answer(struct attachment *m)
 	heard = first_hear(v.fd, &ask);
 	if (heard && (ask.what == ASK_HELLO || (ask.what == ASK_PROVE && ask.number)))
 		return v.fd;
-	/* all else that is asked is a broker's to answer: they find it hung up */
+	/* only a broker answers other questions: the connection is closed */
 	if (heard && ask.what == ASK_PKEYS)
 		first_say(v.fd, &pkeys);
 	close(v.fd);
@@ -158,7 +158,7 @@ static int first_ask_join(struct attachment *m)
 	return 0;
 }
 
-/* A packet that comes by another device than the sockets' takes a socket there. */
+/* Opens a socket on the hairpin, as a socket gets only packets of the interface it is bound to. */
 static int first_open_local(struct attachment *m)
 {
 	const u32 slot = XROCE_LOCAL_XSK;
@@ -190,7 +190,7 @@ int first_join(const struct netdev *dev, struct attachment *m, int visitor_fd, c
 {
 	int err = first_spawn(dev, m, visitor_fd);
 
-	/* EIO: the broker has said why */
+	/* EIO: the broker has reported the reason */
 	*step = err == -EIO ? NULL : "start a broker (`xroce serve`)";
 	if (err)
 		return err;
@@ -203,8 +203,8 @@ int first_join(const struct netdev *dev, struct attachment *m, int visitor_fd, c
 }
 
 /*
- * Of all QPs there are. When one goes meanwhile whose key was the last, the keys begin again: what
- * the broker knows is told.
+ * Claims the numbers of all QPs. If the previous key is removed, iteration starts again: the broker
+ * answers -EALREADY for numbers that it knows.
  */
 int first_tell_numbers(struct attachment *m)
 {
@@ -238,7 +238,7 @@ int first_open(struct attachment *m)
 
 void first_put_program_back(struct attachment *m)
 {
-	/* whatever is there: ours already, if it has not come to that */
+	/* replaces any program: ours may be attached still */
 	bpf_link_update(first_link_fd(m), hook_prog_fd(m), NULL);
 }
 
@@ -260,12 +260,12 @@ void first_leave(struct attachment *m)
 	struct first *f = &m->first;
 
 	first_close_gifts(f);
-	/* or the broker would take it for our end, and have the interface from here on */
+	/* without this the broker would take the hang-up for our end, and keep the interface */
 	ask_leave(&m->asker);
 	ask_close(&m->asker);
 	ask_init(&m->asker);
 	f->door_is_lent = false;
-	/* they were the broker's: whoever looks finds us, with the privileges that we have now */
+	/* name and socket report the broker's credentials: make them ours, if still privileged */
 	if (spawn_may()) {
 		netdev_take_over(m->holder_fd);
 		broker_socket_listen(&f->door);
@@ -286,7 +286,7 @@ static void first_leave_door(struct attachment *m)
 	broker_socket_sweep(d, m->ifindex);
 }
 
-/* A process that exits without an end of its port comes here last. */
+/* The last call of a process that exits without unmaking its port. */
 void first_detach(struct attachment *m)
 {
 	if (m->first.joined)

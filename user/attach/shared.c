@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A shared port: the broker has loaded a program and its maps for this process alone, and hands
- * over their descriptors, a ring for what is received and a TAP device to send by. Whatever this
- * process does with them, nobody else is hurt; so nothing here takes a privilege.
+ * A shared port. The broker has loaded a program and its maps for this process alone, and passes
+ * their descriptors, a ring for received packets, and two TAP devices for sending. The process
+ * cannot harm others with them, so nothing here takes a privilege.
  *
- * What came is what it must be, or it is refused: each map's type and sizes, since a mapping that
- * is longer than its map faults when it is touched.
+ * Each map's type and sizes are checked, as an access beyond the end of a map faults.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -20,7 +19,7 @@
 #include "shared.h"
 #include "shared_maps.h"
 
-/* What each map must be, in the order of enum ask_fd. */
+/* The required type and sizes of each map, by enum ask_fd. */
 static const struct shared_kind {
 	u32 type, key_size, value_size, max_entries;
 } shared_kinds[] = {
@@ -70,7 +69,7 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 	return true;
 }
 
-/* The line for a broker that gives no port. Returns err. */
+/* Prints the line for a broker that gives no port. Returns err, or -ENOSPC for a limit. */
 static int shared_complain(const struct netdev *dev, int err)
 {
 	char comm[32];
@@ -93,7 +92,7 @@ static int shared_complain(const struct netdev *dev, int err)
 				"bpf() is not permitted here: the seccomp profile of a container "
 				"must allow it");
 	else if (err == -EBUSY)
-		attach_in_use(dev); /* by the process that was asked: it can let nobody in */
+		attach_in_use(dev); /* by the process that answered: it cannot admit others */
 	else if (err == -EMFILE)
 		attach_complain(dev, "a port takes more descriptors than this process may have; "
 				     "raise `ulimit -n`");
@@ -119,7 +118,7 @@ static int shared_complain(const struct netdev *dev, int err)
 	return err;
 }
 
-/* A seccomp profile may refuse the system call, whatever it is asked. */
+/* Returns whether bpf(2) is permitted: a seccomp profile may refuse all its commands. */
 static bool shared_may_bpf(const struct attachment *m)
 {
 	struct bpf_map_info info = { 0 };
@@ -138,7 +137,7 @@ static int shared_greet(const struct netdev *dev, struct attachment *m, struct a
 		err = -EOPNOTSUPP;
 	if (!err && !shared_is_whole(dev, m, port))
 		err = -EPROTO;
-	/* it ends: as if it had ended before */
+	/* the broker is ending: as if it had ended before */
 	if (err == -EPIPE)
 		err = -ENOENT;
 	return err && err != -ENOENT ? shared_complain(dev, err) : err;
@@ -167,7 +166,7 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* The descriptor has another owner from here on. */
+/* Returns a descriptor, which then belongs to the caller. */
 static int shared_take(struct attachment *m, enum ask_fd which)
 {
 	const int fd = m->fd[which];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What of the XDP program's maps is memory that it shares with the process. */
+/* The maps whose memory the XDP program shares with the process. */
 #ifndef ATTACH_SHARED_MAPS_H
 #define ATTACH_SHARED_MAPS_H
 
 #include <sys/mman.h>
 
-/* Its member of struct xdp_maps, the map, the broker's descriptor of it, entries. */
+/* X(member of struct xdp_maps, map, the broker's descriptor of the map, number of entries) */
 #define SHARED_MAPS(X)                                                 \
 	X(cq, xroce_cq, ASK_FD_CQ, XROCE_MAX_CQ)                       \
 	X(expect, xroce_expect, ASK_FD_EXPECT, XROCE_MAX_QP)           \
@@ -19,7 +19,7 @@
 	X(srq_stat, xroce_srq_stat, ASK_FD_SRQ_STAT, XROCE_SRQ_STATS)  \
 	X(mr_stat, xroce_mr_stat, ASK_FD_MR_STAT, XROCE_MR_STATS)
 
-/* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
+/* Returns the map's memory, shared with XDP and programs that dump it; NULL with errno set. */
 static inline void *shared_map(int map_fd, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
