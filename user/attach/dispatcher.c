@@ -22,7 +22,7 @@
 
 #define PATH_BYTES 256
 
-/* What both libraries say is for XROCE_DEBUG: they are the application's as well. */
+/* The libraries' print functions, shared with the application. Ours prints with XROCE_DEBUG. */
 struct prints {
 	libxdp_print_fn_t libxdp;
 	libbpf_print_fn_t libbpf;
@@ -44,9 +44,9 @@ static void dispatcher_unhush(struct prints before)
 	libbpf_set_print(before.libbpf);
 }
 
-/* ---- what an interface has ---- */
+/* ---- the dispatcher of an interface ---- */
 
-/* The interface's dispatcher, NULL if it has none: to be closed. */
+/* Returns the interface's dispatcher, which the caller closes; NULL if it has none. */
 static struct xdp_multiprog *dispatcher_get(u32 ifindex)
 {
 	const struct prints before = dispatcher_hush();
@@ -72,9 +72,9 @@ bool dispatcher_is_there(u32 ifindex, bool *native)
 	return true;
 }
 
-/* ---- whose the link of our slot is ---- */
+/* ---- the link of our slot ---- */
 
-/* libxdp's directory of pins: the same variable, and the same default. */
+/* Sets path to libxdp's directory of pins, with libxdp's variable and default. */
 static void dispatcher_pins(char *path)
 {
 	const char *bpffs = secure_getenv("LIBXDP_BPFFS");
@@ -82,7 +82,7 @@ static void dispatcher_pins(char *path)
 	snprintf(path, PATH_BYTES, "%s/xdp", bpffs ? bpffs : "/sys/fs/bpf");
 }
 
-/* The slot of the program of that number: where libxdp has its link. False if it has none. */
+/* Sets path to libxdp's pin of the link of program prog_id. Returns false if it has no slot. */
 static bool dispatcher_link_path(u32 ifindex, u32 prog_id, char *path)
 {
 	struct xdp_multiprog *found = dispatcher_get(ifindex);
@@ -113,7 +113,7 @@ static u32 dispatcher_prog_id(int prog_fd)
 	return bpf_obj_get_info_by_fd(prog_fd, &info, &len) ? 0 : info.id;
 }
 
-/* Is it a link of that program, not the program itself? */
+/* Returns whether fd is a link of that program, not the program itself. */
 static bool dispatcher_is_link(int fd, u32 prog_id)
 {
 	struct bpf_link_info info = { 0 };
@@ -124,8 +124,8 @@ static bool dispatcher_is_link(int fd, u32 prog_id)
 }
 
 /*
- * The link in place of its pin. The name stays, as libxdp removes it one day and stops when it is
- * missing: it is the program's from now on, which libxdp has pinned beside.
+ * Replaces the link's pin by a descriptor, which it returns. The name stays, as libxdp removes it
+ * later and fails if it is missing. It now pins the program, which libxdp has pinned elsewhere too.
  */
 static int dispatcher_take_link(const char *path, int prog_fd)
 {
@@ -163,7 +163,7 @@ int dispatcher_follow(u32 ifindex, int prog_fd)
 	return err;
 }
 
-/* ---- coming and going ---- */
+/* ---- joining and leaving ---- */
 
 void dispatcher_leave(u32 ifindex, int prog_fd)
 {
@@ -197,7 +197,7 @@ void dispatcher_sweep(u32 ifindex)
 				break;
 		fd = program ? dup(xdp_program__fd(program)) : -1;
 		xdp_multiprog__close(found);
-		/* one that does not go is met again */
+		/* found a second time: it cannot be removed */
 		if (fd < 0 || (int)dispatcher_prog_id(fd) == last)
 			break;
 		last = (int)dispatcher_prog_id(fd);
@@ -224,7 +224,7 @@ int dispatcher_join(struct bpf_object *object, u32 ifindex, bool native)
 			err = xdp_program__attach(ours, (int)ifindex, mode, 0);
 		if (!err)
 			fd = dispatcher_follow(ifindex, xdp_program__fd(ours));
-		/* Not in a slot: libxdp has attached it alone instead, and not by a link. */
+		/* no slot: libxdp has attached it alone instead, and without a link */
 		if (!err && fd == -ENOENT)
 			err = -EOPNOTSUPP;
 		else if (!err && fd < 0)
@@ -237,9 +237,9 @@ int dispatcher_join(struct bpf_object *object, u32 ifindex, bool native)
 	return err ? err : fd;
 }
 
-/* ---- whether it can be ---- */
+/* ---- the test ---- */
 
-/* Our program in the place of itself, which is attached nowhere. */
+/* Replaces our program, which is attached nowhere, by a second copy. */
 static int dispatcher_try_replace(struct xroce_bpf *target, struct xroce_bpf *slot)
 {
 	struct bpf_program *program = slot->progs.xroce_xdp;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * libxdp's dispatcher: one XDP program on an interface that calls those of several owners in turn,
- * each in a slot of its own. libxdp keeps programs and links in bpffs, so that they outlive their
- * process; ours do not: the link of our slot is a descriptor of this process and nothing else. When
- * it goes, however the process ends, the slot is empty again: it calls a stub, and the next program
- * gets the packet. Two names in bpffs and the loaded program remain after a process that was
- * killed; dispatcher_sweep() takes them away.
+ * libxdp's dispatcher: one XDP program on an interface that calls the programs of several owners in
+ * turn, each in its slot. libxdp pins programs and links in bpffs, so that they outlive their
+ * process. The link of our slot is only a descriptor of this process. When it is closed, however
+ * the process ends, the slot calls a stub again, and the next program gets the packet. A killed
+ * process leaves two names in bpffs and the loaded program, which dispatcher_sweep() removes.
  */
 #ifndef ATTACH_DISPATCHER_H
 #define ATTACH_DISPATCHER_H
@@ -16,44 +15,44 @@
 
 struct bpf_object;
 
-/* The program's name, in `bpftool prog` and in dispatchers. */
+/* Our program's name, in `bpftool prog` and in dispatchers. */
 #define DISPATCHER_OURS "xroce_xdp"
-/* That of the dispatcher itself. */
+/* The name of the dispatcher itself. */
 #define DISPATCHER_NAME "xdp_dispatcher"
 
 /*
- * The order in a dispatcher: behind filters (xdp-filter has 10), before AF_XDP sockets that take
- * whole queues (20) and what says nothing (50).
+ * Our priority in a dispatcher: after filters (xdp-filter has 10), before AF_XDP sockets that take
+ * whole queues (20) and programs without a priority (50).
  */
 #define DISPATCHER_PRIORITY 15
 
 /*
- * Could this process put a program into a dispatcher? Loads and links what it needs for that, and
- * attaches nothing to an interface. Returns 0, or -errno and what failed.
+ * Tests whether this process can put a program into a dispatcher: loads and links one, but attaches
+ * nothing to an interface. Returns 0, or -errno with the failed step in *step.
  */
 int dispatcher_try(const char **step);
 
-/* True if the interface has a dispatcher now, and whether in native mode. */
+/* Returns whether the interface has a dispatcher now. If so, sets *native to its mode. */
 bool dispatcher_is_there(u32 ifindex, bool *native);
 
 /*
- * Load the object, with program DISPATCHER_OURS as a slot of the interface's dispatcher, which is
- * made if there is none. Returns the slot's link or -errno: -EOPNOTSUPP too where libxdp finds that
- * it cannot. The object cannot be loaded again after an error.
+ * Loads the object, with program DISPATCHER_OURS in a slot of the interface's dispatcher, which is
+ * made if there is none. Returns the slot's link or -errno; -EOPNOTSUPP: libxdp supports none here.
+ * The object cannot be loaded again after an error.
  */
 int dispatcher_join(struct bpf_object *object, u32 ifindex, bool native);
 
 /*
- * Another program came or went: libxdp has made a new dispatcher, with links of its own for all
- * slots. Makes the link of ours the process's again. Returns it or -errno: -EALREADY if it is,
- * -ENOENT if the interface has no slot of that program.
+ * Takes our slot's link again after another program was added or removed: libxdp then makes a new
+ * dispatcher with new links. Returns the link or -errno; -EALREADY: this process has it; -ENOENT:
+ * the interface has no slot of that program.
  */
 int dispatcher_follow(u32 ifindex, int prog_fd);
 
-/* Take the slot away, and the dispatcher with the last one. The link may be closed before. */
+/* Removes the slot, and with the last one the dispatcher. The link may be closed before. */
 void dispatcher_leave(u32 ifindex, int prog_fd);
 
-/* Take away what killed processes have left in the interface's dispatcher: all programs of ours. */
+/* Removes all our programs from the interface's dispatcher: killed processes left them. */
 void dispatcher_sweep(u32 ifindex);
 
 #endif

@@ -19,7 +19,7 @@
 
 #define HOOK_BUSY_MS 200
 
-/* The program, not loaded yet, in the place of one that could not be attached. */
+/* Opens the program without loading it. Frees the program of a failed attempt. */
 static int hook_open(struct attachment *m)
 {
 	if (m->bpf)
@@ -75,11 +75,11 @@ static void hook_complain_busy(const struct netdev *dev)
 			 id, info.name[0] ? info.name : "?", dev->name);
 }
 
-/* ---- the two ways: a descriptor that holds the program to the interface, or -errno ---- */
+/* ---- two ways to attach: a descriptor that keeps the program attached, or -errno ---- */
 
 typedef int hook_way(void *arg, u32 ifindex, bool native);
 
-/* The link of a process that has just ended may take a moment to go. */
+/* Retries, as the link of a process that has just ended may persist for a moment. */
 static int hook_alone(void *arg, u32 ifindex, bool native)
 {
 	const int *prog_fd = arg;
@@ -118,8 +118,8 @@ static int hook_in_mode(const struct netdev *dev, hook_way *way, void *arg, bool
 	fd = way(arg, dev->ifindex, true);
 	*native = fd >= 0;
 	/*
-	 * EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or
-	 * this many queues.
+	 * EOPNOTSUPP: no native XDP. The others: a driver that has it, but not with this MTU or
+	 * number of queues.
 	 */
 	if (mode == XDP_MODE_NATIVE ||
 	    (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
@@ -162,7 +162,7 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* Into a dispatcher that is there, whose mode is ours then. */
+/* Attaches into an existing dispatcher, whose mode becomes ours. */
 static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool native)
 {
 	const enum xdp_mode mode = xdp_mode(dev);
@@ -186,7 +186,7 @@ static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool
 	return 0;
 }
 
-/* Into a dispatcher of our own making, which others can join. False: not possible, it was said. */
+/* Makes a dispatcher, which others can join. If that fails, returns false after a line. */
 static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 {
 	const char *step;
@@ -214,7 +214,7 @@ int hook_attach(const struct netdev *dev, struct attachment *m)
 	const enum attach_choice choice = options_attach();
 	bool native;
 
-	/* The holder of the interface's name is its only living user: others have been killed. */
+	/* we hold the interface's name: our programs in a dispatcher are of killed processes */
 	if (m->holder_fd >= 0)
 		dispatcher_sweep(dev->ifindex);
 	if (choice == ATTACH_EXCLUSIVE)
@@ -226,7 +226,7 @@ int hook_attach(const struct netdev *dev, struct attachment *m)
 	return hook_attach_alone(dev, m);
 }
 
-/* Another thread may be at the same: the one that got the descriptor closes it. */
+/* Sets link_fd. Another thread may do so too: each closes the descriptor that it replaced. */
 static void hook_hold(struct attachment *m, int link_fd)
 {
 	const int before = atomic_exchange_explicit(&m->link_fd, link_fd, memory_order_relaxed);

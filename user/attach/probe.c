@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The trial of probe.h. It runs in a child because a process that leaves its network namespace does
- * not easily get back, and because all that it makes is gone when it exits.
+ * The tests of probe.h. They run in a child because a process that leaves its network namespace
+ * cannot easily return to it, and because the kernel frees all that the child made when it exits.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -29,7 +29,7 @@
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG
-#define XDP_USE_SG (1 << 4) /* from 6.6 on; younger than the headers that we build with */
+#define XDP_USE_SG (1 << 4) /* from 6.6 on; missing in older headers */
 #endif
 
 #define LOOPBACK_IFINDEX 1 /* in every namespace */
@@ -103,7 +103,7 @@ static void probe_trial(struct probe *p)
 	struct tx_gso gso;
 	int fd;
 
-	/* As the making of a port does, where it may. */
+	/* as attach_make() does, if permitted */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	p->program = bpf ? bpf_load(bpf->skeleton) : -errno;
 	p->socket = try_socket();
@@ -123,7 +123,7 @@ static void probe_trial(struct probe *p)
 	}
 	if (!p->socket)
 		p->bind = try_bind(XDP_COPY);
-	/* Another namespace: the kernel frees a queue some time after the socket on it. */
+	/* in another namespace, as the kernel frees a queue some time after its socket */
 	if (!p->bind && !unshare(CLONE_NEWNET) && !probe_set_up("lo"))
 		p->multibuffer = try_bind(XDP_COPY | XDP_USE_SG);
 out:
