@@ -20,13 +20,13 @@
 #include "attach_error.h"
 #include "pin.h"
 
-#define PIN_LOCK_MS 2000 /* it is held for as long as some directories take */
-#define PIN_AGAIN   10	 /* DIR went as it was opened: so often */
+#define PIN_LOCK_MS 2000 /* the lock is held only while a few directories change */
+#define PIN_AGAIN   10	 /* attempts, if DIR is removed while it is opened */
 #define PIN_PREFIX  "xroce_"
 
 /* ---- DIR ---- */
 
-/* No symbolic link on the way: what is written to is what the name says. */
+/* Opens a directory. Refuses symbolic links, so that the path is the real one. */
 static int pin_open_dir(const char *path)
 {
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -49,8 +49,8 @@ static int pin_check(int fd)
 }
 
 /*
- * One that is made here goes when it is empty. Its sticky bit, which does nothing in a directory
- * that only its owner writes to, says so.
+ * The mode of a DIR that is made here, and removed when it is empty. The sticky bit marks it, and
+ * has no effect in a directory to which only its owner can write.
  */
 #define PIN_DIR_MODE (S_ISVTX | 0755)
 
@@ -63,7 +63,7 @@ static int pin_mkdir(int parent, const char *name, mode_t mode, gid_t group)
 	return fchmodat(parent, name, mode, 0) ? -errno : 0;
 }
 
-/* In a directory of a BPF file system that is there. */
+/* Makes DIR, whose parent must be a directory of a BPF file system. Returns 0 or -errno. */
 static int pin_make_dir(const char *path)
 {
 	char *parent = strdup(path), *name;
@@ -83,7 +83,7 @@ static int pin_make_dir(const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-/* The path as one without a '/' at the end, which names something; or NULL. */
+/* Returns a copy without a '/' at the end; NULL if dir is not absolute, or the root directory. */
 static char *pin_path(const char *dir)
 {
 	char *path = *dir == '/' ? strdup(dir) : NULL;
@@ -97,7 +97,7 @@ static char *pin_path(const char *dir)
 	return NULL;
 }
 
-/* -ESTALE: another has taken it away meanwhile. */
+/* Returns -ESTALE if another process removes DIR at the same time. */
 static int pin_try_enter(const char *path, bool make)
 {
 	int fd = pin_open_dir(path), err;
@@ -112,7 +112,7 @@ static int pin_try_enter(const char *path, bool make)
 	}
 	if (fd < 0)
 		return fd;
-	/* before the lock too: nobody waits for one of another's */
+	/* before the lock too, so as not to wait for a lock of another user's directory */
 	err = pin_check(fd);
 	if (!err)
 		err = directory_lock(fd, PIN_LOCK_MS);
@@ -125,8 +125,8 @@ static int pin_try_enter(const char *path, bool make)
 }
 
 /*
- * Opens DIR, which is checked, and locks it. Returns its descriptor, by whose end the lock goes, or
- * -errno.
+ * Opens, checks and locks DIR. Returns its descriptor, which releases the lock when it is closed,
+ * or -errno.
  */
 static int pin_enter(const char *path, bool make)
 {
@@ -184,7 +184,7 @@ static void pin_name_iface(const struct netdev *dev, char *name, size_t n)
 
 /* ---- the directory of an OWNER ---- */
 
-/* Calls fn for each name in the directory; of what is made meanwhile perhaps. */
+/* Calls fn for each name in the directory, and perhaps for names that are made at that time. */
 static void pin_each(int fd, void (*fn)(void *arg, int dir, const char *name), void *arg)
 {
 	const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,7 +208,7 @@ static void pin_unlink(void *arg, int dir, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-/* The lock is held. What somebody else has put there stays, and the directory with it. */
+/* Removes our pins and the directory, unless it has other files. The caller holds its lock. */
 static int pin_empty(int parent, const char *name, int fd)
 {
 	pin_each(fd, pin_unlink, NULL);
@@ -222,7 +222,7 @@ static int pin_open_in(int parent, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* ---- what processes that were killed have left ---- */
+/* ---- remains of killed processes ---- */
 
 static void pin_sweep_owner(void *arg, int dir, const char *name)
 {
@@ -244,11 +244,11 @@ static void pin_sweep_iface(void *arg, int dir, const char *name)
 		return;
 	pin_each(fd, pin_sweep_owner, arg);
 	close(fd);
-	/* with nothing in it any more */
+	/* fails unless it is empty */
 	unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* With the lock of DIR. */
+/* Removes a DIR that was made here, if it is empty. The caller holds its lock. */
 static void pin_leave_dir(int fd, const char *path)
 {
 	struct stat st;
@@ -271,9 +271,9 @@ int pins_sweep(const char *dir)
 	return fd < 0 ? fd : swept;
 }
 
-/* ---- a process's ---- */
+/* ---- the pins of a process ---- */
 
-/* With the lock of DIR: nobody takes it for one that was left, as it has no lock yet. */
+/* The caller holds DIR's lock, so that no process removes the directory before it is locked. */
 static int pins_make_owner(struct pins *p, const char *name, struct pin *out)
 {
 	const bool grouped = p->group != (gid_t)-1;
@@ -371,7 +371,7 @@ void pins_end(struct pins *p)
 		pins_close(p);
 		return;
 	}
-	/* without it nothing is taken from under one that begins: empty directories may stay */
+	/* without the lock, empty directories stay: another process may be about to use them */
 	err = directory_lock(p->dir_fd, PIN_LOCK_MS);
 	if (p->own.fd >= 0)
 		pin_empty(p->iface_fd, p->own.name, p->own.fd);
@@ -411,7 +411,7 @@ void pins_remove(struct pins *p, struct pin *pin)
 	*pin = PIN_NONE;
 }
 
-/* By way of /proc: bpf(2) takes a directory's descriptor from Linux 6.5 on. */
+/* Pins by a path in /proc, as bpf(2) takes a directory's descriptor only from Linux 6.5 on. */
 static int pin_map(const struct pins *p, const struct pin *pin, int fd, const char *name)
 {
 	const bool grouped = p->group != (gid_t)-1;
@@ -445,7 +445,7 @@ int pins_try(const char *dir, char *why, size_t n)
 	int fd = path ? pin_open_dir(path) : -EINVAL, err;
 
 	err = fd < 0 ? fd : pin_check(fd);
-	/* it would be made */
+	/* pins_begin() would make it: checks the parent */
 	if (fd == -ENOENT) {
 		slash = strrchr(path, '/');
 		*slash = 0;

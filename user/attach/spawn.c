@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The library lies in DIR/xroce or DIR/lib of what was installed or built, and the command in a
- * place that is known from the one or the other. The program that is started leaves its work to a
- * process of another session before it ends.
+ * Starts `xroce serve --background`, which passes its work to a process of another session and
+ * exits. In the build tree the command is found relative to the library, else in XROCE_BINDIR.
  *
- * It is no child of the process that uses this library, which may wait for any of its own, or be
- * interrupted by SIGCHLD: in a handler, or in epoll_wait(2) without one, as the kernel gives the
- * signal to any thread of the process if the thread that has made the child blocks it. So there is
- * a helper in between: a child that ends without a signal, and that only a wait for such finds
- * (clone(2), __WCLONE). A child that executes a program has SIGCHLD again, so the helper does not:
- * it starts the program, waits for it, and ends with the result.
+ * The command must not be a child of the process that uses this library. That process may wait for
+ * any child, or be interrupted by SIGCHLD: in a handler, or in epoll_wait(2) even without one, as
+ * the kernel sends the signal to any thread if the thread that made the child blocks it. So a
+ * helper is between them: a child that sends no signal when it exits, and that only a wait with
+ * __WCLONE finds (clone(2)). A child that executes a program sends SIGCHLD again, so the helper
+ * executes none: it starts the command, waits for it, and exits with the result.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,12 +33,12 @@
 
 /* XROCE_BINDIR, from the Makefile: where make install puts the command. */
 
-/* A broker begins in a tenth of a second; on a loaded machine in some seconds. */
+/* A broker starts within a tenth of a second; on a loaded machine within seconds. */
 #define SPAWN_MAX_MS 20000
 
 extern char **environ;
 
-/* Beside the library in the build tree; else where it was installed. */
+/* Finds the command: ../bin/xroce from the library's directory, else the installed one. */
 static int spawn_find(char *path, size_t n)
 {
 	Dl_info info;
@@ -57,7 +56,7 @@ static int spawn_find(char *path, size_t n)
 	return access(path, X_OK) ? -ENOENT : 0;
 }
 
-/* The signals that the program blocks or ignores are not for the broker. */
+/* The broker does not inherit the process's blocked and ignored signals. */
 static int spawn_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
@@ -72,7 +71,7 @@ static int spawn_attributes(posix_spawnattr_t *attr)
 	return 0;
 }
 
-/* Whoever waits for it holds up others: one that takes too long is ended. Returns true then. */
+/* Kills the command if it does not exit in time, as others wait for it. Returns true then. */
 static bool spawn_is_late(pid_t pid)
 {
 	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
@@ -90,8 +89,8 @@ static bool spawn_is_late(pid_t pid)
 }
 
 /*
- * The program leaves its work to another process, and ends with its success. That one ends by
- * itself if nobody asks it for anything.
+ * Waits for the command, which exits with 0 once its background process listens. That process ends
+ * by itself if no client asks it for anything.
  */
 static int spawn_await(pid_t pid)
 {
@@ -111,15 +110,15 @@ static int spawn_await(pid_t pid)
 struct spawn {
 	const char *path;
 	char *const *argv;
-	const int *fd; /* that the program inherits */
+	const int *fd; /* inherited by the command */
 	u32 n;
 	posix_spawnattr_t attr;
 	pid_t parent;
 };
 
 /*
- * Makes `to` a copy of fd; false: errno. dup2() may be librspreload.so's, which would take the
- * program's rsocket at `to` for closed, in the memory that the helper shares.
+ * Makes `to` a copy of fd; returns false with errno set. dup2() may be librspreload.so's, which
+ * would mark the program's rsocket at `to` as closed, in the memory that the helper shares.
  */
 static bool spawn_copy(int fd, int to)
 {
@@ -127,8 +126,8 @@ static bool spawn_copy(int fd, int to)
 }
 
 /*
- * The helper's descriptors: n of s->fd become those from INHERIT_AT on, and nothing that the
- * process has beside standard error stays open here when it ends.
+ * Sets up the helper's descriptors: s->fd from INHERIT_AT on. Closes all others except standard
+ * error, as they would stay open after the process's end.
  */
 static int spawn_files(const struct spawn *s)
 {
@@ -142,8 +141,8 @@ static int spawn_files(const struct spawn *s)
 }
 
 /*
- * In the process's memory, with descriptors and signal handlers of its own; ends with an errno, or
- * with the process, whose sockets and mappings it would keep.
+ * Runs in the process's memory, with separate descriptors and signal handlers. Returns an errno. Is
+ * killed if the process ends, as it would keep the process's sockets and mappings.
  */
 static int spawn_help(void *arg)
 {
@@ -154,7 +153,7 @@ static int spawn_help(void *arg)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != s->parent)
 		return ESRCH;
-	/* where that is ignored the kernel takes the status */
+	/* if SIGCHLD is ignored, the kernel discards the exit status */
 	signal(SIGCHLD, SIG_DFL);
 	err = -spawn_files(s);
 	if (!err)
@@ -173,8 +172,8 @@ static int spawn_await_helper(pid_t pid)
 }
 
 /*
- * This thread sleeps until the helper has ended, by CLONE_VFORK: meanwhile the helper has the
- * thread's memory, errno too. It takes no signal, as handlers would run in that memory.
+ * Runs the helper. CLONE_VFORK suspends this thread until the helper exits, as the helper uses the
+ * thread's memory, including errno. Signals are blocked, as handlers would run in that memory.
  */
 static int spawn_by_helper(struct spawn *s)
 {
@@ -194,7 +193,7 @@ static int spawn_by_helper(struct spawn *s)
 	return err;
 }
 
-/* ---- what is started ---- */
+/* ---- the command ---- */
 
 static int spawn_run(const char *path, char *const argv[], const int *fd, u32 n)
 {
@@ -217,14 +216,14 @@ bool spawn_may(void)
 
 #define PKEYS_BYTES (XROCE_MAX_PKEY * sizeof("0xffff,"))
 
-/* As the option has it; text has PKEYS_BYTES. */
+/* Formats the keys for --pkey; text has PKEYS_BYTES. */
 static void spawn_print_pkeys(char *text, const struct pkey_table *pkeys)
 {
 	for (u32 i = 0; i < pkeys->num && i < XROCE_MAX_PKEY; i++)
 		text += sprintf(text, "%s0x%04x", i ? "," : "", pkeys->key[i]);
 }
 
-/* With the P_Key table of the process, which has read its environment once. */
+/* Passes the P_Key table, as the process read its environment only once. */
 static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd,
 		       u32 n)
 {
@@ -249,7 +248,7 @@ int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys)
 	return spawn_serve(dev, pkeys, NULL, 0);
 }
 
-/* Copies that lie behind those that they are to become: none is overwritten before it is copied. */
+/* Passes copies with higher numbers, so that none is overwritten before it is copied. */
 int spawn_heir(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd, u32 n)
 {
 	int copy[INHERITS] = { 0 }, err = 0;

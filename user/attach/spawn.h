@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A broker that is started by need: `xroce serve` as a process of its own. */
+/* Starts a broker on demand: `xroce serve` as a separate process. */
 #ifndef ATTACH_SPAWN_H
 #define ATTACH_SPAWN_H
 
@@ -7,20 +7,20 @@
 #include "../engine/pkey.h"
 #include "inherit.h"
 
-/* Has this process the privileges that a broker takes? It may have given them up. */
+/* Returns whether this process has a broker's privileges; it may have dropped them. */
 bool spawn_may(void);
 
 /*
- * Starts a broker for the interface that ends a moment after its last client has gone, and returns
- * when it listens. pkeys is the table of its clients. It is no child of this process then and has
- * none of its descriptors, standard error neither. Returns 0; -EPERM: it would take privileges that
- * this process has not; -ENOENT: the xroce command is not where it is installed; -EIO: it did not
- * start, and has said why; -ETIMEDOUT: nor within 20 s, and was ended.
+ * Starts a broker for the interface that ends shortly after its last client, and returns when it
+ * listens. pkeys is its clients' table. The broker is then no child of this process, and has none
+ * of its descriptors, not even standard error. Returns 0; -EPERM: this process lacks privileges;
+ * -ENOENT: the xroce command is not where it is installed; -EIO: the broker did not start, and
+ * printed why; -ETIMEDOUT: it did not start within 20 s, and was killed.
  */
 int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys);
 /*
- * The same for a broker that begins with the first n descriptors of enum inherit, which stay this
- * process's too: it listens by them. Also -errno for want of descriptors.
+ * The same for a broker that inherits copies of fd, the first n descriptors of enum inherit, and
+ * listens on the door among them. Also returns -errno if no more descriptors can be opened.
  */
 int spawn_heir(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd, u32 n);
 

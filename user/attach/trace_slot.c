@@ -33,7 +33,7 @@ static int trace_slot_list(u32 prog_id, struct trace_slot_ids *ids)
 	return err;
 }
 
-/* Returns a descriptor of the map of that name; -ENOENT or -errno. */
+/* Returns a descriptor of the map with that name, -ENOENT or -errno. */
 static int trace_slot_map(const struct trace_slot_ids *ids, const char *name)
 {
 	for (u32 i = 0; i < ids->num; i++) {
@@ -62,7 +62,7 @@ void trace_slot_maps_close(struct trace_slot_maps *maps)
 	*maps = (struct trace_slot_maps)TRACE_SLOT_MAPS_NONE;
 }
 
-/* Returns 0; -ENOENT: the map is of another kind, as another version's; -errno. */
+/* Returns 0; -ENOENT: the map has another type or size (another version); -errno. */
 static int trace_slot_check(int fd, u32 type, u32 value_size)
 {
 	struct bpf_map_info info = { 0 };
@@ -135,7 +135,7 @@ int trace_slot_find(struct trace_slot *p, u32 prog_id)
 	return err;
 }
 
-/* ---- a place ---- */
+/* ---- a slot ---- */
 
 static struct xroce_tracer *trace_slot_of(const struct trace_slot *p)
 {
@@ -154,14 +154,14 @@ static u64 trace_slot_count_lost(const struct trace_slot *p)
 	return atomic_load_explicit(shared_word(&trace_slot_of(p)->lost), memory_order_relaxed);
 }
 
-/* Of several that want it the one has it that moves until_ns on from what all have read. */
+/* Takes the slot unless its until_ns has changed: of several tracers only one succeeds. */
 static bool trace_slot_try(struct trace_slot *p, u64 lease_ns)
 {
 	struct xroce_tracer *t = trace_slot_of(p);
 	const u64 now_ns = clock_now_ns();
 	__u64 until_ns = atomic_load_explicit(shared_word(&t->until_ns), memory_order_relaxed);
 
-	/* the longest lease there is: what is further away nobody of ours has written */
+	/* ASK_LEASE is the longest lease: a much later time was not written by a tracer of ours */
 	if (until_ns && now_ns < until_ns + XROCE_TRACE_LEASE && until_ns < now_ns + 2 * ASK_LEASE)
 		return false;
 	return atomic_compare_exchange_strong_explicit(shared_word(&t->until_ns), &until_ns,
@@ -187,7 +187,7 @@ int trace_slot_take(struct trace_slot *p, u32 owner, bool for_user, u64 lease_ns
 	return -EBUSY;
 }
 
-/* What the place says is there before its bit, and its ring in it after it has gone. */
+/* The slot's fields are set before its bit, and its ring stays until the bit is cleared. */
 static void trace_slot_listen(const struct trace_slot *p, bool on)
 {
 	_Atomic u32 *word = shared_word(&p->trace->listening);
@@ -199,7 +199,7 @@ static void trace_slot_listen(const struct trace_slot *p, bool on)
 		atomic_fetch_and_explicit(word, ~bit, memory_order_seq_cst);
 }
 
-/* The library sees it, whatever it was about to take out. */
+/* Sets the hint and changes the word, so that the library does not clear the hint unread. */
 static void trace_slot_hint(const struct trace_slot *p)
 {
 	_Atomic u32 *word = shared_word(&p->engine->traced);
@@ -269,7 +269,7 @@ u64 trace_slot_leave(struct trace_slot *p)
 		lost = trace_slot_lost(p);
 		atomic_store_explicit(shared_word(&trace_slot_of(p)->owner), 0,
 				      memory_order_relaxed);
-		/* release: pairs with the exchange in trace_slot_try(); the place is empty */
+		/* release: pairs with the exchange in trace_slot_try(); the slot is empty */
 		atomic_store_explicit(shared_word(&trace_slot_of(p)->until_ns), 0,
 				      memory_order_release);
 	}
@@ -277,7 +277,7 @@ u64 trace_slot_leave(struct trace_slot *p)
 	return lost;
 }
 
-/* ---- what it is looked through ---- */
+/* ---- the ring ---- */
 
 int trace_slot_make_ring(u32 bytes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A place among those that look at one program of ours (xroce/trace.h): found by the program's
- * number or by its maps, taken, leased, given back. `xroce capture` and `xroce trace` have it as
- * root, and a broker has it for a user's.
+ * A tracer's slot at one of our programs (a place in xroce/trace.h): found by the program's number
+ * or its maps, taken, leased, released. `xroce capture` and `xroce trace` use slots as root; a
+ * broker uses them for users.
  *
- * The memory may be the traced process's own, which then writes into it what it likes: whatever is
- * read from it is a number, and bounds nothing.
+ * The traced process may be able to write to the memory: a value read from there is only a number,
+ * and never a bound.
  */
 #ifndef ATTACH_TRACE_SLOT_H
 #define ATTACH_TRACE_SLOT_H
@@ -14,13 +14,13 @@
 
 #include "../os/ask.h"
 
-/* What users get through a broker; the rest is root's. */
+/* The slots for users, through a broker; the others are for root. */
 #define TRACE_SLOT_USERS (XROCE_TRACERS / 2)
 
-/* The maps by which a program is traced: descriptors, -1: none. */
+/* Descriptors of the maps by which a program is traced; -1: none. */
 struct trace_slot_maps {
 	int trace_fd, engine_fd, rings_fd;
-	int page_fd; /* of the first, to be read: for a tracer that is another user's */
+	int page_fd; /* trace_fd read-only: for a tracer of another user */
 };
 
 #define TRACE_SLOT_MAPS_NONE                                                                       \
@@ -30,43 +30,43 @@ struct trace_slot_maps {
 
 struct trace_slot {
 	struct xroce_trace *trace;   /* NULL: not found */
-	struct xroce_engine *engine; /* of the traced process: its hint */
+	struct xroce_engine *engine; /* of the traced process: has its hint, `traced` */
 	int rings_fd;
-	u32 number;	/* XROCE_TRACERS: none is taken */
-	u32 owner;	/* what it has in it while it is ours */
+	u32 number;	/* XROCE_TRACERS: no slot is taken */
+	u32 owner;	/* the slot's owner field while it is ours */
 	u64 lost_before;
 };
 
 extern const struct trace_slot place_none;
 
 /*
- * Finds the maps by the number of the program, which takes CAP_SYS_ADMIN. Returns 0; -ENOENT: no
- * program of ours, of this version, has the number; -EPERM; -errno.
+ * Finds the maps by the program's number, which takes CAP_SYS_ADMIN. Returns 0; -ENOENT: no program
+ * of ours and of this version has the number; -EPERM; -errno.
  */
 int trace_slot_find(struct trace_slot *p, u32 prog_id);
-/* Uses these maps, which stay the caller's and may be closed before the place is left. As above. */
+/* Uses these maps, which stay the caller's and may be closed at once. Returns as above. */
 int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps);
 void trace_slot_maps_close(struct trace_slot_maps *maps);
 /*
- * A free one, or one whose tracer has been gone for as long as a lease; owner is of nobody else's.
- * Root takes the last ones first, users have the first TRACE_SLOT_USERS. Returns 0 or -EBUSY.
+ * Takes a free slot, or one whose lease ended XROCE_TRACE_LEASE ago. owner is the caller's alone.
+ * Root gets the last slots first, users the first TRACE_SLOT_USERS. Returns 0 or -EBUSY.
  */
 int trace_slot_take(struct trace_slot *p, u32 owner, bool for_user, u64 lease_ns);
-/* From here on records come to the ring. Waits as trace_slot_leave(). Returns 0 or -errno. */
+/* Starts records to the ring. Waits as trace_slot_leave() does. Returns 0 or -errno. */
 int trace_slot_begin(struct trace_slot *p, const struct ask_trace *want, int ring_fd, u64 lease_ns);
-/* False: the lease had passed. The place may be ours still, and is not used. */
+/* Renews the lease. Returns false if it had ended: the slot may be ours, but gets no records. */
 bool trace_slot_renew(struct trace_slot *p, u64 lease_ns);
 bool trace_slot_is_ours(const struct trace_slot *p);
-/* Packets and events that found no room, since it was taken; 0 if it is not ours. */
+/* Returns the packets and events lost since the slot was taken; 0 if it is not ours. */
 u64 trace_slot_lost(const struct trace_slot *p);
-/* No more records come. */
+/* Stops the records. */
 void trace_slot_stop(struct trace_slot *p);
 /*
- * And the place is free, if it was ours; *p is place_none. Waits until no CPU uses the ring any
- * more. Returns what trace_slot_lost() says then.
+ * Stops the records and frees the slot, if it is ours. Sets *p to place_none. Waits until no CPU
+ * uses the ring. Returns trace_slot_lost() at the end.
  */
 u64 trace_slot_leave(struct trace_slot *p);
 
-/* A ring buffer of so many bytes, a power of two and whole pages. A descriptor or -errno. */
+/* Makes a ring buffer; bytes is a power of two and whole pages. Returns a descriptor or -errno. */
 int trace_slot_make_ring(u32 bytes);
 #endif
