@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The port follows its interface: addresses go to XDP, the path MTU goes by the link's. When the
- * interface has gone, or the broker that a shared port is by, the port is gone: every QP is in
- * error, what is posted is flushed, nothing is received or sent any more, and nobody sleeps on the
- * sockets.
+ * The port follows its interface: its GIDs are published to XDP, and the link's MTU sets the path
+ * MTU. When the interface, or a shared port's broker, is gone, so is the port: every QP is in ERR,
+ * posted work is flushed, no packet is received or sent, and no thread sleeps on the sockets.
  */
 #include "../os/kernel.h"
 #include "port_object.h"
@@ -17,15 +16,15 @@ static bool has_gid(const struct netdev *dev, const struct gid *gid)
 }
 
 /*
- * Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the
- * first that failed.
+ * Makes dev the port's state, and its GIDs the only ones in xroce_gid. Returns 0, or -errno of the
+ * first GID that failed.
  */
 static int follow_publish_gids(struct port *port, const struct netdev *dev)
 {
 	static const struct gid no_gid;
 	int err = 0;
 
-	/* The old ones first: the map may be full. */
+	/* old ones first, as the map may be full */
 	for (u32 i = 0; i < port->dev.num_gids; i++)
 		if (!has_gid(dev, &port->dev.gid[i].gid))
 			kernel_map_remove(port->made.maps.gid_fd, &port->dev.gid[i].gid);
@@ -35,7 +34,7 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 		if (ret && !err)
 			err = ret;
 	}
-	/* XDP may see half of the old one and half of the new: then it searches */
+	/* XDP may read a mix of the old and the new GID: then it searches xroce_gid */
 	memcpy(port->made.maps.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw,
 	       sizeof(port->made.maps.engine->gid));
 	port->dev = *dev;
@@ -46,7 +45,7 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 
 static void follow_lose(struct port *port)
 {
-	/* relaxed, as all looks at it: the locks, held here, order what follows from it */
+	/* relaxed, as are its reads: the shards' locks, held here, order the effects */
 	atomic_store_explicit(&port->shards.gone, true, memory_order_relaxed);
 	for (u32 i = 0; i < port->shards.num; i++) {
 		engine_fail(port->shards.shard[i].engine);
@@ -77,8 +76,8 @@ int follow_start(struct port *port, const struct netdev *dev)
 	int err;
 
 	/*
-	 * urgent: a program that hears of an address can use it; after the end it finds its
-	 * QPs in error
+	 * urgent: before the program hears of a new address, the port can use it; before it hears
+	 * of the interface's end, its QPs are in ERR
 	 */
 	err = link_watch_start(dev, true, follow_change, port, &port->watch);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ports of this process, one for each interface in use: made at first use, ended with the last,
- * let go of in a forked child.
+ * The ports of this process, one for each interface in use: created with the first reference,
+ * destroyed with the last, abandoned in a forked child.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +22,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct port *ports;
 
-/* The holder lets the lock go in a moment, unless it is this thread, in a signal handler. */
+/* Tries to lock: the holder may be this thread itself, if a signal handler called exit(). */
 static bool try_hard(pthread_mutex_t *lock)
 {
 	for (u32 i = 0; i < SETTLE_TRIES; i++) {
@@ -34,9 +34,8 @@ static bool try_hard(pthread_mutex_t *lock)
 }
 
 /*
- * A program that ends with its QPs open may have polled the completion of a message whose ACK is
- * owed; and its counters may outlive it: each frame that XDP has redirected is taken, and
- * counted. Twice round, as shards hand over to each other.
+ * Sends owed ACKs, if the program exits with open QPs, and counts each frame that XDP has
+ * redirected, as counters may outlive the program. Two rounds, as shards hand frames to each other.
  */
 __attribute__((destructor)) static void settle_at_exit(void)
 {
@@ -87,8 +86,8 @@ struct engine *port_engine_for(struct port *port, u32 vector)
 /* ---- making and ending ---- */
 
 /*
- * An engine's source of keys and QPNs, under its shard's lock: the kernel's, fetched many at a
- * time.
+ * Returns a random number of the kernel, for an engine's keys and QPNs. Under the shard's lock;
+ * fetches several at a time.
  */
 static u64 random_u64(void *arg)
 {
@@ -142,7 +141,7 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 	return err ? err : handover_init(s, s->all->num);
 }
 
-/* A process that shares the interface may not make rings. */
+/* Gets a ring from the broker, as a broker's client may not create maps. */
 static int port_ask_ring(void *arg)
 {
 	struct port *port = arg;
@@ -190,7 +189,7 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	return err ? err : migration_init(all);
 }
 
-/* The caller's view of the interface may be old; what is told later comes by the service thread. */
+/* Gets the current state of an interface, as dev may be old. The watch thread reports changes. */
 static int port_refresh(const struct netdev *dev, struct netdev *now)
 {
 	int err;
@@ -219,10 +218,7 @@ static void port_destroy(struct port *port)
 	follow_stop(port);
 	if (!port->shards.dead) {
 		worker_stop(&port->shards);
-		/*
-		 * no thread is left: what shards have handed over to each other is taken, and
-		 * counted
-		 */
+		/* take and count frames that shards handed to each other: no thread is left */
 		for (u32 i = 0; i < port->shards.num; i++)
 			pump_take_handed(&port->shards.shard[i], clock_now_ns());
 		port_say_counters(port);
@@ -231,7 +227,7 @@ static void port_destroy(struct port *port)
 		port_close_groups(port);
 		port_close_macs(port);
 	}
-	/* a dead port's private mappings stay: the engine still counts there */
+	/* a dead port keeps its private mappings, as the engine still counts there */
 	port_free(port);
 }
 
@@ -244,16 +240,16 @@ static void port_forget(struct port *port)
 		}
 }
 
-/* It may have been found and held again, until the list is locked. */
+/* Until list_lock is held, port_get() may take another reference. */
 static void port_last_put(struct shards *all)
 {
 	struct port *port = container_of(all, struct port, shards);
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* Held to the end, so that a port_get() of the same interface finds it free. */
+	/* held until the interface is free for a port_get() of another thread */
 	pthread_mutex_lock(&list_lock);
-	/* acq_rel: pairs with the release in shards_put(): what others did comes before the end */
+	/* acq_rel: pairs with the release in shards_put(), before which others used the port */
 	if (atomic_fetch_sub_explicit(&all->refs, 1, memory_order_acq_rel) == 1) {
 		port_forget(port);
 		port_destroy(port);
@@ -303,10 +299,10 @@ fail:
 }
 
 /*
- * In the child of a fork() there is no service thread, and the descriptors are copies of the
- * parent's that would keep the interface attached after the parent's end. So the child lets go of
- * them; its objects stay valid memory that does nothing. No engine is at work meanwhile: what the
- * child destroys is whole.
+ * A forked child has no service thread. Its copies of the parent's descriptors would keep the
+ * interface attached after the parent's exit, so the child closes them. Its objects stay valid
+ * memory that does nothing. All shards are locked during fork(), so that the child's copy of each
+ * engine is consistent.
  */
 static void port_before_fork(void)
 {
@@ -352,8 +348,8 @@ __attribute__((constructor)) static void port_register_fork(void)
 }
 
 /*
- * Registered first of the library's constructors: in a child handlers run in the order of their
- * registration, and those of other files write to objects whose memory is shared until then.
+ * Runs first of the library's constructors. A child runs handlers in the order of registration, and
+ * later ones write to objects whose memory is shared with the parent until this one has run.
  */
 __attribute__((constructor(101))) static void port_register_fork_child(void)
 {
@@ -361,8 +357,8 @@ __attribute__((constructor(101))) static void port_register_fork_child(void)
 }
 
 /*
- * A process that ends with its device open. One that ends while another thread makes or ends a port
- * says nothing.
+ * Prints the counters of a process that exits with its device open; nothing if another thread makes
+ * or destroys a port at that time.
  */
 __attribute__((destructor)) static void port_say_all(void)
 {
@@ -379,7 +375,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	struct port *port;
 	int err = 0, cancel;
 
-	/* A thread that is cancelled half-way would leave the interface attached to nobody. */
+	/* a cancelled thread would leave the interface attached without an owner */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
@@ -407,11 +403,11 @@ void port_put(struct port *port)
 	shards_put(&port->shards);
 }
 
-/* ---- using one ---- */
+/* ---- using a port ---- */
 
 void port_lock(struct port *port)
 {
-	/* a program that installs a handler of faults makes its objects next, or changes them */
+	/* a program that installs a fault handler creates or changes objects next */
 	if (!port->shards.dead)
 		fault_look(clock_now_ns());
 	shards_lock(&port->shards);

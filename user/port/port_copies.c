@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring buffer by which XDP hands over copies of frames (bpf/sniff.h). It is made with the first
- * flow that has copies, and stays to the port's end: threads may sleep on it.
+ * The ring buffer by which XDP hands over copies of frames (bpf/sniff.h). The first flow with
+ * copies creates the ring, which stays until the port's end, as threads may sleep on it.
  */
 #include <errno.h>
 
@@ -32,7 +32,7 @@ static int copies_make(struct port *port)
 	return err;
 }
 
-/* Publishing it takes the kernel some time, in which the engines are at work. */
+/* Creates the ring without the shards' locks: the kernel takes some time to publish it. */
 int port_open_copies(struct port *port)
 {
 	int err = 0;
@@ -46,7 +46,7 @@ int port_open_copies(struct port *port)
 		port_lock(port);
 		xsk_join(&port->made.io[0].xsks, &port->copies.set);
 		port_unlock(port);
-		/* its thread sleeps on the sockets that there were */
+		/* its service thread does not sleep on the new ring yet */
 		worker_kick(&port->shards.shard[0]);
 	}
 	pthread_mutex_unlock(&port->numbers);

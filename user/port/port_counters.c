@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a port has counted, for its own process. XROCE_COUNTERS: a line of what it has done, when it
- * ends or the process does. The maps say more, but only while the port is there (docs/maps.md).
- * Nothing on the data path is counted for it.
+ * A port's counters for its own process. XROCE_COUNTERS: a line at the end of the port or of the
+ * process. The maps have more counters, while the port exists (docs/maps.md). The data path counts
+ * nothing extra for the line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "../os/options.h"
 #include "port_object.h"
 
-/* The engines may be at work: each counter is one that there was, not all of one moment. */
+/* While engines run, each counter is valid, but not all are of the same moment. */
 void port_say_counters(const struct port *port)
 {
 	const u32 *qps = port->qps_made;
@@ -46,7 +46,7 @@ void port_count_drop(struct port *port, enum xroce_drop reason)
 	port_unlock(port);
 }
 
-/* ---- what was refused for its keys ---- */
+/* ---- packets dropped for a wrong key ---- */
 
 void port_violations(const struct port *port, struct port_violations *v)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A port's CQs: what takes both their arm words (wake/) and the engines (shard/). */
+/* A port's CQs: operations on both their arm words (cq_notify.h) and the engines (shard.h). */
 #include "port_object.h"
 
-/* One by one: of each shard whose engine may have pushed to the CQ. */
+/* Waits for the current turn of each shard that may have pushed to the CQ, one after the other. */
 static void cq_let_turns_end(struct shards *all, const struct cq *cq)
 {
 	for (u32 shards = shards_of_cq(all, cq); shards; shards &= shards - 1) {
@@ -18,10 +18,9 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 	const u32 next = cq_next_index(cq);
 
 	/*
-	 * Completions have come since the last arming, and their event may be on its way still: the
-	 * thread that runs the engine takes the word once for all that a call pushes, and reports a
-	 * CQ's event once for all calls of its turn. It is due whatever is armed now: let that turn
-	 * end.
+	 * The event of completions since the last arming may not be reported yet: the thread that
+	 * runs the engine takes the word once per call, and reports one event per CQ and turn. That
+	 * event is due also after this arming, so wait for the end of that turn.
 	 */
 	if (next != atomic_load_explicit(&cq->armed_at, memory_order_relaxed))
 		cq_let_turns_end(&port->shards, cq);
@@ -56,8 +55,8 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 }
 
 /*
- * Those of a CQ that has gone would make the descriptor readable for ever. Others have their words
- * set again; the packets that they announce are seen to without them.
+ * Consumes a channel's records, as records of a removed CQ would keep the descriptor readable for
+ * ever. Other CQs get their arm words set again; their packets are processed without records.
  */
 static void cq_drop_records(struct shards *all, struct port_channel *ch)
 {

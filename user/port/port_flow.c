@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flows of a port's raw packet QPs: in its engines, in XDP's map, and the MACs that they are for.
+ * Flows of a port's raw packet QPs: in its engines, in XDP's map, and the MACs that the interface
+ * accepts for them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +13,13 @@ struct port_flow {
 	struct port_flow *next;
 	struct raw_flow *raw;
 	struct netdev_macs macs;
-	bool takes_macs; /* which the interface was asked to take; else it does anyway */
+	bool takes_macs; /* macs were requested of the interface; else it accepts them anyway */
 };
 
-/* Which the interface takes or not without this: only whole addresses are asked for. */
+/*
+ * Gets the MACs of a rule. Returns whether the interface needs a request to accept them: all MACs,
+ * all multicast, or one whole MAC that is neither its own nor broadcast.
+ */
 static bool port_flow_wants_macs(const struct port *port, const struct flow_rule *rule,
 				 struct netdev_macs *macs)
 {
@@ -30,7 +34,7 @@ static bool port_flow_wants_macs(const struct port *port, const struct flow_rule
 	       memcmp(rule->raw.value.dst_mac, whole, sizeof(whole));
 }
 
-/* Under the port's lock. */
+/* Adds the flow to the engines and to XDP. All shards locked. Returns 0 or -errno. */
 static int port_flow_add(struct port *port, struct qp *qp, const struct flow_rule *rule,
 			 struct port_flow *flow)
 {
@@ -49,7 +53,7 @@ static int port_flow_add(struct port *port, struct qp *qp, const struct flow_rul
 	return 0;
 }
 
-/* The port's, from the first flow on. Returns it or -errno. */
+/* Returns the port's socket for MAC requests, opened at the first call, or -errno. */
 static int port_open_macs(struct port *port)
 {
 	int fd, spare = -1;
@@ -82,7 +86,7 @@ void port_close_macs(struct port *port)
 	port->macs_fd = -1;
 }
 
-/* The interface takes frames to the flow's MACs. Returns 0 or -errno. */
+/* Asks the interface to accept frames to the flow's MACs. Returns 0 or -errno. */
 static int port_flow_take_macs(struct port *port, struct port_flow *flow)
 {
 	int fd = port_open_macs(port), err;
@@ -139,7 +143,7 @@ void port_destroy_flow(struct port *port, struct port_flow *flow)
 		p = &(*p)->next;
 	*p = flow->next;
 	raw_detach(port_engine(port), flow->raw);
-	/* one flow less needs no memory of the kernel's */
+	/* cannot fail: the kernel needs no memory for one flow less */
 	shards_steer_flows(&port->shards);
 	port_unlock(port);
 	port_flow_leave_macs(port, flow);

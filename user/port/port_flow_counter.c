@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What flows count (ibv_create_counters(3)): keys of XDP's map, and what was in it when they were
- * given away. A counter's own part, frames that do not pass XDP, is the engine's to write.
+ * Counters of flows (ibv_create_counters(3)): a key of XDP's map, and the map's value at the time
+ * the key was assigned. The engine writes a counter's own part, for frames that do not pass XDP.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 struct port_counter {
 	struct raw_counter raw;
-	struct xroce_flow_count before; /* in the map, of those that had the key */
+	struct xroce_flow_count before; /* in the map, from earlier counters with this key */
 };
 
-/* Under the port's lock. */
+/* Reads the map's value of a key, summed over all CPUs. All shards locked. Returns 0 or -errno. */
 static int port_counter_sum(const struct port *port, u32 key, struct xroce_flow_count *out)
 {
 	u64 sums[2];
@@ -25,7 +25,7 @@ static int port_counter_sum(const struct port *port, u32 key, struct xroce_flow_
 	return err;
 }
 
-/* The lowest that is free; 0: none is. */
+/* Returns the lowest free key, or 0 if there is none. */
 static u32 port_counter_key(const struct port *port)
 {
 	for (u32 key = 1; key < XROCE_MAX_COUNTER; key++)

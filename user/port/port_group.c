@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast groups of a port: an interface's membership lasts from the first QP that is attached to
- * the last. Under the lock of the numbers, as the broker may be asked.
+ * Multicast groups of a port. An interface is a member of a group while any QP is attached to it.
+ * Under port->numbers, as the broker may be asked.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct port_group {
 	struct port_group *next;
 	struct gid address;
-	int fd; /* of the kernel's membership */
+	int fd; /* of the membership in the kernel */
 };
 
 static struct port_group **port_group_place(struct port *port, const struct gid *address)
@@ -25,7 +25,7 @@ static struct port_group **port_group_place(struct port *port, const struct gid 
 	return p;
 }
 
-/* The interface is a member, and the broker knows: 0 or -errno. */
+/* Makes the interface a member, and reports the group to the broker. Returns 0 or -errno. */
 static int port_group_enter(struct port *port, const struct gid *address)
 {
 	struct port_group **place = port_group_place(port, address), *g;
@@ -58,7 +58,7 @@ static void port_group_remove(struct port_group **place)
 	free(g);
 }
 
-/* It is none any more, if no QP is attached. */
+/* Ends the interface's membership, unless a QP is attached. */
 static void port_group_leave(struct port *port, const struct gid *address)
 {
 	struct port_group **place = port_group_place(port, address);

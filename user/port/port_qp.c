@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers of a port's QPs. Of an interface that processes share the broker draws them, as they are
- * unique among all; of one that a process has alone, the engine does.
+ * A port's QPs and their numbers, which are unique among the processes of an interface: the broker
+ * of a shared interface draws them, else the engine does.
  *
- * A process that has one alone may become one of several (share.c), whose broker is then told the
- * numbers that are steered. So one that is in use is steered, or its maker holds the lock of the
- * numbers, which comes before the shards'.
+ * When a port becomes shared (share.c), it reports its steered numbers to the broker. So each
+ * number in use is steered, or the thread that makes its QP holds port->numbers, which comes before
+ * the shards' locks.
  */
 #include <errno.h>
 
@@ -13,12 +13,12 @@
 #include "port_object.h"
 
 /*
- * A number is of no use where its place in the engine's table is taken: one in four with 4096 QPs,
- * and of a table with one place left one in 16384 fits.
+ * A number is unusable if its slot in the engine's table is taken: one in four with 4096 QPs. With
+ * one free slot left, one number in 16384 is usable.
  */
 #define DRAWS_MAX (16 * XROCE_MAX_QP)
 
-/* The answer of the broker to a question for a QP: of a limit there is a line, once. */
+/* Converts the broker's error for a QP: a limit becomes -ENOSPC, with a line the first time. */
 static int port_limited(struct port *port, int err)
 {
 	const bool met = err == -EDQUOT || err == -ENOSPC;
@@ -36,7 +36,7 @@ static int port_draw(struct port *port, u32 *qpn)
 	return port->shards.dead ? 0 : port_limited(port, attach_draw(&port->made, qpn));
 }
 
-/* Known to XDP from here on. With the port's lock. */
+/* Creates a QP and publishes it to XDP. All shards locked. Returns 0 or -errno. */
 static int port_make_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out)
 {
 	int err;
@@ -66,12 +66,12 @@ void port_destroy_qp(struct port *port, struct qp *qp)
 	shards_unsteer(&port->shards, qp->qpn);
 	qp_destroy(port_engine(port), qp);
 	port_give_qp_stat(port, stat);
-	/* an XRC SRQ is the engine's until it goes */
+	/* an XRC SRQ stays with the engine until it is destroyed */
 	if (srq && !srq->xrcd && !users_engines(&srq->users))
 		port_hide_srq(port, srq);
 }
 
-/* With a number that is this process's, which it is no more if that fails. */
+/* Creates a QP with a number of this process; releases the number on failure. */
 static int port_make_numbered(struct port *port, struct engine *e, struct qp_init *init,
 			      struct qp **out)
 {
@@ -85,7 +85,7 @@ static int port_make_numbered(struct port *port, struct engine *e, struct qp_ini
 	return err;
 }
 
-/* QP 1, of which each process has its own. The broker is told: MADs come to those that have one. */
+/* Creates this process's QP 1, after a claim at the broker, which directs MADs to QPs 1. */
 static int port_make_qp1(struct port *port, struct engine *e, struct qp_init *init,
 			 struct qp **out)
 {
@@ -110,7 +110,7 @@ static int port_make_other(struct port *port, struct engine *e, struct qp_init *
 	return err == -EEXIST ? -ENOSPC : err;
 }
 
-/* What others share, one cannot take frames from: share.c lets nobody in while there are such. */
+/* Shared interfaces have no raw packet QPs, and share.c admits no process while there are any. */
 static bool port_is_shared(struct port *port)
 {
 	bool shared;

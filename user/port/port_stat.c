@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Elements of the maps that show what a process has (xroce/stat.h): which of them are taken is
- * known here, and never read from the map, which others may be able to write to.
+ * Elements of the maps that show a process's objects (xroce/stat.h). port->stats has the elements
+ * in use; this is never read from the maps, to which others may be able to write.
  */
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ _Static_assert(XROCE_QP_STATS % 64 == 0 && XROCE_CQ_STATS % 64 == 0 &&
 		       XROCE_SRQ_STATS % 64 == 0 && XROCE_MR_STATS % 64 == 0,
 	       "whole words of the sets");
 
-/* The first that is free is taken. Returns its number; num: there is none. */
+/* Takes the first free element. Returns its index, or num if there is none. */
 static u32 stat_take_bit(u64 *taken, u32 num)
 {
 	for (u32 i = 0; i < num / 64; i++)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What of the connection manager the processes of an interface share: the services that each has
- * bound, and communication ids. Ids are apart by the client's number, so nobody is asked for one.
- * Services are this process's own affair while it has the interface alone; where there is a broker
- * that one says who has which, and sends requests there. A process that becomes one of several
- * tells the broker those that it has (share.c).
+ * The connection manager's resources that processes share on an interface: bound services and
+ * communication ids. The client's number selects a range of ids, without a question to the broker.
+ * A process that owns its interface binds services by itself. A broker assigns services to clients
+ * and directs requests to them; a port that becomes shared reports its services (share.c).
  */
 #include <stdlib.h>
 
 #include "port_object.h"
 
-#define SERVICES_ROOM 16u /* at first */
+#define SERVICES_ROOM 16u /* initial capacity */
 
 void port_cm_place(const struct port *port, u32 *first_id, u32 *num_ids)
 {
@@ -95,9 +94,9 @@ int services_tell(struct port *port)
 	return err;
 }
 
-/* ---- what `xroce list` shows of the process that has the port ---- */
+/* ---- listeners that `xroce list` shows ---- */
 
-/* The first that is free, or the one of that service; NULL: there is none. */
+/* Returns the entry of the service, or with NULL the first free one; NULL if there is none. */
 static struct xroce_listener *services_listener(struct xroce_engine *engine,
 						const struct ask_service *service)
 {
@@ -122,7 +121,7 @@ int port_show_listener(struct port *port, const struct ask_service *service)
 	if (l) {
 		l->service = service->id;
 		memcpy(l->address, service->address, sizeof(l->address));
-		/* release: who sees that it is in use sees whose it is (list_listeners()) */
+		/* release: pairs with list_listeners(), which sees the service of a used entry */
 		atomic_store_explicit(shared_word(&l->families), service->families,
 				      memory_order_release);
 	}

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port that is alone on its interface becomes one of several when another process comes, and
- * alone again (attach/first.h has the steps). All of it is done by the watch thread:
+ * Conversion of a port that owns its interface to a shared port, when another process asks for one,
+ * and back (attach/first.h has the steps). The watch thread does both:
  *
- *   alone    somebody asks for a port: start a broker and join it. Under the lock of the numbers,
- *            by which no QP is made and no service bound meanwhile: tell it those of all QPs, and
- *            all services and multicast groups; under the shards' locks: have frames to QPs of
- *            others leave by the device that it gave; put its program on the interface; others
- *            come in
- *   joined   the broker has hung up: put our own program back; under both locks: all that is to
- *            one's own address is for ourselves again
+ *   alone    A process asks for a port: start a broker and join it. Under port->numbers, so that no
+ *            QP is made and no service bound: report all QP numbers, services and multicast groups
+ *            to the broker. Under the shards' locks: send frames to QPs of others by the broker's
+ *            TAP device. Attach the broker's program, then admit other processes.
+ *   joined   The broker has hung up. Under port->numbers: attach this process's own program. Under
+ *            the shards' locks: loop frames to the interface's own address again.
  *
- * The data path is held up for the time of the shards' locks alone, and no packet is lost:
- * whichever of the two programs is on the interface, packets to our QPs come to our sockets.
+ * The data path waits only for the shards' locks, and no packet is lost: with either program,
+ * packets to this process's QPs reach its sockets.
  */
 #include "../attach/spawn.h"
 #include "../os/kernel.h"
 #include "../run/shard.h"
 #include "port_object.h"
 
-/* Who knocks is heard by one thread, and not begun with once the process exits. */
+/* Only one thread answers a visitor, and none once the process exits. */
 enum share_turn { SHARE_IDLE, SHARE_BEGINS, SHARE_LEAVES };
 
 static void share_ready(void *arg);
 
-/* What the watch thread sleeps on: who knocks, from then on; or the broker's end. */
+/* The watch thread's input: visitors from resume_ns on, or the broker's hang-up. */
 static struct link_watch_input share_input(struct port *port, u64 resume_ns)
 {
 	return (struct link_watch_input){ .fn = share_ready,
@@ -34,10 +33,10 @@ static struct link_watch_input share_input(struct port *port, u64 resume_ns)
 					  .resume_ns = resume_ns };
 }
 
-/* A broker that was started less than this ago, and has ended, is not followed by the next. */
+/* least time between the starts of two brokers */
 #define SHARE_PAUSE_NS NSEC_PER_SEC
 
-/* For each shard a sender of its own, on a copy of the descriptor. */
+/* Opens a sender for each shard, on copies of the TAP device's descriptor. */
 static int share_open_senders(struct port *port)
 {
 	int err = 0;
@@ -58,7 +57,7 @@ static int share_connect(struct port *port)
 		xsk_join(&port->made.io[0].xsks, &port->made.first.local);
 	}
 	port_unlock(port);
-	/* its thread sleeps on the sockets that there were */
+	/* its service thread does not sleep on the new socket yet */
 	worker_kick(&port->shards.shard[0]);
 	return err;
 }
@@ -79,10 +78,10 @@ static void share_end(struct port *port)
 	first_leave(&port->made);
 }
 
-/* Of which it is not known, when it fails, whether the visitor has been let in. */
+/* If this step fails, the visitor may have been admitted or not. */
 static const char share_last_step[] = "let others in";
 
-/* Frames that flows of raw packet QPs take are no other's: then the interface has one user. */
+/* Returns whether raw packet QPs exist: other processes would lose the frames of their flows. */
 static bool share_is_taken(struct port *port)
 {
 	bool taken;
@@ -93,7 +92,7 @@ static bool share_is_taken(struct port *port)
 	return taken;
 }
 
-/* *step NULL: there is nothing to be said. */
+/* Converts to a shared port. 0, or -errno and the failed *step; NULL: without a message. */
 static int share_begin(struct port *port, int visitor_fd, const char **step)
 {
 	struct attachment *m = &port->made;
@@ -102,7 +101,7 @@ static int share_begin(struct port *port, int visitor_fd, const char **step)
 	if (err == -EBUSY && !*step)
 		return err;
 	pthread_mutex_lock(&port->numbers);
-	/* one may have been made meanwhile */
+	/* one may have been made before the lock */
 	if (!err && share_is_taken(port)) {
 		*step = NULL;
 		err = -EBUSY;
@@ -139,7 +138,7 @@ static int share_begin(struct port *port, int visitor_fd, const char **step)
 
 static void share_complain(struct port *port, const char *step, int err)
 {
-	/* EPIPE: whoever ended it knows, and the next one that comes is for the next broker */
+	/* EPIPE: the broker was stopped or killed; the next visitor gets another one */
 	if (!port->share_told && step && err != -EPIPE)
 		fprintf(stderr,
 			"xroce: %s: cannot share the interface with another process: cannot %s: "
@@ -159,8 +158,8 @@ static void share_watch(struct port *port, u64 resume_ns)
 }
 
 /*
- * A process that has given up its privileges since, or does not see the command where it is, starts
- * no broker any more: nobody is let in, and others are told who has the interface.
+ * Admits no more processes, as this one cannot start a broker: it has dropped its privileges, or
+ * does not find the command. Others get the line that names the interface's owner.
  */
 static void share_stop(struct port *port)
 {
@@ -183,7 +182,7 @@ static void share_let_in(struct port *port, u64 now_ns)
 
 	if (fd < 0)
 		return;
-	/* it finds this process in its way, as if nobody had listened */
+	/* after a failure, refuse for SHARE_PAUSE_NS as if this process did not listen */
 	err = port->share_failed && now_ns - port->share_ns < SHARE_PAUSE_NS ? -EBUSY : 0;
 	if (!err) {
 		port->share_ns = now_ns;
@@ -196,13 +195,13 @@ static void share_let_in(struct port *port, u64 now_ns)
 		share_stop(port);
 	if (err && step != share_last_step)
 		first_refuse(fd);
-	/* the broker has a copy, or whoever is at the other end is not kept waiting */
+	/* the broker has a copy; without a broker, the close ends the visitor's wait */
 	kernel_close(fd);
 	if (!err)
 		share_watch(port, 0);
 }
 
-/* A process that exits may have closed its door: share_settle(). */
+/* Answers a visitor, unless share_settle() has run, after which the socket may be closed. */
 static void share_knock(struct port *port, u64 now_ns)
 {
 	u32 turn = SHARE_IDLE;
@@ -211,7 +210,7 @@ static void share_knock(struct port *port, u64 now_ns)
 						     memory_order_relaxed, memory_order_relaxed))
 		return;
 	share_let_in(port, now_ns);
-	/* release: pairs with the acquire in share_settle(): what was begun is seen whole */
+	/* release: pairs with the acquire in share_settle(), which sees the whole conversion */
 	atomic_store_explicit(&port->share_turn, SHARE_IDLE, memory_order_release);
 }
 
