@@ -5,15 +5,15 @@
 #
 # An administrator changes an interface while a process uses it: MTU, MAC, addresses, name, link
 # state, network namespace. The owner is a process, or brokers at both ends with a user's programs.
-# Checked are the data, new connections of the process, the output of every observing command during
-# the change, and the state that remains at the end.
+# Checks the data, new connections of the process, the output of every observing command during the
+# change, and the state that remains at the end.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 netns_add $NS_P
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS"/{vdata,again} "$OWN/bin"
-# A change of MAC or address is told to neighbours at once.
+# Neighbours are notified of a change of MAC or address at once.
 for ns in a b; do
 	in_ns $ns sh -c 'echo 1 >/proc/sys/net/ipv4/conf/all/arp_notify'
 done
@@ -38,7 +38,7 @@ nothing_left() {
 	show differs
 }
 
-# prepare MODE: `alone`, or brokers at both ends; how programs are started is in words.
+# prepare MODE: `alone`, or brokers at both ends; sets in `words` how programs are started.
 prepare() {
 	there_is >"$WORK/before.out"
 	brokers=()
@@ -47,7 +47,7 @@ prepare() {
 	serve a $IF_A && brokers+=("$broker") && serve b $IF_B && brokers+=("$broker") || return
 	words=("${NOBODY[@]}" "$OWN/bin/xroce" run --share always)
 }
-# settle: the brokers end, and all is as it was.
+# settle: stops the brokers, and checks that the initial state is restored.
 settle() {
 	local pid
 	for pid in "${brokers[@]}"; do
@@ -56,7 +56,7 @@ settle() {
 	nothing_left
 }
 
-# begin MODE [OPTION...]: checked traffic until $WORK/go goes, in $server and $client.
+# begin MODE [OPTION...]: checked traffic until $WORK/go is removed, in $server and $client.
 begin() {
 	local options=(-g 0 -k "$WORK/go" -n 1 -T 18 -i 2 "${@:2}")
 	prepare "$1" || return
@@ -86,14 +86,14 @@ end() {
 	settle
 }
 
-# keep MODE [OPTION...]: a process on A that keeps its device and connects anew, in $keeper.
+# keep MODE [OPTION...]: a process on A that keeps its device and connects again, in $keeper.
 keep() {
 	prepare "$1" || return
 	start keeper a "${words[@]}" --dev $IF_A -- "$OWN/bin/again" -d $DEV_A -g 0 "${@:2}"
 	keeper=$child
 	wait_until 10 listens_or_gone a 18650 "$keeper"
 }
-# meets NS [OPTION...]: a new process there connects to it.
+# meets NS [OPTION...]: a new process in NS connects to it.
 meets() {
 	local dev=$IF_A
 	[ "$1" = a ] || dev=$IF_B
@@ -115,7 +115,7 @@ dismiss() {
 	settle
 }
 
-# ---- what is shown ----
+# ---- output of the observing commands ----
 
 list_json() { in_a "$XROCE" list --json $IF_A >"$WORK/list.json" 2>"$WORK/list.err"; }
 of_list() {
@@ -123,15 +123,14 @@ of_list() {
 v = json.load(open(sys.argv[1]))["devices"][0]
 print(eval(sys.argv[2]))' "$WORK/list.json" "$1" 2>&1
 }
-# lists EXPRESSION VALUE: what `xroce list --json` says now, at once.
+# lists EXPRESSION VALUE: compares the current output of `xroce list --json`.
 lists() {
 	list_json
 	need_equal "$1 of list" "$(of_list "$1")" "$2"
 }
 lists_soon() { list_json && [ "$(of_list "$1")" = "$2" ]; }
 
-# looks: each command that looks says what it says as text and as JSON, which is whole; both end
-# alike.
+# looks: each observing command prints the same as text and as complete JSON, and both exit alike.
 looks() {
 	local what words rc as_text
 	for what in list stat qp cq srq mr clients doctor "explain -i 0.2" "top -n 1 -w 0.2 -b"; do
@@ -150,10 +149,10 @@ looks() {
 	in_a timeout 20 "$XROCE" export -1 >"$WORK/metrics.out" 2>"$WORK/look.err" || fail "xroce export -1 ends with $?"
 	need_line metrics '^xroce_device_up\{'
 }
-# says COMMAND... : in `said`
+# says COMMAND...: saves the output in `said`
 says() { in_a timeout 20 "$XROCE" "$@" >"$WORK/said.out" 2>&1; }
 
-# same_figures: both processes rest meanwhile, so that text and JSON must have the same numbers.
+# same_figures: stops both processes, so that text and JSON must have the same numbers.
 same_figures() {
 	kill -STOP "$server" "$client"
 	in_a "$XROCE" stat --pid "$server" >"$WORK/stat.out"
@@ -175,7 +174,7 @@ for line in read("stat.out").splitlines():
         stat[word[3]] = int(word[4])
 port, = json.loads(read("stat.json"))["ports"]
 want = {k: n for k, n in port["counters"].items() if n}
-# these are of now, whatever the process does
+# these have current values, also for a stopped process
 moving = {k for k in want if k.startswith("sock_")}
 for k in sorted(set(stat) | set(want)):
     if k not in moving and stat.get(k, 0) != want.get(k, 0):
@@ -199,7 +198,7 @@ sys.exit(bool(wrong))
 END
 }
 
-# watch: commands that go on looking, as everything changes; watched judges what they have printed.
+# watch: observing commands that run during all changes; watched judges their output.
 watch() {
 	watchers=()
 	start watch_stat a "$XROCE" stat --json -w 0.1
@@ -213,7 +212,7 @@ watch() {
 	wait_until 10 watch_sees || fail "they do not begin"
 }
 watch_sees() { [ "$(wc -l <"$WORK/watch_stat.out")" -ge 2 ] && grep -q qpn "$WORK/watch_trace.out"; }
-# watched: they go on to the end, and have seen what came last.
+# watched: they have run to the end, and have seen the last change.
 watched() {
 	local pid lines
 	lines=$(wc -l <"$WORK/watch_trace.out")
@@ -274,7 +273,7 @@ mtu() {
 	goes_on
 	end
 }
-# Packets that do not fit any more are explained; they leave when they do again.
+# Packets that no longer fit are explained, and leave once they fit again.
 mtu_too_small() {
 	begin "$1" -m 4096 || return
 	ip -n $NS_A link set $IF_A mtu 1500
@@ -284,7 +283,7 @@ mtu_too_small() {
 	end
 }
 explains() { says explain --json -i 0.2 "$server"; grep -q "\"$1\"" "$WORK/said.out"; }
-# A process that began with a small MTU has a larger one later.
+# A process that started with a small MTU gets a larger one later.
 mtu_grows() {
 	local times=0
 	set_mtu 1500
@@ -321,7 +320,7 @@ mac() {
 	meets_itself
 	dismiss
 }
-# The neighbour's: new connections go there.
+# The neighbour's MAC changes: new connections use the new one.
 neighbour_mac() {
 	local times=0 other=02:00:00:77:00:29
 	keep "$1" || return
@@ -344,7 +343,7 @@ neighbour_mac() {
 
 # ---- addresses ----
 
-# The QPs that have it wait, or go on, and go on when it is there again.
+# QPs with the address wait or continue, and continue once the address is back.
 address() {
 	begin "$1" -m 1024 || return
 	watch
@@ -360,14 +359,14 @@ address() {
 	watched
 	end
 }
-# A new address is a way at once, to a process that was there before.
+# A new address is usable at once, in a process that existed before.
 new_address() {
 	local times=0 old=$IP4_A IP4_A=10.77.0.11
 	keep "$1" || return
 	ip -n $NS_A addr add $IP4_A/24 dev $IF_A
 	meets b
 	ip -n $NS_A addr del $old/24 dev $IF_A
-	# the kernel has taken the second one with the first
+	# the kernel has removed the second address with the first
 	ip -n $NS_A addr replace $IP4_A/24 dev $IF_A
 	lists 'v["gids"][0]' "::ffff:$IP4_A"
 	meets b
@@ -410,8 +409,8 @@ link() {
 
 # ---- another network namespace ----
 
-# The interface goes to another namespace while a process has it, and lives on. It is anybody's
-# there, and here again when it comes back.
+# The interface moves to another namespace while a process uses it, and stays alive. Other processes
+# can use it there, and here after its return.
 moves() {
 	local times=0 there=$NS_P pid
 	keep "$1" || return
@@ -440,7 +439,7 @@ configured() {
 	wait_until 10 netns_is_ready "$1" $IF_A
 	wait_until 10 in_b ping -q -c 1 -W 1 $IP4_A || fail "no path"
 }
-# used_in NS: two programs that are new, one of them there
+# used_in NS: two new programs, one of them in NS
 used_in() {
 	start fresh "$1" "$OWN/bin/xroce" run --dev $IF_A -- "$OWN/bin/vdata" -d $DEV_A -g 0 -n 20 -p 18601
 	local fresh=$child
@@ -459,7 +458,7 @@ looks_anywhere() {
 	done
 }
 
-# The interface has another name: whoever has it goes on, and is found by that name.
+# The interface is renamed: its process continues, and is found by the new name.
 renamed() {
 	local times=0
 	keep "$1" || return
@@ -482,7 +481,7 @@ renamed() {
 	dismiss
 }
 
-# ---- SIGKILL while they look ----
+# ---- SIGKILL while commands observe ----
 
 killed() {
 	local what words rc looker
@@ -500,7 +499,7 @@ killed() {
 		finish "$victim" 10
 		finish "$looker" 20
 		rc=$?
-		# of explain 1: there is no such process any more
+		# explain exits with 1 if the process no longer exists
 		[ $rc = 0 ] || [[ $what = explain* && $rc = [13] ]] || { fail "xroce $what ends with $rc"; show looker; }
 		case $what in
 		capture*) python3 "$here/tests/netns/lib/pcapng.py" "$WORK/killed" >"$WORK/pcapng.out" 2>&1 || { fail "the captured file is not whole"; show pcapng; } ;;
@@ -510,7 +509,7 @@ killed() {
 	done
 	settle
 }
-# The program and its broker are killed at one moment, or one after the other.
+# The program and its broker are killed at the same moment, or one after the other.
 all_killed() {
 	local pid
 	keep broker || return
@@ -531,7 +530,7 @@ all_killed() {
 
 # ---- other traffic ----
 
-# pings, TCP, and UDP beside the port, before, while and after RoCEv2 goes on
+# ping, TCP and UDP next to the port: before, during and after RoCEv2 traffic
 host_traffic() {
 	local what
 	for what in tcp:5000 udp:4790 udp:4792; do

@@ -3,10 +3,10 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Interfaces that lie on others, and a router on the way: perftest for two seconds beside ping, XDP
-# modes, the interface below that goes down, changes or is deleted, and the interface below in use
-# as well. `va` of A is a macvlan (its parent is in P), a bridge, a VXLAN, or a veth behind a router
-# (P). VLANs and bonds are tests/vm/interop.sh's.
+# Stacked interfaces, and a router on the path: perftest for two seconds while ping runs, XDP modes,
+# the lower interface going down, changing or being deleted, and the lower interface in use as well.
+# `va` of A is a macvlan (its parent is in P), a bridge, a VXLAN, or a veth on a router (P).
+# tests/vm/interop.sh covers VLANs and bonds.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 . "$(dirname "$0")/lib/perf.sh"
@@ -49,7 +49,7 @@ make_router() {
 		in_p sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 }
 
-# make KIND: `va` and `vb` with their addresses; what there is then is in `before`.
+# make KIND: `va` and `vb` with their addresses; saves the initial state in `before`.
 make() {
 	kind=$1 gids_are=
 	"make_$kind" || netns_die "cannot make a $kind"
@@ -76,7 +76,7 @@ unmake() {
 	return 0
 }
 
-# All that our programs could leave on interfaces.
+# Lists everything that our programs could leave on interfaces.
 there_is() {
 	local ns
 	for ns in a b p; do
@@ -95,7 +95,7 @@ nothing_left() {
 	show differs
 }
 
-# ---- perftest for two seconds, and ping beside it ----
+# ---- perftest for two seconds, with ping ----
 
 ping_begin() {
 	start ping b ping -q -n -i 0.05 -W 5 "${1:-$IP4_A}"
@@ -124,7 +124,7 @@ two_seconds() {
 
 # ---- modes ----
 
-# waits PORT [VARIABLE=VALUE...]: a pingpong on A that waits, in $waiting
+# waits PORT [VARIABLE=VALUE...]: a pingpong on A that waits for its client, in $waiting
 waits() {
 	start_on waiting a env "${@:2}" ibv_rc_pingpong -d $DEV_A -g "$gid_a" -p "$1"
 	waiting=$child
@@ -142,7 +142,7 @@ generic() {
 	stop "$waiting"
 	nothing_left
 }
-# No native XDP on these: refused at once, and said.
+# No native XDP on these interfaces: refused at once with a message.
 native() {
 	gids_once v4 || return
 	waits 18531 XROCE_XDP=native
@@ -155,9 +155,9 @@ native() {
 	nothing_left
 }
 
-# ---- what goes on below ----
+# ---- changes of the lower interface ----
 
-# begin: checked traffic between A and B until $WORK/go goes, in $server and $client
+# begin: checked traffic between A and B until $WORK/go is removed, in $server and $client
 begin() {
 	gids_once v4 || return
 	: >"$WORK/go"
@@ -168,7 +168,7 @@ begin() {
 	client=$child
 	goes_on
 }
-# goes_on: 300 packets more come to A
+# goes_on: 300 more packets arrive at A
 received() { in_a "$XROCE" stat --pid "$server" 2>/dev/null | awk '$4 == "rx_packets" { n = $5 } END { print n + 0 }'; }
 has_received() { [ "$(received)" -ge "$1" ]; }
 has_received_or_ends() { has_received "$1" || is_gone_or_zombie "$server" || is_gone_or_zombie "$client"; }
@@ -196,8 +196,8 @@ parent_down() {
 	end
 	nothing_left
 }
-# The interface below has a process of its own, which talks to B as well. The kernel lets the one
-# below begin first, and refuses the other order, which is said.
+# Another process uses the lower interface, and talks to B as well. The kernel allows this if the
+# lower one begins first; it refuses the other order, with a message.
 parent_in_use() {
 	gids_once v4 || return
 	start below p "$XROCE" run --dev pa -- "$TOOLS/again" -d xroce_pa -g 0
@@ -217,7 +217,7 @@ parent_in_use() {
 	end
 	nothing_left
 }
-# Both ends hear of it, as their interfaces go.
+# Both ends get the event, as their interfaces disappear.
 parent_deleted() {
 	local rc side
 	begin || return
@@ -225,7 +225,7 @@ parent_deleted() {
 	for side in server client; do
 		finish "${!side}" 30
 		rc=$?
-		# 1: it says what it met; not a crash, not by force
+		# 1: it reports the error; no crash, no kill
 		need_equal "exit status of the $side" $rc 1
 	done
 	in_a "$XROCE" list $IF_A >"$WORK/list.out" 2>&1
@@ -233,7 +233,7 @@ parent_deleted() {
 	rm -f "$WORK/go"
 }
 
-# Frames for the bridge pass an interface below it that has a broker of its own.
+# Frames for the bridge pass a lower interface that has a broker.
 port_served() {
 	serve a pa || return
 	begin || return
@@ -244,7 +244,7 @@ port_served() {
 	end
 	nothing_left
 }
-# The host's own TCP and UDP cross meanwhile.
+# The host's TCP and UDP traffic runs at the same time.
 traffic_of_host() {
 	local what
 	for what in tcp:5000 udp:4790 udp:4792; do
@@ -257,7 +257,7 @@ traffic_of_host() {
 }
 bound_or_gone() { in_a ss -Hln --"$1" "sport = :$2" | grep -q . || is_gone_or_zombie "$3"; }
 
-# The one cable is pulled, and the other plugged in, and back.
+# The only cable is unplugged and the other one plugged in, and back.
 other_cable() {
 	begin || return
 	for cables in "pa qa" "qa pa"; do
@@ -275,7 +275,7 @@ route() {
 	ip -n $NS_B route replace 10.77.0.0/24 via 10.78.0.254
 	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "the router does not work"
 }
-# The device is there before the route, and a process has it.
+# The device exists, and a process uses it, before there is a route.
 no_route() {
 	start keeper a "$XROCE" run --dev $IF_A -- "$TOOLS/again" -d $DEV_A -g 0
 	keeper=$child
@@ -288,8 +288,8 @@ no_route() {
 	finish "$child" 60 || { fail "the exchange by the router ends with $?"; show other; show keeper; }
 	stop "$keeper"
 }
-# As the kernel resolves it for RoCE, the route has the hop limit, not the program's, which is 1 in
-# these pingpongs.
+# The kernel resolves the route for RoCE with the route's hop limit, not with the program's, which
+# is 1 in these pingpongs.
 routed_pingpong() {
 	route
 	client_server 18515 30 "ibv_$1_pingpong" -d $DEV_A -g 0 -n 300 -- "ibv_$1_pingpong" -d $DEV_B -g 0 -n 300 $IP4_A || return
@@ -299,7 +299,7 @@ routed_bandwidth() {
 	route
 	two_seconds ib_send_bw 65536 -m 1024
 }
-# A narrow link behind the router: what fits passes, what does not is explained.
+# A narrow link beyond the router: packets that fit pass; the failure of larger ones is explained.
 narrow_router() {
 	ip -n $NS_P link set pb mtu 1500
 	route

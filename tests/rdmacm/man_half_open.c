@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * Connections that stay half open, at each step; the lengths of private data; rdma_migrate_id(3)
- * with several events, and each order in which rdma_destroy_id(3) may be called within the
- * handling of events.
+ * with several events, and each order in which rdma_destroy_id(3) may be called while events are
+ * handled.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static uint8_t bytes[256];
 
 /* ---- rdma_migrate_id(3), rdma_destroy_id(3) ---- */
 
-/* The next event of the set, an edge. */
+/* Gets the next edge-triggered event of the epoll set. */
 static bool edge(int set)
 {
 	struct epoll_event event;
@@ -31,7 +31,7 @@ static bool edge(int set)
 	return true;
 }
 
-/* "moves any pending events": all of the id's, in their order, and none of another's. */
+/* "moves any pending events": all events of the id, in their order, and no other id's. */
 static bool several_events_move_body(struct link *l, int family)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -55,7 +55,7 @@ static bool several_events_move_body(struct link *l, int family)
 	MUST(take(to, l->id[1], RDMA_CM_EVENT_DISCONNECTED));
 	MUST((e = next_event(l->ch[1])) && e->event == RDMA_CM_EVENT_CONNECT_REQUEST);
 	MUST(no_event(l->ch[1]));
-	/* the request's id is given back before its event, which is the listener's */
+	/* destroy the request's id before acknowledging its event, which is the listener's */
 	MUST_EQ(rdma_destroy_id(e->id), 0);
 	MUST_EQ(rdma_ack_cm_event(e), 0);
 	MUST(take_status(l->ch[0], other, RDMA_CM_EVENT_REJECTED, CONSUMER_REJECT));
@@ -76,7 +76,7 @@ static void *get_event(void *channel)
 	return rdma_get_cm_event(channel, &e) ? NULL : e;
 }
 
-/* A thread that sleeps on the new channel has the event that is moved there. */
+/* A thread that sleeps on the new channel gets an event that is moved there. */
 static bool sleeper_of_the_new_channel_body(struct link *l, int family)
 {
 	struct rdma_event_channel *to = rdma_create_event_channel();
@@ -99,7 +99,7 @@ static bool sleeper_of_the_new_channel_body(struct link *l, int family)
 }
 ON_LINK(sleeper_of_the_new_channel, sleeper_of_the_new_channel_body)
 
-/* "Destruction of an rdma_cm_id will block until related events": of others' events it does not. */
+/* "Destruction of an rdma_cm_id will block until related events": not for events of other ids. */
 static bool orders_body(struct link *l, int family)
 {
 	struct rdma_cm_event *e[2];
@@ -108,7 +108,7 @@ static bool orders_body(struct link *l, int family)
 
 	MUST(link_open(l, family, RDMA_PS_TCP) && link_request(l, NULL) && link_accept(l, NULL));
 	port = ntohs(rdma_get_src_port(l->listen));
-	/* the active end goes while the passive end's ESTABLISHED is not acknowledged */
+	/* destroy the active end before the passive end's ESTABLISHED is acknowledged */
 	MUST(take(l->ch[0], l->id[0], RDMA_CM_EVENT_ESTABLISHED));
 	MUST((e[0] = next_event(l->ch[1])) && e[0]->event == RDMA_CM_EVENT_ESTABLISHED);
 	MUST(link_drop(l, 0));
@@ -116,13 +116,13 @@ static bool orders_body(struct link *l, int family)
 	held = l->id[1];
 	l->id[1] = NULL;
 	MUST(held == e[0]->id && held == e[1]->id);
-	/* its QP before the acknowledgements, and another connection's ends */
+	/* destroy its QP before the acknowledgements, and both ends of another connection */
 	rdma_destroy_qp(held);
 	MUST(l->id[0] = resolved(l->ch[0], RDMA_PS_TCP, own(family, port)));
 	MUST(!create_qp(l->id[0]) && link_request(l, NULL) && link_accept(l, NULL));
 	MUST(link_established(l) && link_drop(l, 0));
 	MUST(take(l->ch[1], l->id[1], RDMA_CM_EVENT_DISCONNECTED) && link_drop(l, 1));
-	/* and the listener, which has no event of its own */
+	/* and the listener, which has no unacknowledged event */
 	MUST_EQ(rdma_destroy_id(l->listen), 0);
 	l->listen = NULL;
 	MUST(!rdma_ack_cm_event(e[0]) && !rdma_ack_cm_event(e[1]));
@@ -131,7 +131,7 @@ static bool orders_body(struct link *l, int family)
 }
 ON_LINK(orders_of_destruction, orders_body)
 
-/* A synchronous id's event is the library's own: nothing waits for its acknowledgement. */
+/* The library handles a synchronous id's events: destruction waits for no acknowledgement. */
 static bool synchronous_id_goes_with_its_event(void)
 {
 	union address to = own(AF_INET, 7471);
@@ -149,7 +149,7 @@ static bool synchronous_id_goes_with_its_event(void)
 	return true;
 }
 
-/* Threads with channels of their own, in the middle of which each id moves. */
+/* Threads with a channel each, to which an id moves in the middle of its use. */
 #define THREADS 4
 #define ROUNDS	20
 
@@ -210,7 +210,7 @@ static bool threads_with_channels_of_their_own(void)
 
 /* ---- private data ---- */
 
-/* Those n bytes, and zeros up to the room that there is. */
+/* Checks for n bytes of the pattern, followed by zeros up to `room`. */
 static bool data_is(const struct rdma_conn_param *c, int n, int room)
 {
 	MUST_EQ(c->private_data_len, room);
@@ -231,7 +231,7 @@ static uint32_t fresh_qpn(void)
 	return ++last;
 }
 
-/* The next client asks, with n bytes. */
+/* The next client sends a request with n bytes. */
 static bool client_asks(struct link *l, int family, int n)
 {
 	struct rdma_conn_param param = some_param(bytes, (uint8_t)n);
@@ -245,7 +245,7 @@ static bool client_asks(struct link *l, int family, int n)
 	return true;
 }
 
-/* The REJ or REP of n bytes comes, and both ends go. */
+/* The client receives the REJ or REP of n bytes, and both ends are destroyed. */
 static bool client_hears(struct link *l, enum rdma_cm_event_type type, int status, int n, int room)
 {
 	struct rdma_cm_event *e;
@@ -303,7 +303,7 @@ ON_LINK(reject_ece, reject_ece_body)
 
 /* ---- half open ---- */
 
-/* How far a client goes before it is silent for ever. */
+/* The last step of a client before it stays silent for ever. */
 enum step { REQUEST_LEFT, REQUEST_TAKEN, RESPONSE_LEFT, RESPONSE_TAKEN, STEPS };
 #define SILENT_PEERS 40
 
@@ -311,7 +311,7 @@ struct silent {
 	struct rdma_cm_id *id[2];
 };
 
-/* The client's id is resolved. */
+/* Connects a client, whose id is resolved, up to the given step. */
 static bool silent_begins(struct silent *s, struct link *l, enum step step)
 {
 	struct rdma_conn_param param = some_param(NULL, 0);
@@ -334,7 +334,7 @@ static bool silent_begins(struct silent *s, struct link *l, enum step step)
 	return true;
 }
 
-/* What rdma_notify() and rdma_disconnect() answer for an id that is half open. */
+/* Checks the results of rdma_notify() and rdma_disconnect() for a half-open id. */
 static bool silent_calls(struct silent *s, struct link *l, enum step step)
 {
 	MUST_ERR(rdma_notify(s->id[0], IBV_EVENT_COMM_EST), EINVAL);
@@ -355,7 +355,7 @@ static bool silent_calls(struct silent *s, struct link *l, enum step step)
 	return true;
 }
 
-/* Another client connects at the same listener, and its data flow. */
+/* Another client connects to the same listener and exchanges data. */
 static bool others_connect(struct link *l, int family)
 {
 	static char buf[8];
@@ -376,7 +376,7 @@ static bool others_connect(struct link *l, int family)
 	return true;
 }
 
-/* What is left in a channel is left there: others have channels of their own then. */
+/* The channels are not drained: other cases use new ones. */
 static bool silent_step(struct rdma_event_channel *ch[4], int family, enum step step)
 {
 	struct silent s[SILENT_PEERS] = { 0 };
@@ -398,7 +398,7 @@ static bool silent_step(struct rdma_event_channel *ch[4], int family, enum step 
 	MUST(take(other.ch[1], other.id[1], RDMA_CM_EVENT_DISCONNECTED) && link_drop(&other, 1));
 	if (step == REQUEST_LEFT)
 		MUST_EQ(rdma_destroy_id(other.listen), 0);
-	/* some say something now; the others go without a word */
+	/* some send a message now; the others disappear silently */
 	for (int i = 0; (step == REQUEST_TAKEN || step == RESPONSE_TAKEN) && i < SILENT_PEERS;
 	     i += 2)
 		MUST(silent_calls(&s[i], &at, step));
@@ -440,7 +440,7 @@ static bool silent_peers(int family)
 }
 BOTH(silent_peers)
 
-/* Peers of an rsocket that are silent after their request: another one's raccept() comes. */
+/* Peers of an rsocket stay silent after their request: another peer is still accepted. */
 static bool silent_streams(int family)
 {
 	static const uint8_t hello[40] = { [0] = 1, [3] = 16, [23] = 2, [38] = 4 };
@@ -467,7 +467,7 @@ static bool silent_streams(int family)
 	}
 	MUST((client = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
 	MUST(!rconnect(client, &at.sa, len) || errno == EINPROGRESS);
-	/* the silent ones are taken or not; the one that speaks is */
+	/* silent peers may be accepted or not; the peer that sends must be */
 	while (!heard) {
 		p[0] = (struct pollfd){ .fd = taken < 9 ? listen : -1, .events = POLLIN };
 		p[1] = (struct pollfd){ .fd = sent ? -1 : client, .events = POLLOUT };

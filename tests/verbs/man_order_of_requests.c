@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The order of requests of one queue pair: what a thread of the responder sees first, what a later
- * request finds, what a fence holds back, and what is left of a list in whose middle a request
- * fails. ibv_post_send(3), ibv_create_qp(3), ibv_req_notify_cq(3); the IBTA's table of the order of
- * work requests and its annex A19 for FLUSH and ATOMIC WRITE.
+ * The order of requests of one queue pair: what a thread of the responder and a later request
+ * observe, the effect of a fence, and the rest of a list after a request in its middle fails.
+ * ibv_post_send(3), ibv_create_qp(3), ibv_req_notify_cq(3); the IBTA's table of the order of work
+ * requests and its annex A19 for FLUSH and ATOMIC WRITE.
  */
 #include <sys/mman.h>
 
@@ -35,7 +35,7 @@ static bool on(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
 		return on(IBV_QPT_RC, body);                                                       \
 	}
 
-/* Adds a request of these local bytes to the list that is open. */
+/* Adds a request with these local bytes to the open list. */
 static void add(struct wr_ends *e, enum wr_code op, uint32_t remote, uint64_t operand,
 		uint32_t local, uint32_t length, unsigned int flags)
 {
@@ -52,7 +52,7 @@ static void add(struct wr_ends *e, enum wr_code op, uint32_t remote, uint64_t op
 		ibv_wr_set_sge(e->ex, e->mr[0]->lkey, (uintptr_t)e->buf[0] + local, length);
 }
 
-/* ---- what a thread of the responder sees ---- */
+/* ---- what a thread of the responder observes ---- */
 
 enum signal { BY_ATOMIC_WRITE, BY_ADD, BY_SWAP, BY_WRITE, BY_LAST_BYTE, SIGNALS };
 
@@ -74,7 +74,7 @@ static bool has_come(struct watch *w, int round)
 	       (uint64_t)round;
 }
 
-/* Sees the word, and then finds all bytes that were written before it. */
+/* Sees the word, and then all bytes that were written before the word. */
 static void *watcher(void *arg)
 {
 	struct watch *w = arg;
@@ -167,10 +167,10 @@ static bool signals_body(struct wr_ends *e)
 	return true;
 }
 
-/* A later WRITE, atomic or ATOMIC WRITE is not seen before all bytes of an earlier WRITE. */
+/* A later WRITE, atomic or ATOMIC WRITE is not visible before all bytes of an earlier WRITE. */
 ON_RELIABLE(a_later_word_is_seen_later, signals_body)
 
-/* A receive's completion says that the WRITEs and words before the SEND are there. */
+/* A receive's completion guarantees that the WRITEs and words before the SEND are in memory. */
 static bool received_body(struct wr_ends *e)
 {
 	static const enum wr_code sends[] = { OP_SEND, OP_SEND_IMM, OP_WRITE_IMM };
@@ -203,11 +203,11 @@ static bool received_body(struct wr_ends *e)
 
 ON_RELIABLE(a_receive_comes_after_what_was_written, received_body)
 
-/* ---- what a later request finds ---- */
+/* ---- what a later request observes ---- */
 
 /*
- * One word, changed and looked at by all kinds in one list. A request that changes the word after a
- * READ is fenced; no other one is.
+ * Changes and reads one word by all operations in one list. Only a request that changes the word
+ * after a READ is fenced.
  */
 static bool chain_body(struct wr_ends *e)
 {
@@ -250,7 +250,7 @@ static bool chain_body(struct wr_ends *e)
 
 ON_RELIABLE(a_later_request_finds_what_was_done, chain_body)
 
-/* A READ finds all bytes of the WRITE before it, and a READ before a fenced WRITE none of it. */
+/* A READ returns all bytes of the WRITE before it, and no byte of a fenced WRITE after it. */
 static bool reads_body(struct wr_ends *e)
 {
 	struct ibv_wc wc;
@@ -281,11 +281,11 @@ ON_RELIABLE(reads_on_both_sides_of_a_write, reads_body)
 
 /* ---- fences ---- */
 
-/* What has come by a READ or an atomic is sent on by a fenced request of each kind. */
+/* A fenced request of each kind sends the data that an earlier READ or atomic returned. */
 static bool forwarded(struct wr_ends *e, enum wr_code first, enum wr_code second, int round)
 {
 	const uint32_t length = second == OP_ATOMIC_WRITE || first != OP_READ ? 8 : LONG;
-	const uint32_t to = REMOTE_AT + 2 * LONG; /* of the request that sends on */
+	const uint32_t to = REMOTE_AT + 2 * LONG; /* of the second request */
 	struct ibv_sge sge = { (uintptr_t)e->buf[0] + 64, length, e->mr[0]->lkey };
 	struct ibv_send_wr b = { .wr_id = 2,
 				 .sg_list = &sge,
@@ -356,7 +356,7 @@ ON_RC(a_fenced_request_sends_what_was_read, fences_body)
 
 /* ---- the word of an ATOMIC WRITE ---- */
 
-/* docs/memory.md: a bad key is `vendor_err` 2, a good key with bad memory behind it 17. */
+/* docs/memory.md: `vendor_err` is 2 for a bad key, 17 for a good key of bad memory. */
 static bool bad_word_body(struct wr_ends *e)
 {
 	char *page = mmap(FAR_BELOW(0), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -391,7 +391,7 @@ static bool bad_word_body(struct wr_ends *e)
 
 ON_RC(a_word_of_bad_memory_says_why, bad_word_body)
 
-/* ---- lists with a request that fails ---- */
+/* ---- lists with a failing request ---- */
 
 enum mistake {
 	REMOTE_KEY,
@@ -404,7 +404,7 @@ enum mistake {
 	MISTAKES
 };
 
-/* Returns the status that the request is to fail with. */
+/* Returns the status with which the request must fail. */
 static int make_mistake(struct ibv_send_wr *wr, enum mistake m)
 {
 	const uint64_t remote = wr->wr.rdma.remote_addr;
@@ -440,7 +440,7 @@ static int make_mistake(struct ibv_send_wr *wr, enum mistake m)
 	}
 }
 
-/* WRITEs of one word each, every other one signaled, and one of them made wrong. */
+/* WRITEs of one word each, every other one signaled, and one of them invalid. */
 static bool fails_at(struct pair *p, int at, enum mistake m)
 {
 	struct ibv_send_wr wr[QUEUE], *bad;
@@ -479,7 +479,7 @@ static bool fails_at(struct pair *p, int at, enum mistake m)
 	MUST(cq_is_empty(p->cq[0]) && cq_is_empty(p->cq[1]));
 	for (int i = 0; i < QUEUE; i++) {
 		memcpy(&word, p->buf[1] + 8 * i, 8);
-		/* its READ had an answer first, after which later requests may be under way */
+		/* the READ got an answer, after which later requests may be on the wire */
 		if (i > at && m == READ_LOCAL_KEY)
 			continue;
 		MUST_EQ(word, i < at ? 0x0101010101010101 * (uint64_t)(i + 1) : 0);
@@ -507,10 +507,10 @@ static bool middle_body(struct pair *p)
 	return true;
 }
 
-/* What is before the mistake is done, the mistake completes unsignaled, all after it is flushed. */
+/* Requests before the mistake succeed, the mistake completes unsignaled, later ones are flushed. */
 ON_PAIR(a_mistake_completes_in_the_middle, middle_body)
 
-/* "It stops processing WRs from this list at the first failure": what is before is on its way. */
+/* "It stops processing WRs from this list at the first failure": earlier ones are executed. */
 static bool refused_body(struct pair *p)
 {
 	static char much[65536];
@@ -559,13 +559,13 @@ static bool refused_body(struct pair *p)
 			printf("# kind %d, at %d\n", kind, at);
 			return false;
 		}
-		/* unsignaled, and not pushed by any further call */
+		/* unsignaled, and without any further call */
 		for (int i = 0; i < at; i++) {
 			MUST(wait_wc(p->cq[1], &wc));
 			MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i);
 			MUST_EQ(p->buf[1][100 + i], p->buf[0][i]);
 		}
-		/* the next request completes, and with it the others leave the queue */
+		/* the next request completes, and frees the queue entries of the others */
 		MUST_EQ(post_recv(p, 7, 0, 8), 0);
 		MUST_EQ(post_send(p, 8, 0, 1, IBV_SEND_SIGNALED), 0);
 		MUST(wait_wc(p->cq[0], &wc));
@@ -580,7 +580,7 @@ ON_PAIR(a_refused_request_holds_back_none_before_it, refused_body)
 
 /* ---- sq_sig_all ---- */
 
-/* All requests of such a queue pair complete, whatever their flags, also those of windows. */
+/* All requests of a QP with sq_sig_all complete, whatever their flags, also window binds. */
 static bool all_signaled(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -666,8 +666,8 @@ static bool all_signaled(void)
 /* ---- solicited events ---- */
 
 /*
- * Of messages of one packet and of many, those that ask for an event make one, and no others: a
- * WRITE, whatever its flag, does not complete there.
+ * Each message with the solicited flag raises one event, in one packet or many; no other message
+ * does. A WRITE, whatever its flag, has no completion at the receiver.
  */
 static bool solicited_body(struct pair *p)
 {
@@ -724,7 +724,7 @@ ON_PAIR(solicited_of_an_srq, solicited_body, .channel = true, .srq = true)
 
 /* ---- FLUSH ---- */
 
-/* No window and no null region can be flushed, by neither level. */
+/* Neither level can flush a window or a null region. */
 static bool flush_body(struct wr_ends *e)
 {
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, e->buf[1], BUF_BYTES, e->access | IBV_ACCESS_MW_BIND),
@@ -744,7 +744,7 @@ static bool flush_body(struct wr_ends *e)
 		a.rkey = i % 2 ? null->lkey : mw->rkey;
 		a.level = i / 2 ? FLUSH_LEVEL_MR : FLUSH_LEVEL_RANGE;
 		ibv_wr_start(e->ex);
-		e->ex->wr_flags = 0; /* it fails, and completes */
+		e->ex->wr_flags = 0; /* fails, and so completes */
 		wr_build(e, OP_FLUSH, &a);
 		add(e, OP_WRITE, WORD_AT, 0, 0, 8, 0);
 		MUST_EQ(ibv_wr_complete(e->ex), 0);
@@ -755,7 +755,7 @@ static bool flush_body(struct wr_ends *e)
 		MUST(take_async(IBV_EVENT_QP_ACCESS_ERR, e->qp[1]));
 		MUST(wr_again(e));
 	}
-	/* a region that was registered anew grants what it was given last */
+	/* after another registration, a region grants only its last rights */
 	for (int i = 0; i < 4; i++) {
 		struct wr_args a = wr_args_of(e, OP_FLUSH);
 

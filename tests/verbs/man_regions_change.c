@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Regions that change beside traffic: ibv_rereg_mr(3) in another thread while a peer writes, reads
- * and does atomics, while it fails, and as it takes rights away; what a forked child does to its
- * copies of regions meanwhile. docs/verbs.md, "Regions that change" and "fork()".
+ * Regions that change during traffic: ibv_rereg_mr(3) in another thread while a peer writes, reads
+ * and does atomics; calls that fail; calls that take rights away; a forked child that changes its
+ * copies of regions. docs/verbs.md, "Regions that change" and "fork()".
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -21,10 +21,10 @@
 #define TIMES	60
 #define WORDS	400
 #define IOVA_AT 0x700000000000ull
-#define MESSAGE (4u << 20) /* more packets than are under way at a time */
+#define MESSAGE (4u << 20) /* more packets than the window */
 #define SECRET	0xee
 
-/* Returns the status of a request that is signaled and alone at that end, -1 if none came. */
+/* Returns the status of one signaled request at that end, -1 if it does not complete. */
 static int run(struct pair *p, int end, struct ibv_send_wr wr)
 {
 	struct ibv_send_wr *bad;
@@ -51,7 +51,7 @@ static struct ibv_send_wr one_sided(struct ibv_sge *sge, enum ibv_wr_opcode op, 
 	return wr;
 }
 
-/* Connects both ends again through RESET; what their CQs hold is dropped. */
+/* Connects both ends again through RESET, and drops the content of their CQs. */
 static bool reconnect(struct pair *p)
 {
 	struct ibv_wc wc;
@@ -70,7 +70,7 @@ static bool reconnect(struct pair *p)
 
 /* ---- a region that moves in another thread ---- */
 
-/* A region without an address of its own, in one of two pieces of memory. */
+/* A region without an explicit address, in one of two pieces of memory. */
 struct moving {
 	struct pair *p;
 	struct ibv_mr *mr;
@@ -136,7 +136,7 @@ static bool moving_end(struct moving *m)
 		return pair_close(&p) && good;                                                     \
 	}
 
-/* What the region is to a request: the last three load from the region, the others store to it. */
+/* The region's role in a request: the last three load from the region, the others store to it. */
 enum role { WRITTEN, RECEIVED, READ_INTO, READ_FROM, SENT, WRITTEN_FROM, ROLES };
 
 /* One request of PART bytes between the region and the buffer of the pair. */
@@ -181,7 +181,7 @@ static bool is_uniform(const unsigned char *packet)
 	return !memcmp(packet, packet + 1, PACKET - 1);
 }
 
-/* Each packet of the message is as a whole in one of the pieces; older bytes are whole as well. */
+/* Each packet of the message is in one piece only, and whole; the other piece has older bytes. */
 static bool one_piece_has(struct moving *m, unsigned char value)
 {
 	for (uint32_t at = 0; at < PART; at += PACKET) {
@@ -250,7 +250,7 @@ static bool atomics_body(struct moving *m)
 	for (int i = 0; i < 2; i++)
 		memcpy(&word[i], m->piece[i] + 8, 8);
 	MUST_EQ(word[0] + word[1], WORDS);
-	/* the same of ATOMIC WRITE: the last value is in one piece, the other has an older one */
+	/* ATOMIC WRITE likewise: the last value is in one piece, an older one in the other */
 	wr = one_sided(&sge, IBV_WR_ATOMIC_WRITE, PART - 8, m->mr->rkey);
 	for (uint64_t n = 1; n <= WORDS; n++) {
 		memcpy(m->p->buf[0], &n, 8);
@@ -265,7 +265,7 @@ static bool atomics_body(struct moving *m)
 
 ON_MOVING(a_word_is_changed_in_one_region, atomics_body)
 
-/* ---- failures beside traffic ---- */
+/* ---- failures during traffic ---- */
 
 struct failing {
 	struct pair *p;
@@ -338,7 +338,7 @@ static bool between_failures(struct pair *p)
 	return true;
 }
 
-/* "Old MR is valid": also to the requests that meet the region while the call fails. */
+/* "Old MR is valid": also for requests that access the region during the failing call. */
 static bool failures_body(struct pair *p)
 {
 	struct ibv_context *other = ibv_open_device(ctx->device);
@@ -362,7 +362,7 @@ static bool failures_body(struct pair *p)
 
 ON_PAIR(failures_disturb_no_request, failures_body)
 
-/* ---- rights that end under requests ---- */
+/* ---- rights that end during requests ---- */
 
 /* A byte that the device may be writing. */
 __attribute__((noinline, no_sanitize("thread"))) static unsigned char
@@ -371,7 +371,7 @@ peek(const volatile unsigned char *at)
 	return *at;
 }
 
-/* The ways in which the region's bytes are taken from the peer. */
+/* How the peer loses access to the region's bytes. */
 enum loss { NO_RIGHTS, OTHER_PD, OTHER_PLACE, ALL_OF_IT, LOSSES };
 
 struct taken {
@@ -428,7 +428,7 @@ static bool has_begun(struct taken *t, const unsigned char *first)
 	return true;
 }
 
-/* One request is under way and one behind it is posted after the loss, which cannot succeed. */
+/* One request is in progress, and one is posted after the loss, which cannot succeed. */
 static bool loses(struct taken *t, enum ibv_wr_opcode op, enum loss loss)
 {
 	const bool is_read = op == IBV_WR_RDMA_READ;
@@ -467,8 +467,8 @@ static bool loses(struct taken *t, enum ibv_wr_opcode op, enum loss loss)
 }
 
 /*
- * From when ibv_rereg_mr() has returned, no byte that it took away is written, or read, also by a
- * request of many packets that is half done.
+ * After ibv_rereg_mr() returns, no lost byte is written or read, not even by a partly executed
+ * request of many packets.
  */
 static bool each_loss(enum ibv_wr_opcode op)
 {
@@ -497,7 +497,7 @@ static bool nothing_is_read_after_the_loss(void)
 	return each_loss(IBV_WR_RDMA_READ);
 }
 
-/* Atomics under way: as many succeed as the word has counted, and none counts after the loss. */
+/* Atomics in progress: the word counts as many as succeed, and none after the loss. */
 static bool atomics_lose(struct taken *t, enum loss loss)
 {
 	struct ibv_sge sge = { (uintptr_t)t->buf, 8, t->own->lkey };
@@ -546,7 +546,7 @@ static bool nothing_is_added_after_the_loss(void)
 	return true;
 }
 
-/* ---- what the region grants afterwards ---- */
+/* ---- the rights of the changed region ---- */
 
 static bool rights_body(struct pair *p)
 {
@@ -587,7 +587,7 @@ static bool rights_body(struct pair *p)
 
 ON_PAIR(rights_are_those_of_the_last_call, rights_body)
 
-/* A region with an address of its own keeps it until it is given another translation. */
+/* A region with an explicit address keeps it until it gets another translation. */
 static bool iova_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 64);
@@ -614,7 +614,7 @@ static bool iova_body(struct pair *p)
 
 ON_PAIR(a_translation_brings_its_address, iova_body)
 
-/* Receives that were posted before are judged by the region as it is when the message comes. */
+/* Receives posted earlier are checked against the region at the time the message arrives. */
 static bool receives_body(struct pair *p)
 {
 	struct ibv_pd *other = ibv_alloc_pd(ctx);
@@ -648,7 +648,7 @@ static bool receives_body(struct pair *p)
 
 ON_PAIR(posted_receives_meet_the_new_region, receives_body)
 
-/* A requester's own region without local write is sent from, and no READ's answer goes there. */
+/* A requester's region without local write can be sent from, and gets no READ data. */
 static bool local_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 8);
@@ -729,7 +729,7 @@ static bool write_ends(struct family *f)
 	return true;
 }
 
-/* Ends all copies of memory objects and the memory itself, of a child. */
+/* Destroys all copies of memory objects, and the memory, in a child. */
 static bool child_ends_memory(void *arg)
 {
 	struct family *f = arg;
@@ -748,7 +748,7 @@ static bool child_ends_memory(void *arg)
 	return true;
 }
 
-/* The parent's requests go on while children take down their copies. */
+/* The parent's requests continue while children destroy their copies. */
 static bool children_body(struct family *f)
 {
 	for (int i = 1; i <= 8; i++) {
@@ -783,11 +783,11 @@ static bool bound_body(struct family *f)
 
 ON_FAMILY(a_childs_windows_are_its_own, MAP_PRIVATE, bound_body)
 
-/* A child that lives on while its parent changes and ends the region. */
+/* A child that stays alive while its parent changes and destroys the region. */
 struct sibling {
 	struct family *f;
 	int go[2];
-	unsigned char expected; /* what its memory holds then */
+	unsigned char expected; /* content of its memory at that time */
 };
 
 static bool child_waits(void *arg)
@@ -823,7 +823,7 @@ static bool parent_goes_on(struct family *f, bool shared)
 		_exit(!good);
 	}
 	close(s.go[0]);
-	/* what comes now is in the parent's pages, also those that both had in common */
+	/* new data arrives in the parent's pages, also in pages that both had shared */
 	MUST(write_begins(f, 2) && write_ends(f));
 	mr = f->mr;
 	MUST_EQ(ibv_rereg_mr(mr, TRANSLATION | ACCESS, NULL, f->mem, MESSAGE / 2, RIGHTS), 0);

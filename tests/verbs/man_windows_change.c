@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Windows that are bound, used and invalidated in one go: keys that are sent behind their bind,
- * SEND with invalidate among other requests, windows over regions that were registered anew, and
- * atomics at the end of windows and regions. ibv_bind_mw(3), ibv_post_send(3), docs/verbs.md.
+ * Windows that are bound, used and invalidated in one list: keys sent right after their bind, SEND
+ * with invalidate among other requests, windows of re-registered regions, atomics at the end of
+ * windows and regions. ibv_bind_mw(3), ibv_post_send(3), docs/verbs.md.
  */
 #include "man.h"
 
@@ -14,7 +14,7 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* End 1 owns the memory and the window, end 0 reaches for it. */
+/* End 1 owns the memory and the window, end 0 accesses it. */
 struct window {
 	struct pair p;
 	struct ibv_mr *mr; /* of end 1's buffer, for windows */
@@ -60,7 +60,7 @@ static struct ibv_send_wr bind_wr(const struct window *w, uint32_t offset, uint6
 						  info_of(w, offset, length) } };
 }
 
-/* Returns the status of a request that is signaled and alone at that end, -1 if none came. */
+/* Returns the status of one signaled request at that end, -1 if it does not complete. */
 static int run(struct window *w, int end, struct ibv_send_wr wr)
 {
 	struct ibv_send_wr *bad;
@@ -133,9 +133,9 @@ static bool reconnect(struct pair *p)
 	return true;
 }
 
-/* ---- keys that are sent behind their bind ---- */
+/* ---- keys sent right after their bind ---- */
 
-/* Posts a bind that is not signaled and a SEND of the key that it gives, nothing between them. */
+/* Posts an unsignaled bind and, immediately after it, a SEND of the new key. */
 static bool bind_and_tell(struct window *w, uint32_t offset)
 {
 	const uint32_t key = ibv_inc_rkey(w->mw->rkey);
@@ -190,7 +190,7 @@ static bool told_body(struct window *w)
 		MUST(wait_wc(p->cq[0], &wc));
 		MUST_EQ(wc.status, IBV_WC_SUCCESS);
 		MUST_EQ(wc.opcode, IBV_WC_SEND);
-		/* the SEND of the key, the receive: in whichever order */
+		/* completions of the key's SEND and of the receive, in either order */
 		for (int n = 0; n < 2; n++) {
 			MUST(wait_wc(p->cq[1], &wc));
 			MUST_EQ(wc.status, IBV_WC_SUCCESS);
@@ -210,7 +210,7 @@ ON_WINDOW(a_key_of_type2_is_sent_behind_its_bind, IBV_MW_TYPE_2, told_body)
 
 /* ---- SEND with invalidate among other requests ---- */
 
-/* In one list: what comes before the invalidation is served, what comes after it is not. */
+/* In one list, requests before the invalidation succeed, and requests after it fail. */
 static bool listed(struct window *w, uint32_t length)
 {
 	struct pair *p = &w->p;
@@ -243,7 +243,7 @@ static bool listed(struct window *w, uint32_t length)
 	MUST(!memcmp(p->buf[1], p->buf[0], BIG / 2));
 	MUST(!memcmp(p->buf[1] + BIG / 2, p->buf[0], length));
 	MUST(take_async(IBV_EVENT_QP_ACCESS_ERR, p->qp[1]));
-	/* unbound: its region is free, and may be bound again */
+	/* unbound: the region is free and can be bound again */
 	MUST_EQ(ibv_dereg_mr(w->mr), 0);
 	MUST(w->mr = ibv_reg_mr(p->pd, p->buf[1], BUF_BYTES, RIGHTS));
 	return reconnect(p);
@@ -260,7 +260,7 @@ static bool lists_body(struct window *w)
 
 ON_WINDOW(an_invalidation_keeps_its_place_in_a_list, IBV_MW_TYPE_2, lists_body)
 
-/* A fenced SEND with invalidate comes when the READs before it have all of their data. */
+/* A fenced SEND with invalidate arrives only after the READs before it have all their data. */
 static bool fenced_body(struct window *w)
 {
 	struct pair *p = &w->p;
@@ -280,7 +280,7 @@ static bool fenced_body(struct window *w)
 		MUST_EQ(ibv_post_send(p->qp[0], &read, &bad), 0);
 		MUST(wait_wc(p->cq[1], &wc));
 		MUST_EQ(wc.status, IBV_WC_SUCCESS);
-		/* its owner uses the memory for something else from now on */
+		/* the owner reuses the memory from now on */
 		memset(p->buf[1], 0, BIG);
 		MUST(wait_wc(p->cq[0], &wc));
 		MUST_EQ(wc.status, IBV_WC_SUCCESS);
@@ -293,7 +293,7 @@ static bool fenced_body(struct window *w)
 
 ON_WINDOW(a_fenced_invalidation_waits_for_reads, IBV_MW_TYPE_2, fenced_body)
 
-/* A message that its receive has no room for fails, and invalidates nothing. */
+/* A message that is too long for its receive fails, and invalidates nothing. */
 static bool short_body(struct window *w)
 {
 	struct pair *p = &w->p;
@@ -311,7 +311,7 @@ static bool short_body(struct window *w)
 
 ON_WINDOW(a_message_too_long_invalidates_nothing, IBV_MW_TYPE_2, short_body)
 
-/* LOCAL_INV and the next bind in one list, while the peer writes by the key of the moment. */
+/* LOCAL_INV and the next bind in one list, while the peer writes with the current key. */
 static bool rebound_body(struct window *w)
 {
 	struct pair *p = &w->p;
@@ -340,9 +340,9 @@ static bool rebound_body(struct window *w)
 
 ON_WINDOW(invalidated_and_bound_in_one_list, IBV_MW_TYPE_2, rebound_body)
 
-/* ---- windows over regions that were registered anew ---- */
+/* ---- windows of re-registered regions ---- */
 
-/* The region is judged when the window is bound: its bytes, its right, its PD. */
+/* A bind checks the region as it is at that time: bytes, rights, PD. */
 static bool anew_body(struct window *w)
 {
 	struct pair *p = &w->p;
@@ -369,7 +369,7 @@ static bool anew_body(struct window *w)
 	MUST_EQ(run(w, 0, by_key(w, &sge, IBV_WR_RDMA_WRITE, 8192 + 3996)), IBV_WC_SUCCESS);
 	MUST(!memcmp(p->buf[1] + 8192 + 3996, p->buf[0], 100));
 	MUST_EQ(p->buf[1][8192 + 4096], 0);
-	/* its old ones; a bind that fails leaves nothing that the region would have to stay for */
+	/* its old bytes; a failed bind leaves nothing that would keep the region in use */
 	if (w->mw->type == IBV_MW_TYPE_2)
 		MUST_EQ(window_invalidate(w), IBV_WC_SUCCESS);
 	else
@@ -378,7 +378,7 @@ static bool anew_body(struct window *w)
 	MUST(reconnect(p));
 	MUST_EQ(window_bind(w, 8192 + 4000, 100), IBV_WC_MW_BIND_ERR);
 	MUST(reconnect(p));
-	/* without the right to bind, of another PD, without local write */
+	/* without the right to bind; of another PD; without local write */
 	MUST_EQ(ibv_rereg_mr(w->mr, access, NULL, NULL, 0, RIGHTS & ~IBV_ACCESS_MW_BIND), 0);
 	MUST_EQ(window_bind(w, 8192, 100), IBV_WC_MW_BIND_ERR);
 	MUST(reconnect(p));
@@ -405,8 +405,8 @@ ON_WINDOW(type2_over_a_region_registered_anew, IBV_MW_TYPE_2, anew_body)
 /* ---- a queue pair that is reset ---- */
 
 /*
- * Binds that a reset or an error finds in the queue leave no window: the region goes. A window that
- * was bound before can be ended, and another one bound.
+ * Binds in the queue at a reset or an error create no window; the region can be deregistered. A
+ * window bound earlier can be unbound, and another one bound.
  */
 static bool reset_body(struct window *w)
 {
@@ -433,7 +433,7 @@ static bool reset_body(struct window *w)
 	MUST_EQ(ibv_dealloc_mw(late), 0);
 	MUST_EQ(window_bind(w, 0, 100), IBV_WC_SUCCESS);
 	MUST_EQ(run(w, 0, by_key(w, &sge, IBV_WR_RDMA_WRITE, 0)), IBV_WC_SUCCESS);
-	/* also of a queue pair that is in another state by then */
+	/* also if the queue pair has changed state by then */
 	MUST_EQ(qp_to_state(p->qp[1], IBV_QPS_RESET), 0);
 	MUST_EQ(ibv_dealloc_mw(w->mw), 0);
 	w->mw = NULL;
@@ -516,7 +516,7 @@ static bool word_at(struct window *w, uint32_t rkey, enum ibv_wr_opcode op, uint
 	return reconnect(p);
 }
 
-/* 8 bytes that are within, that reach over the end, that begin behind it. */
+/* 8 bytes: inside, across the end, after the end. */
 static bool ends_body(struct window *w)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_FETCH_AND_ADD,
