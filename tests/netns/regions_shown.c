@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions and windows as `xroce mr` shows them, against what they are, after each change:
- * made, registered anew, bound, invalidated, ended; by the program itself and in a forked child.
+ * Memory regions and windows as `xroce mr` shows them, against the real ones after each change:
+ * registered, re-registered, bound, invalidated, destroyed; in the program and in a forked child.
  *
  *	regions_shown DEVICE XROCE
  *
- * Prints "ok STEP" or "not ok STEP" for each, with what is shown and what is right.
+ * Prints "ok STEP" or "not ok STEP" for each, with the shown and the correct values.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct row {
 	uint32_t key;
 	char kind[16];
 	unsigned long long addr, length;
-	int access; /* of those that are shown */
+	int access; /* of the shown regions */
 };
 
 static char page[16384] __attribute__((aligned(4096)));
@@ -39,7 +39,7 @@ static bool failed;
 static struct row shown[MOST];
 static int shown_n;
 
-/* The rights of the rest of a line, which separates them by spaces or commas. */
+/* Parses the rights in the rest of a line, separated by spaces or commas. */
 static int rights_of(char *text)
 {
 	int access = 0;
@@ -51,7 +51,7 @@ static int rights_of(char *text)
 	return access;
 }
 
-/* Reads the rows of this process that have bytes. */
+/* Reads the rows of this process that have a length. */
 static void look(pid_t pid)
 {
 	char command[512], line[512];
@@ -131,7 +131,7 @@ static struct row window(const struct ibv_mw *mw, uint64_t addr, uint64_t length
 	return r;
 }
 
-/* The status of the next request that completes; the receive has the number 1. */
+/* Returns the status of the next completed request; the receive has number 1. */
 static int completed(struct ibv_qp *qp)
 {
 	struct ibv_wc wc;
@@ -167,7 +167,7 @@ static struct ibv_qp *loop(struct ibv_context *device, struct ibv_pd *pd)
 	return qp;
 }
 
-/* A child ends its copies: what is shown of its parent stays. */
+/* A child destroys its copies: the shown state of its parent stays. */
 static void fork_and_end(struct ibv_mr *mr, struct ibv_mw *mw)
 {
 	int status = -1;

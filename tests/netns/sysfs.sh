@@ -7,6 +7,7 @@
 # The files that programs look for: /sys/class/infiniband and /dev/infiniband, which `xroce run`
 # shows to its program, in a mount namespace, as root and as an unprivileged user (there in a user
 # namespace). They agree with the verbs; all other files are still there; and the program keeps all
+# its other state.
 # that it had before.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
@@ -25,10 +26,10 @@ look() {
 	# shellcheck disable=SC2086 # several words
 	in_a timeout 60 ${as[$who]} "$@" >"$WORK/looked.out" 2>&1 </dev/null
 }
-# the same, which must be right
+# see: look that must succeed
 see() { look "$@" || { fail "it ended with $?: $*"; show looked; return 1; }; }
 
-# ---- their content ----
+# ---- content ----
 
 # Its MAC as an EUI-64: ff:fe in the middle, the second bit of the first byte inverted.
 guid_of_mac() {
@@ -42,7 +43,7 @@ files() {
 	see "$1" "${RUN[@]}" --dev $IF_A -- test -c /dev/infiniband/$DEV_A
 	see "$1" "${RUN[@]}" --dev $IF_A -- cat /sys/class/infiniband/$DEV_A/node_guid
 	need_line looked "^$(guid_of_mac)\$"
-	# of all interfaces: in both directories
+	# of all interfaces, in both directories
 	see "$1" "${RUN[@]}" -- ls /sys/class/infiniband /dev/infiniband
 	need_equal "times that it is listed" "$(grep -c "^$DEV_A\$" "$WORK/looked.out")" 2
 }
@@ -62,7 +63,7 @@ files_umask() {
 	need_line looked ', 0 differ$'
 }
 
-# The output for a user of the programs that read nothing else.
+# The output of ibstat and other programs that read only these files.
 ibstat_says() {
 	local guid
 	skip_reason="ibstat is not installed (package infiniband-diags)"
@@ -81,10 +82,10 @@ ibstat_says() {
 	need_line looked 'link_layer:[[:space:]]+Ethernet'
 }
 
-# ---- the files that were there ----
+# ---- other files in the directories ----
 
-# bare COMMAND...: without any infiniband. beside COMMAND...: with a device of the kernel. Both in a
-# mount namespace, as root; the fake is like sysfs and devtmpfs.
+# bare COMMAND...: without any infiniband; beside COMMAND...: with a kernel's RDMA device. Both run
+# as root in a mount namespace with a fake like sysfs and devtmpfs.
 cat >"$OWN/bin/bare" <<'END'
 #!/bin/bash
 mkdir -p "$1" && mount -t tmpfs none "$1" && cp -a /dev/{null,zero,tty,fd} "$1" &&
@@ -138,7 +139,7 @@ keeps_all() {
 	need_line looked 'no infiniband: 1'
 	diff <(grep -v infiniband: "$WORK/before.out") <(grep -v infiniband: "$WORK/looked.out") \
 		>"$WORK/diff.out" || { fail "something is not as it was"; show diff; }
-	# what other processes do in a directory of /dev is seen
+	# changes by other processes in a directory of /dev are visible
 	# shellcheck disable=SC2086
 	in_a "${BARE[@]}" sh -c 'exec 3>/dev/net/late && exec "$@"' - ${as[$1]} \
 		"${RUN[@]}" --dev $IF_A -- ls /dev/net >"$WORK/looked.out" 2>&1
@@ -156,7 +157,7 @@ devices_beside() {
 		diff - "$WORK/looked.out" >"$WORK/diff.out" || { fail "not beside each other"; show diff; }
 }
 
-# ---- the remains of it ----
+# ---- leftovers ----
 
 # Others' tests mount as well.
 has_our_mounts() { grep -E ' - tmpfs xroce | /(dev|sys/class)/infiniband' /proc/self/mountinfo; }
@@ -181,7 +182,7 @@ leaves_nothing() {
 	[ ! -e /dev/infiniband/$DEV_A ] && [ ! -e /sys/class/infiniband/$DEV_A ] || fail "files are left"
 }
 
-# Where mounts are shared, as systemd has them: ours are not, the program's are.
+# With shared mounts, as systemd sets up: our mounts do not propagate, the program's do.
 mounts_apart() {
 	in_a unshare -m --propagation shared sh -c '
 		seen=$1 && shift && mkdir -p "$seen" && mount -t tmpfs around "$seen" &&
@@ -198,9 +199,9 @@ mounts_apart() {
 	need_no_line looked 'tmpfs xroce'
 }
 
-# ---- what the program is ----
+# ---- identity of the program ----
 
-# The same process, with its status, groups, directory; a user namespace is the user's alone.
+# The same process, with its status, groups and directory; only a user gets a user namespace.
 same_process() {
 	local outside inside
 	# shellcheck disable=SC2086
@@ -221,7 +222,7 @@ same_process() {
 	fi
 }
 
-# sleeper NAME COMMAND...: a program by that command, which says its user namespace; pid in $child
+# sleeper NAME COMMAND...: a program by that command, which prints its user namespace; pid in $child
 sleeper() {
 	start "$1" a "${@:2}" "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
 }
@@ -229,8 +230,8 @@ sleeps() { wait_until 10 grep -q '^user:' "$WORK/$1.out" || { fail "$1 does not 
 # user_namespaces NAME...: the number of their user namespaces
 user_namespaces() { cat "${@/%/.out}" | sort -u | grep -c '^user:'; }
 
-# Its processes and their children see each other as before: `exe` is visible to processes with
-# access to another's memory. Eight that start at once share one user namespace.
+# Processes and their children see each other as before: `exe` is visible to processes with access
+# to the other's memory. Eight that start at once share one user namespace.
 siblings() {
 	local i first
 	mkfifo -m 666 "$OWN/begin"
@@ -247,7 +248,7 @@ siblings() {
 	done
 	need_equal "user namespaces" "$(user_namespaces "$WORK"/program{1,2,3,4,5,6,7,8})" 1
 	see user "${RUN[@]}" --dev $IF_A -- readlink "/proc/$first/exe"
-	# one of another group has another
+	# a process with another group gets another namespace
 	in_a setpriv --reuid=12345 --regid=12347 --clear-groups --inh-caps=-all --bounding-set=-all \
 		"${RUN[@]}" --dev $IF_A -- sh -c "readlink /proc/self/ns/user; id -g
 			ls /dev/infiniband/$DEV_A" >"$WORK/looked.out" 2>&1
@@ -281,8 +282,8 @@ container_apart() {
 	done
 }
 
-# lock_of WHO: that user holds what the processes of all users begin under, until it is stopped; its
-# pid in $holder.
+# lock_of WHO: a process of WHO holds the lock under which processes of all users start; its pid in
+# $holder.
 lock_of() {
 	# shellcheck disable=SC2086
 	start holder a ${as[$1]} /usr/bin/python3 -c 'import fcntl, time
@@ -294,8 +295,8 @@ time.sleep(60)'
 	wait_until 10 grep -q held "$WORK/holder.out" || { fail "the lock is not to be had"; show holder; }
 }
 
-# A process of the same user is waited for, without a limit: all that start in that time share one
-# user namespace.
+# A process waits for a lock of the same user without a limit. All that start in that time share
+# one user namespace.
 own_lock() {
 	local i
 	lock_of user
@@ -315,7 +316,7 @@ own_lock() {
 	done
 }
 
-# Another user's namespace prevents no one from running.
+# A lock held by another user prevents no process from starting.
 others_lock() {
 	lock_of nobody
 	see user "${RUN[@]}" --dev $IF_A -- ls /dev/infiniband/$DEV_A
@@ -342,13 +343,13 @@ broker_of_group() {
 	need_line looked 'not permitted to use the broker'
 	stop "$broker"
 }
-# Without one the program gets the same advice as without a namespace.
+# Without a broker the program gets the same advice as without a namespace.
 no_broker() {
 	look user "${RUN[@]}" --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
 	need_line looked 'no broker on '$IF_A': as root, `xroce serve'
 }
 
-# Root, which has no number there, has the interface alone, and is believed.
+# Root owns the interface. Its number is unmapped in the user namespace, and it is trusted.
 root_has_it() {
 	local holder
 	start holder a "$XROCE" run --dev $IF_A --share never -- "$OWN/bin/limited" $DEV_A hold
@@ -359,11 +360,11 @@ root_has_it() {
 	stop "$holder"
 }
 
-# ---- where it is not to be had ----
+# ---- cases without the files ----
 
-# Root without capabilities; a user with one; a user in a chroot, to whom the kernel grants no user
-# namespace, and one who cannot write to /proc and so has no number in one. Each user belongs to
-# this run alone, or another test's namespace would do.
+# Root without capabilities; a user with a capability; a user in a chroot, who gets no user
+# namespace from the kernel; a user without write access to /proc, and so without a mapped number.
+# Each user belongs to this run alone, as another test's namespace would do otherwise.
 one=("${USER_[@]/12345/$((20000 + $$ % 40000))}")
 cat >"$OWN/bin/rooted" <<'END'
 #!/bin/bash
@@ -400,7 +401,7 @@ not_wanted() {
 	need_line looked "^$(readlink /proc/self/ns/mnt | sed 's/[][]/\\&/g')\$"
 }
 
-# A program that gains privileges is not ours, and keeps them.
+# A set-user-ID program is not affected, and gains its privileges.
 set_uid() {
 	install -m 4755 "$(command -v id)" "$OWN/bin/id4"
 	skip_reason="set-user-ID programs gain nothing in $WORK"
@@ -410,7 +411,7 @@ set_uid() {
 	need_line looked '^0$'
 }
 
-# Reported once a process, for a device that is there, and to the process that asked.
+# Reported once per process, for an existing device, and only with XROCE_DEBUG.
 library_alone() {
 	# it lists devices twice
 	XROCE_DEBUG=1 XROCE_DEV=$IF_A LD_LIBRARY_PATH=$OWN/lib look user "$OWN/bin/sysfs" $DEV_A
@@ -423,13 +424,13 @@ library_alone() {
 	need_line looked 'ibdev_path is '
 }
 
-# Our devices are no kernel's.
+# Our devices are not the kernel's.
 doctor_knows() {
 	see root "${RUN[@]}" --dev $IF_A -- "$OWN/bin/xroce" doctor $IF_A
 	need_no_line looked 'kernel RDMA'
 }
 
-# ---- UCX, with nothing in its environment ----
+# ---- UCX, with no environment variable ----
 
 ucx_chooses() {
 	local words=() server

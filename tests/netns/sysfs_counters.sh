@@ -27,7 +27,7 @@ look() {
 }
 see() { look "$@" || { fail "it ended with $?: $*"; show looked; return 1; }; }
 
-# The processes that serve counters in this network namespace: no other test's.
+# The processes that serve counters in this network namespace, without other tests' processes.
 servers() {
 	local ours p name
 	ours=net:[$(stat -L -c %i /run/netns/$NS_A)]
@@ -42,10 +42,10 @@ no_servers() {
 	need_equal "mounts of others" "$(grep -F fuse.xroce /proc/self/mountinfo)" ''
 }
 
-# ---- their content ----
+# ---- values ----
 
-# agree WHO: each file that WHO sees has the sum of stat's values for WHO, of stopped processes. The
-# values are in `looked`, a line "NAME VALUE" each.
+# agree WHO: each file that WHO sees has the sum of stat's values for WHO, with processes stopped.
+# Saves the values in `looked`, a line "NAME VALUE" each.
 agree() {
 	# shellcheck disable=SC2016 # the inner shell's
 	see "$1" "${RUN[@]}" sh -c 'cd "$0" && grep "" counters/* hw_counters/* | sed "s/:/ /"' $PORT || return
@@ -72,8 +72,8 @@ agree() {
 }
 of_file() { sed -n "s|^$1 ||p" "$WORK/looked.out"; }
 
-# traffic WHO [CLIENT]: a pingpong that has run for a while, and is stopped; the pids are in $server
-# and $client.
+# traffic WHO [CLIENT]: a pingpong that has run for a while and is then stopped; sets $server and
+# $client to the pids.
 traffic() {
 	# shellcheck disable=SC2086
 	start server a ${as[$1]} "${RUN[@]}" "$OWN/bin/steady_pingpong" -d $DEV_A -g 0 -p "$2"
@@ -90,20 +90,20 @@ end_traffic() {
 	stop "$client"
 	stop "$server"
 }
-# sent PID: packets that stat, as root, says a process on A has sent
+# sent PID: packets sent by a process on A, from root's stat
 sent() { in_a "$XROCE" stat --json --pid "$1" 2>/dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)["ports"][0]["counters"][sys.argv[1]])' "${2:-tx_packets}"; }
 has_sent() { local n; n=$(sent "$1") && [ "${n:-0}" -ge "$2" ]; }
 
-# One process that has the interface alone: stat, the files and bpftool say one thing; to a user
-# that may not look into it nothing has been sent.
+# A process that owns the interface: stat, the files and bpftool agree. For a user without access
+# to the process all counters are 0.
 agree_alone() {
 	traffic root 18610 || return
 	agree root
 	need_equal "packets sent, of bpftool" "$(of_file hw_counters/sent_pkts)" "$(counter "$server" xroce_eng_stat tx_packets)"
 	need_equal "words received, of bpftool" "$(of_file counters/port_rcv_data)" $(($(counter "$server" xroce_rx redirected_bytes) / 4))
 	need_least "packets received" "$(of_file counters/port_rcv_packets)" 1000
-	# it would have to say whose it is
+	# the stopped process cannot report its user
 	look user "${RUN[@]}" sh -c "cat $PORT/counters/* $PORT/hw_counters/*" && fail "one that does not answer is read"
 	need_equal "reads that failed" "$(grep -c 'Connection timed out' "$WORK/looked.out")" "$(names_of_doc | wc -l)"
 	kill -CONT "$server" "$client"
@@ -112,7 +112,7 @@ agree_alone() {
 	end_traffic
 }
 
-# Behind a broker: each user sees the sum of its own processes, root that of all.
+# With a broker: each user sees the sum of that user's processes, root the sum of all.
 agree_shared() {
 	local of_nobody of_root all
 	traffic nobody 18611 nobody || return
@@ -132,7 +132,7 @@ agree_shared() {
 	end_traffic
 }
 
-# They move: read twice by one program while there is traffic, by one descriptor and by another.
+# The values change: read twice by one program during traffic, by the same and by a new descriptor.
 live() {
 	traffic root 18613 || return
 	start reader a "${RUN[@]}" python3 -uc 'import os, sys
@@ -157,7 +157,7 @@ $(sent "$server" | wc -c | awk '{ print $1 - 1 }') 0"
 	end_traffic
 }
 
-# As sysfs has them, and nothing but the numbers can be had of them.
+# Same mode, size and type as sysfs files, and read-only.
 form() {
 	# shellcheck disable=SC2016
 	see "$1" "${RUN[@]}" bash -c 'cd "$0" && stat -c "%a %s %F" counters/* hw_counters/* | sort -u
@@ -171,12 +171,12 @@ form() {
 		"$(getconf PAGESIZE)" $(($(names_of_doc | wc -l) + 1)) | diff - "$WORK/looked.out" >"$WORK/diff.out" ||
 		{ fail "not of that form"; show diff; }
 }
-# the names of the page, each once in its directory; and the blank line between two directories
+# the names in docs/counters.md, once per directory, and the blank line between the directories
 names_of_doc() {
 	awk '/^## /{ port = /port/ } /^\| `/ { gsub(/[|`]/, ""); print port, $1 }' "$here/docs/counters.md" | sort -u
 }
 
-# A user that root becomes reads what root may see.
+# After root changes to a user, the program still reads root's values.
 becomes_nobody() {
 	traffic root 18614 || return
 	see root "${RUN[@]}" "${NOBODY[@]}" cat $PORT/hw_counters/sent_pkts
@@ -184,9 +184,10 @@ becomes_nobody() {
 	end_traffic
 }
 
-# ---- the process that serves them ----
+# ---- the process that serves the files ----
 
-# The program has no child, no descriptor and no word of it; it has no privilege of the user's.
+# It is no child of the program, and shares no descriptor, argument or session with it; a user's has
+# no capability.
 unseen() {
 	local of_server
 	# shellcheck disable=SC2016 # shellcheck disable=SC2086
@@ -195,7 +196,7 @@ unseen() {
 			ls -l /proc/$$/fd; cat "$0"/counters/port_rcv_data; read -r <>"$1"' $PORT "$OWN/never"
 	local program=$child
 	wait_until 10 grep -q '^0$' "$WORK/program.out" || { fail "it does not read"; show program; }
-	# that of ls is cat's and ls's own
+	# the only child is the cat of the command substitution
 	need_line program '^children [0-9]* ?\.$'
 	need_line program '^wait 127$'
 	need_no_line program 'fuse|socket:'
@@ -271,7 +272,7 @@ killed_program() {
 	no_servers
 }
 
-# Its child that goes on has the files still.
+# A child that outlives its parent keeps the files.
 killed_parent() {
 	# shellcheck disable=SC2016
 	start program a "${RUN[@]}" sh -c '(trap "" HUP; read -r go <"$1"; exec cat "$0"/counters/port_rcv_data >"$2") & exec sleep 60' \
@@ -285,7 +286,7 @@ killed_parent() {
 	no_servers
 }
 
-# A read of a file without its process fails at once, the program goes on, and so does its traffic.
+# Without the process, a read of a file fails at once; the program and its traffic continue.
 killed_server() {
 	traffic root 18615 || return
 	# the pingpong's own files, by its mount namespace
@@ -305,7 +306,7 @@ killed_server() {
 	no_servers
 }
 
-# An inner one has its own; where it cannot, as for users, it has the outer one's.
+# A nested `xroce run` serves its own files; where it cannot, as for users, the outer one's remain.
 nested() {
 	local inner=1
 	[ "$1" = root ] && inner=2
@@ -325,7 +326,7 @@ nested() {
 	no_servers
 }
 
-# in_server WHAT: descriptors, or KiB of data, of the one process that serves
+# in_server WHAT: descriptors, or KiB of data, of the process that serves the files
 in_server() {
 	local p
 	p=$(servers)
@@ -363,7 +364,7 @@ thousand_reads() {
 	no_servers
 }
 
-# ---- where there are none ----
+# ---- cases without counters ----
 
 without() {
 	need_line looked '^node_type$'
@@ -386,7 +387,7 @@ no_device() {
 	in_a unshare -m sh -c 'mount --bind "$0" /dev/fuse && exec "$@"' "$2" ${as[$1]} "${RUN[@]}" $list >"$WORK/looked.out" 2>&1
 	need_no_line looked '^xroce'
 }
-# The program would be the parent of the process that serves.
+# The program would be the parent of the process that serves the files.
 first_process() {
 	in_a unshare -fp --mount-proc env XROCE_DEBUG=1 "${RUN[@]}" sh -c "ls /sys/class/infiniband/$DEV_A $PORT; cat /proc/1/task/1/children" \
 		>"$WORK/looked.out" 2>&1 || fail "it ended with $?"
@@ -394,7 +395,7 @@ first_process() {
 	without
 }
 
-# A deleted interface, or one with another's name by now.
+# A deleted interface, or one with the name of another by now.
 interface_gone() {
 	ip -n $NS_A link add gone type veth peer name other || { fail "no interface"; return; }
 	# shellcheck disable=SC2016

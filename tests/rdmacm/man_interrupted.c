@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * A thread that sleeps in a call of rdma_cm(7) or rsocket(7): signals, as of signal(7) and of the
- * write(2) that each call of rdma-core's is; the object works on, or goes.
- * Duplicates of an event channel's descriptor (dup(2)).
+ * A thread that sleeps in a call of rdma_cm(7) or rsocket(7): signals as in signal(7), where each
+ * call of rdma-core's is a write(2); the object stays usable, or can be destroyed. Duplicates of an
+ * event channel's descriptor (dup(2)).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static int duplicate(int fd, int way)
 	}
 }
 
-/* As poll(2), select(2) and epoll(7) have it; they agree. */
+/* Gets the readiness of fd; poll(2), select(2) and epoll(7) must agree. */
 static bool is_ready(int fd, int set, bool *ready)
 {
 	struct timeval now = { 0 };
@@ -90,7 +90,7 @@ static bool duplicates_of_a_channel(void)
 	return true;
 }
 
-/* A duplicate that outlives its channel hears nothing of those that come after it. */
+/* A duplicate that outlives its channel gets no event of later channels. */
 static bool duplicate_outlives_its_channel(void)
 {
 	struct rdma_event_channel *ch;
@@ -128,8 +128,8 @@ struct sleeper {
 	struct ibv_mr *mr;
 	char buf[64];
 	int s[3];      /* rsockets: a listener; of the call; at the other end */
-	size_t filled; /* bytes that are under way to s[2] */
-	int rc, err;   /* of the call, when it is done */
+	size_t filled; /* bytes in flight to s[2] */
+	int rc, err;   /* of the call, once `done` */
 	atomic_bool done;
 };
 
@@ -178,7 +178,7 @@ static bool ids_finish(struct sleeper *s)
 	return true;
 }
 
-/* rdma_resolve_addr(3) of an address that nobody has */
+/* rdma_resolve_addr(3) of an unused address */
 
 static bool resolve_prepare(struct sleeper *s)
 {
@@ -187,8 +187,8 @@ static bool resolve_prepare(struct sleeper *s)
 }
 
 /*
- * The kernel gives up the neighbour after some seconds, sooner than this time-out: the call sleeps
- * for long enough.
+ * The kernel fails the neighbour entry after some seconds, before this time-out: the call sleeps
+ * long enough.
  */
 static int resolve_call(struct sleeper *s)
 {
@@ -244,7 +244,7 @@ static uint32_t fresh_qpn(void)
 	return ++last;
 }
 
-/* A client without a QP, so that the case itself reports readiness. */
+/* A client without a QP, so that the case itself calls rdma_establish(). */
 static bool client_asks(struct sleeper *s)
 {
 	struct rdma_conn_param param = some_param(NULL, 0);
@@ -256,7 +256,7 @@ static bool client_asks(struct sleeper *s)
 	return true;
 }
 
-/* rdma_accept(3) of a client that does not say that it is ready */
+/* rdma_accept(3) of a client that does not confirm the connection */
 
 static bool accept_prepare(struct sleeper *s)
 {
@@ -273,7 +273,7 @@ static int accept_call(struct sleeper *s)
 	return rdma_accept(s->id, &param);
 }
 
-/* After a REP another call cannot accept; what the first one waits for comes all the same. */
+/* After a REP the call cannot accept again; the awaited event still arrives. */
 static int established_call(struct sleeper *s)
 {
 	struct rdma_cm_event *e;
@@ -440,7 +440,7 @@ static bool full_wake(struct sleeper *s)
 	return true;
 }
 
-/* The byte comes behind those that filled the buffer, once. */
+/* The byte arrives after the bytes that filled the buffer, once. */
 static bool full_finish(struct sleeper *s)
 {
 	char byte = 0;
@@ -499,7 +499,7 @@ static void *sleeper_run(void *arg)
 	return NULL;
 }
 
-/* The call is begun in a thread, which sleeps soon. */
+/* Starts the call in a thread, which sleeps soon. */
 static bool sleeper_begins(struct sleeper *s)
 {
 	atomic_store(&s->done, false);
@@ -542,7 +542,7 @@ static bool sleeper_was_interrupted(struct sleeper *s)
 	return true;
 }
 
-/* What the call waits for comes, to the thread that sleeps in it. */
+/* Wakes the thread that sleeps in the call. */
 static bool sleeper_wakes(struct sleeper *s)
 {
 	MUST(s->kind->wake(s));
@@ -551,7 +551,7 @@ static bool sleeper_wakes(struct sleeper *s)
 	return true;
 }
 
-/* The same object serves the next call, in the order of the calls before it. */
+/* The same object serves the next call, in the order of the earlier calls. */
 static bool sleeper_again(struct sleeper *s)
 {
 	static const struct kind established = { .call = established_call, .wake = accept_wake };
@@ -644,7 +644,7 @@ static bool signals_restart_calls(void)
 	return good;
 }
 
-/* The connection that an interrupted rdma_connect() has asked for comes about. */
+/* An interrupted rdma_connect() still establishes the connection. */
 static bool interrupted_connect_goes_on(void)
 {
 	static const struct kind connects = { .call = connect_call };
@@ -677,7 +677,7 @@ static bool interrupted_connect_goes_on(void)
 	return ids_finish(&s);
 }
 
-/* rdma_destroy_id() that waits for an acknowledgement is ended by no signal. */
+/* No signal ends an rdma_destroy_id() that waits for an acknowledgement. */
 static bool signals_do_not_end_a_destroy(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -695,7 +695,7 @@ static bool signals_do_not_end_a_destroy(void)
 			pthread_kill(d[i].thread, SIGUSR1);
 		usleep(1000);
 	}
-	/* acknowledged in the other order */
+	/* acknowledge in reverse order */
 	for (int i = 1; i >= 0; i--) {
 		MUST(destroy_waits(&d[i]));
 		MUST_EQ(rdma_ack_cm_event(e[i]), 0);
@@ -716,7 +716,7 @@ __attribute__((constructor)) static void note_inherited(void)
 		inherited[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-/* rdma-core's descriptors all have FD_CLOEXEC; those that rsocket() returns may have it. */
+/* All descriptors of rdma-core have FD_CLOEXEC; a descriptor from rsocket() may have it. */
 static bool nothing_is_kept_over_exec(void)
 {
 	static const struct kind kind = { .name = "" };

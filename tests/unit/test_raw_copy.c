@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Flows that have copies (sniffers, and those that do not trap) in the engine: of frames that flows
- * take, and of those that XDP or the pump show it and that go elsewhere. No receiver loses a frame
- * to another's copy.
+ * Flows with copies (sniffers, and flows that do not trap) in the engine: of frames that flows
+ * take, and of frames that only XDP or the pump shows it. No receiver loses a frame to another's
+ * copy.
  */
 #include "raw_bench.h"
 
@@ -65,7 +65,7 @@ static void copies__and_the_frame_goes_on(void **state)
 		assert_memory_equal(memory[i], frame, len);
 }
 
-/* The order of priorities holds for copies: none of what one before has taken, or dropped. */
+/* Priorities hold for copies: none of a frame that a flow of higher priority took or dropped. */
 static void copies__not_behind_the_one_that_takes_it(void **state)
 {
 	struct qp *behind = make_raw(), *taker = make_raw();
@@ -84,7 +84,7 @@ static void copies__not_behind_the_one_that_takes_it(void **state)
 	expect_cqe(behind, 0, len);
 }
 
-/* Of one priority flows with copies come before drop flows, however old they are. */
+/* Within a priority flows with copies come before flows that drop, whatever their age. */
 static void copies__of_what_is_dropped(void **state)
 {
 	struct qp *qp = make_raw();
@@ -98,11 +98,11 @@ static void copies__of_what_is_dropped(void **state)
 	assert_int_equal(drops.flow_drop, counted + 1);
 	expect_cqe(qp, 0, len);
 	expect_no_cqe();
-	/* no flow has a copy: the drop counts */
+	/* no copy is delivered: the frame counts as dropped */
 	assert_int_equal(input_as(frame, len, NULL), XROCE_DROP_flow_drop);
 }
 
-/* A QP has one for each priority, and each flow's tag. */
+/* A QP gets one copy for each priority, with the flow's tag. */
 static void copies__one_for_each_priority(void **state)
 {
 	struct raw_rule a = sniffs, b = not_trapping(3), again = not_trapping(3), t = taking(7);
@@ -130,7 +130,7 @@ static void copies__one_for_each_priority(void **state)
 	expect_no_cqe();
 }
 
-/* What one lacks costs the others nothing. */
+/* A receiver that lacks a receive or room costs the others nothing. */
 static void copies__refused_alone(void **state)
 {
 	struct qp *none_posted = make_raw(), *too_short = make_raw(), *taker = make_raw();
@@ -153,9 +153,9 @@ static void copies__refused_alone(void **state)
 	assert_memory_equal(memory[1], frame, len);
 }
 
-/* ---- frames that went elsewhere ---- */
+/* ---- frames with another destination ---- */
 
-/* The copies of each flow: a sniffer, flows that do not trap before and after one that does. */
+/* Copies by kind: to a sniffer, and to flows that do not trap before and after a flow that does. */
 static void copy__by_kind(void **state)
 {
 	static const struct {
@@ -166,7 +166,7 @@ static void copy__by_kind(void **state)
 		{ RAW_COPY_OWN, true, true, true, false },
 		{ RAW_COPY_LOOPED, true, true, true, true },
 		{ RAW_COPY_SENT, true, false, false, true },
-		/* an unwritten byte of the record */
+		/* the record's byte was not written */
 		{ RAW_COPY_NONE, false, false, false, false },
 		{ (enum raw_copy)(RAW_COPY_SENT + 1), false, false, false, false },
 		{ (enum raw_copy)255, false, false, false, false },
@@ -210,7 +210,7 @@ static void copy__by_kind(void **state)
 	}
 }
 
-/* The time is the frame's, from XDP. */
+/* The time stamp is the frame's, from XDP. */
 static void copy__time(void **state)
 {
 	struct qp *qp = make_raw();
@@ -223,7 +223,7 @@ static void copy__time(void **state)
 	assert_int_equal(cqe.time_ns, 55);
 }
 
-/* Copies without a receive are counted as drops, each once; the frame is not one of them. */
+/* Each copy without a receive is counted as one drop; the frame itself is not. */
 static void copy__refusals(void **state)
 {
 	struct qp *a = make_raw(), *b = make_raw();
@@ -240,13 +240,13 @@ static void copy__refusals(void **state)
 	assert_int_equal(stats.rx_packets, packets);
 	raw_detach(engine, (struct raw_flow *)raw_flows(engine));
 	raw_detach(engine, (struct raw_flow *)raw_flows(engine));
-	/* no flow wants it any more, which is no drop */
+	/* no flow is left for it, which is not a drop */
 	copy(RAW_COPY_OWN);
 	assert_int_equal(drops.no_receive, 3);
 	assert_int_equal(drops.flow, 0);
 }
 
-/* Cut to nothing, it is no frame. */
+/* A frame that is cut to nothing is not delivered. */
 static void copy__cut_short(void **state)
 {
 	struct qp *qp = make_raw();
@@ -277,7 +277,7 @@ static void has_copies__while_there_are_some(void **state)
 	assert_false(raw_has_copies(engine));
 }
 
-/* A sniffer with a table spreads its copies, each as its frame's hash says. */
+/* A sniffer with an indirection table spreads its copies by the frames' hashes. */
 static void copy__spread_by_a_table(void **state)
 {
 	static const u8 key[RSS_KEY_BYTES] = { 0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2,

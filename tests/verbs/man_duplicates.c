@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Descriptors of events as dup(2), select(2), execve(2) and signal(7) have them; limits of a
- * process (getrlimit(2)) that are reached in the middle of a call: it fails, leaves nothing, and
- * works once there is room.
+ * Descriptors of events under dup(2), select(2), execve(2) and signal(7). Limits of a process
+ * (getrlimit(2)) that are reached in the middle of a call: it fails, leaves nothing, and works once
+ * the limit allows it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,7 +24,7 @@
 
 static bool inherited[FDS];
 
-/* Calls f of each descriptor of the process. */
+/* Calls f for each descriptor of the process. */
 static int each_descriptor(void (*f)(int fd))
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -59,7 +59,7 @@ static int descriptors(void)
 	return each_descriptor(NULL);
 }
 
-/* Duplicates fd in each way that there is. */
+/* The ways to duplicate a descriptor. */
 #define WAYS 5
 static int duplicate(int fd, int way)
 {
@@ -77,7 +77,7 @@ static int duplicate(int fd, int way)
 	}
 }
 
-/* As poll(2), select(2) and epoll(7) have it; they agree. */
+/* Gets the readiness of fd; poll(2), select(2) and epoll(7) must agree. */
 static bool is_ready(int fd, int set, bool *ready)
 {
 	struct timeval now = { 0 };
@@ -96,7 +96,7 @@ static bool is_ready(int fd, int set, bool *ready)
 	return true;
 }
 
-/* One that XDP wakes by a ring, and one without (docs/events.md). */
+/* Returns a channel with a ring, by which XDP wakes it, or without one (docs/events.md). */
 static struct ibv_comp_channel *channel_of(bool ring)
 {
 	struct ibv_comp_channel *ch;
@@ -168,7 +168,7 @@ static bool nonblocking_by_a_duplicate(void)
 	return true;
 }
 
-/* A duplicate that outlives its channel hears nothing of those that come after it. */
+/* A duplicate that outlives its channel gets no event of later channels. */
 static bool duplicate_outlives_its_channel(void)
 {
 	const int before = descriptors();
@@ -187,7 +187,7 @@ static bool duplicate_outlives_its_channel(void)
 		MUST(loops_open(&l) && loops_add(&l, NULL, ch, 0) && loops_event(&l, 0));
 		MUST(readable(ch->fd, WAIT_MS) && !readable(copy, 0));
 		MUST(take_cq_event(ch, l.cq[0]) && !close(copy));
-		/* and its end is not the next one's */
+		/* closing it affects no later channel */
 		MUST(loops_event(&l, 0) && take_cq_event(ch, l.cq[0]) && loops_close(&l));
 		MUST_EQ(ibv_destroy_comp_channel(ch), 0);
 	}
@@ -238,7 +238,7 @@ static void is_kept_over_exec(int fd)
 	}
 }
 
-/* open(2), O_CLOEXEC: uverbs' and rdma-core's descriptors all have it. */
+/* open(2), O_CLOEXEC: all descriptors of uverbs and rdma-core have the flag. */
 static bool nothing_is_kept_body(struct pair *p)
 {
 	kept_over_exec = 0;
@@ -281,7 +281,7 @@ static bool waiter_begins(struct waiter *w, int (*call)(void *arg), void *arg)
 	return true;
 }
 
-/* Signals to the thread until the flag is set, or so many. */
+/* Signals the thread until the flag is set, at most `times` times. */
 static void signal_until(pthread_t thread, const atomic_bool *done, int times)
 {
 	for (int i = 0; i < times && !atomic_load(done); i++) {
@@ -313,7 +313,7 @@ static bool catch_usr1(int flags)
 	return !sigaction(SIGUSR1, &act, NULL);
 }
 
-/* read(2) of uverbs' files: EINTR by a handler without SA_RESTART, with it the wait goes on. */
+/* read(2) of uverbs' files: EINTR by a handler without SA_RESTART; with it the wait continues. */
 static bool signals_body(struct pair *p)
 {
 	struct ibv_srq_attr a = { .srq_limit = 1 };
@@ -361,8 +361,8 @@ static int destroy_qp(void *qp)
 }
 
 /*
- * A destroy that waits for an acknowledgement is ended by no signal, and holds up no other: objects
- * are made and ended, and messages sent, meanwhile.
+ * No signal ends a destroy that waits for an acknowledgement. Other threads create and destroy
+ * objects, and send messages, during the wait.
  */
 static bool destroy_body(struct pair *p)
 {
@@ -423,7 +423,7 @@ static void *takes_and_exits(void *arg)
 	pthread_exit(NULL);
 }
 
-/* Threads that take an event and exit, or are cancelled before one that waits. */
+/* Threads take an event and exit, or are cancelled before they get one. */
 static bool thread_comes_and_goes(int i)
 {
 	struct cancelled c;
@@ -452,7 +452,7 @@ static bool threads_that_come_and_go(void)
 
 /* ---- limits ---- */
 
-/* A device, and a QP on it that takes its own message with an event: all that there is to make. */
+/* Opens a device and makes a QP that sends to itself and gets an event: each kind of object. */
 static int make_all(const char *name)
 {
 	struct ibv_context *const parent = ctx;
@@ -497,7 +497,7 @@ static int make_all(const char *name)
 	return end ? -2 : err;
 }
 
-/* The descriptors are as many again, at once or in a moment. */
+/* Waits until `want` descriptors are open. */
 static bool descriptors_are(int want)
 {
 	int now = descriptors();
@@ -510,7 +510,7 @@ static bool descriptors_are(int want)
 	return true;
 }
 
-/* Leaves room for so many descriptors, calls, and gives them back. */
+/* Calls with `room` free descriptors under RLIMIT_NOFILE. */
 static int with_room_for(int room, int (*call)(const char *name), const char *name)
 {
 	int used[FDS], n = 0, err;
@@ -537,7 +537,7 @@ static bool descriptors_end(void *name)
 
 	MUST_EQ(make_all(name), 0);
 	all = descriptors();
-	/* with each number of descriptors that are left */
+	/* with each number of free descriptors */
 	for (int room = 0; room < 100 && worked < 0; room++) {
 		err = with_room_for(room, make_all, name);
 		if (err && err != EMFILE)
@@ -553,7 +553,7 @@ static bool descriptors_end(void *name)
 	return descriptors_are(all);
 }
 
-/* In a process of its own: this one's device is attached to nothing yet, so the child is alone. */
+/* In a child, which shares nothing with this process: its device is not attached yet. */
 static bool descriptors_end_in_the_middle(void)
 {
 	return in_a_child(descriptors_end, (void *)ibv_get_device_name(ctx->device));
@@ -636,7 +636,7 @@ static bool nothing_is_pinned_for_a_user(void)
 }
 
 const struct test_case man_cases[] = {
-	/* the first: nothing has been made on the device */
+	/* first, before any object is made on the device */
 	CASE(descriptors_end_in_the_middle),
 	CASE(memory_ends_in_the_middle),
 	CASE(nothing_is_pinned_for_a_user),

@@ -2,18 +2,18 @@
 /* tier: core */
 /*
  * IBV_SEND_INLINE of ibv_post_send(3) and ibv_wr_set_inline_data(3): each length from none to
- * max_inline_data, from memory that ends or begins at a page that cannot be read, in one element
- * and in lists with empty ones; beside the same lists that are not inline.
+ * max_inline_data, from memory next to an unreadable page, in one element and in lists with empty
+ * elements; the same lists also without inline.
  */
 #include <sys/mman.h>
 
 #include "man.h"
 
 #define ELEMENTS 16
-#define MOST	 1024u /* bytes of inline data that are asked for first */
+#define MOST	 1024u /* requested bytes of inline data */
 #define FILLER	 0x5e
 #define GRH	 40u
-#define MARGIN	 64u /* bytes behind a message that stay as they are */
+#define MARGIN	 64u /* bytes after a message that stay unchanged */
 #define ROOM	 (GRH + MOST + MARGIN)
 
 /* A QP of each service that is connected to itself. */
@@ -25,7 +25,7 @@ struct sender {
 	struct ibv_ah *ah;
 	struct ibv_mr *mr, *source;
 	unsigned char *to, *page; /* page[-1] and page[page_size] cannot be accessed */
-	uint32_t most;		  /* bytes of inline data */
+	uint32_t most;		  /* accepted bytes of inline data */
 	size_t page_size;
 };
 
@@ -131,8 +131,8 @@ static bool sender_close(struct sender *s)
 enum shape { WHOLE, HOLES, CRUMBS, SHAPES };
 
 /*
- * These bytes as one element; as pieces with empty elements around each, whose addresses and keys
- * are of nothing; as single bytes with the rest in the last element. Returns the elements.
+ * Describes the bytes as one element; as pieces between empty elements with invalid addresses and
+ * keys; or as single bytes, with the rest in the last element. Returns the number of elements.
  */
 static int shaped(enum shape shape, struct ibv_sge *sge, unsigned char *from, uint32_t length,
 		  uint32_t key)
@@ -164,7 +164,7 @@ static int shaped(enum shape shape, struct ibv_sge *sge, unsigned char *from, ui
 	return ELEMENTS;
 }
 
-/* Where the data comes from: the end of the readable page, its start, in between. */
+/* The data's place: at the end of the readable page, at its start, or in between. */
 static unsigned char *source_of(struct sender *s, int place, uint32_t length)
 {
 	return place == 0 ? s->page + s->page_size - length :
@@ -200,7 +200,7 @@ static bool is_write(enum way way)
 	return way == WRITE_INLINE || way == WRITE_IMM_INLINE || way == BUILT_WRITE;
 }
 
-/* By ibv_wr_*(): the data is taken when the setter returns. */
+/* Posts by ibv_wr_*(); the setter has copied the data when it returns. */
 static int build(struct sender *s, enum way way, struct ibv_sge *sge, int n, uint64_t remote)
 {
 	struct ibv_data_buf list[ELEMENTS];
@@ -280,7 +280,7 @@ static bool sent(struct sender *s, enum way way, enum shape shape, int place, ui
 		MUST_EQ(wc.status, IBV_WC_SUCCESS);
 		MUST_EQ(wc.byte_len, grh + length);
 	} else if (s->qp->qp_type == IBV_QPT_UC) {
-		/* the WRITE of a UC QP completes before it has arrived; a SEND comes behind it */
+		/* the WRITE of a UC QP completes before it has arrived; a later SEND shows it */
 		MUST_EQ(room_for(s, 0), 0);
 		MUST_EQ(post(s, SEND_INLINE, sge, 0, 0), 0);
 		MUST(wait_wc(s->cq[0], &wc) && wait_wc(s->cq[1], &wc));
@@ -335,7 +335,7 @@ static bool each_length_in_small_packets(void)
 	return on(IBV_QPT_RC, true, lengths_body);
 }
 
-/* Short data at each place of the page: of each length and alignment up to two words and more. */
+/* Short data at each place of the page, in each length and alignment up to two words and more. */
 static bool places_body(struct sender *s)
 {
 	for (uint32_t length = 0; length <= 40 && length <= s->most; length++)
@@ -349,8 +349,7 @@ static bool places_body(struct sender *s)
 
 ON(short_data_at_the_ends_of_a_page, RC, places_body)
 
-/* The limit that was asked for holds, and one byte more than the one that was given does not fit.
- */
+/* The requested limit is granted, and one byte more than the granted limit is refused. */
 static bool limits(void)
 {
 	static const uint32_t asked[] = { 1, 7, 8, 63, 64, 65, 128, 236, 237, 512, 1000 };
@@ -383,7 +382,7 @@ static bool limits(void)
 	return true;
 }
 
-/* Lengths whose sum is small in 32 or 64 bits, and bytes that are not there: nothing is copied. */
+/* Lengths whose sum overflows 32 or 64 bits, and unmapped bytes: nothing is copied. */
 static bool sums_body(struct sender *s)
 {
 	struct ibv_sge sge[3] = { { (uintptr_t)s->page, 8, 0 },
@@ -408,7 +407,7 @@ static bool sums_body(struct sender *s)
 
 ON(sums_that_wrap, RC, sums_body)
 
-/* A message of empty elements alone is empty, inline and not; none of them is looked at. */
+/* A message of only empty elements is empty, inline or not; no element is accessed. */
 static bool empty_body(struct sender *s)
 {
 	for (int n = 0; n <= ELEMENTS; n++)
@@ -437,7 +436,7 @@ static bool empty_body(struct sender *s)
 
 ON(lists_of_nothing, RC, empty_body)
 
-/* A READ scattered, and an atomic answered, into lists with empty elements. */
+/* A READ's data, and an atomic's result, scattered into lists with empty elements. */
 static bool answers_body(struct sender *s)
 {
 	struct ibv_mr *far = ibv_reg_mr(s->pd, s->page, s->page_size,
@@ -478,7 +477,7 @@ static bool answers_body(struct sender *s)
 		for (int i = 0; i < 8; i++)
 			MUST_EQ(s->to[3 + i], 1 + shape);
 		MUST(s->to[2] == FILLER && s->to[11] == FILLER);
-		/* and 8 bytes that go out as one word, in place and inline */
+		/* and 8 bytes that are sent as one word, in place and inline */
 		for (int is_inline = 0; is_inline < 2; is_inline++) {
 			fill(s->to + 3, 8, 90 + (unsigned int)shape);
 			wr.num_sge = shaped(shape, sge, s->to + 3, 8, is_inline ? 0 : s->mr->lkey);
@@ -501,7 +500,7 @@ static bool answers_body(struct sender *s)
 
 ON(answers_into_lists_with_holes, RC, answers_body)
 
-/* Receives of two elements, one of which is empty and of no region. */
+/* Receives of two elements, one of them empty and without a region. */
 static bool receives_body(struct sender *s)
 {
 	for (uint32_t length = 0; length <= 200; length += 7)
