@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that keeps its device open while an administrator changes the interface, and connects
- * anew each time it is asked to: a new RC queue pair, and one message of 9000 bytes each way.
+ * A process that keeps its device open while an administrator changes the interface, and makes a
+ * new connection at each request: a new RC queue pair, and one message of 9000 bytes each way.
  *
  *	again -d DEVICE [-g GID-INDEX] [-m PATH-MTU] [-p PORT]	a server, until it is killed
  *	again -d DEVICE [-g GID-INDEX] [-m PATH-MTU] [-p PORT] HOST	one exchange with a server
  *
- * The server serves one client after the other. On SIGUSR1 it exchanges messages between two queue
- * pairs of its own. It prints a line "right N" after its Nth exchange. An exchange that fails ends
- * the process with status 1.
+ * The server serves one client after the other. On SIGUSR1 it exchanges messages between two local
+ * queue pairs. It prints a line "right N" after its Nth exchange. A failed exchange ends the
+ * process with status 1.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -63,7 +63,7 @@ static char byte_of(uint32_t qpn, uint32_t i)
 	return (char)((qpn ^ i * 0x9e3779b1u) >> 13);
 }
 
-/* The end number n, 0 or 1, of an exchange: a queue pair, and its halves of the memory. */
+/* Opens end n, 0 or 1, of an exchange: a queue pair, and its halves of the memory. */
 static struct end end_open(unsigned int n)
 {
 	struct end e = { .qp = make_qp(),
@@ -170,7 +170,7 @@ static void say_right(void)
 static void serve(const char *port)
 {
 	const struct sigaction action = { .sa_handler = on_signal };
-	/* of accept(2), as a signal may come just before it; and of what a client says */
+	/* for accept(2), as a signal may arrive just before it; and for a client's messages */
 	const struct timeval look = { .tv_sec = 1 }, bound = { .tv_sec = WAIT_MS / 1000 };
 	int listener = listen_at(port), fd;
 
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
 	must((cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));
 	must((mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE)),
 	     "ibv_reg_mr: %s", strerror(errno));
-	make_qp(); /* stays, and the port with it */
+	make_qp(); /* stays, and keeps the port */
 	if (argv[optind]) {
 		exchange_with(ctl_open(argv[optind], port));
 		say_right();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An attacker on the path: forwards all frames between two interfaces as they are, and sends, ahead
- * of some RoCEv2 packets, changed copies of them with right ICRCs. None of these may do harm beyond
+ * of some RoCEv2 packets, modified copies of them with correct ICRCs. None may do harm beyond
  * retransmissions. Attacks that always succeed with knowledge of the PSNs are left out: a forged
- * packet at exactly the expected PSN, an acknowledgement of packets under way.
+ * packet at exactly the expected PSN, an acknowledgement of packets in flight.
  *
  *	attack [-s SEED] [-r OF-A-THOUSAND] [-k KIND] IFACE IFACE
  *
- * Prints a line when it forwards; on USR1, and on TERM when it ends, its counts: for each direction
- * the RoCEv2 frames that left, and the number of its own of each kind.
+ * Prints a line when it forwards. On USR1, and on TERM when it ends, prints its counts for each
+ * direction: RoCEv2 frames that left, and sent forgeries of each kind.
  */
 #include <poll.h>
 #include <signal.h>
@@ -24,8 +24,8 @@
 #include "lib/ctl.h"
 #include "lib/wire.h"
 
-#define REPLAYS	   512	/* frames of each direction that may be repeated */
-#define FRAME_ROOM 4400	/* of those frames; longer ones are only forwarded */
+#define REPLAYS	   512	/* kept frames of each direction, for repetition */
+#define FRAME_ROOM 4400	/* bytes of a kept frame; longer ones are only forwarded */
 #define WINDOW	   512	/* PSNs: more than either end has in flight */
 
 struct sequence {
@@ -36,8 +36,8 @@ struct sequence {
 struct direction {
 	int to;			/* socket of the interface that frames leave by */
 	unsigned long left;	/* RoCEv2 frames, ours and others' */
-	struct sequence newest[2]; /* of the responses, of the requests that have been forwarded */
-	struct sequence acked;	   /* the last request that the other end has said to have */
+	struct sequence newest[2]; /* of the forwarded responses, and requests */
+	struct sequence acked;	   /* the last request that the other end has acknowledged */
 	unsigned int count, next;
 	struct {
 		u32 len;
@@ -45,7 +45,7 @@ struct direction {
 	} kept[REPLAYS];
 };
 
-/* A genuine packet, and the copy of it that is being changed. */
+/* A genuine packet, and its modified copy. */
 struct forgery {
 	struct direction *d;
 	struct packet p;
@@ -123,7 +123,7 @@ static void seal(struct forgery *f)
 		   f->bytes + f->len - ROCE_ICRC_BYTES);
 }
 
-/* Make it len bytes long. */
+/* Sets the length to len bytes. */
 static void resize(struct forgery *f, size_t len)
 {
 	const size_t udp = f->bth - 8;
@@ -143,7 +143,7 @@ static s32 far(void)
 	return roll(2) ? distance : -distance;
 }
 
-/* ---- the kinds: each returns false where the packet is of no use for it ---- */
+/* ---- the kinds: each returns false for a packet of no use ---- */
 
 /* A PSN that is finished at both ends, or far from being sent. */
 static bool kind_far(struct forgery *f)
@@ -153,7 +153,7 @@ static bool kind_far(struct forgery *f)
 	return true;
 }
 
-/* A request that was executed and acknowledged before, with other contents. */
+/* A request that was executed and acknowledged before, with other content. */
 static bool kind_repeated(struct forgery *f)
 {
 	if (!(f->p.flags & OP_REQUEST) || !f->d->acked.is_known)
@@ -164,8 +164,8 @@ static bool kind_repeated(struct forgery *f)
 }
 
 /*
- * A request or response ahead of the genuine one, which is still to come: so its PSN is not
- * expected yet. Of a packet that is sent again that cannot be told.
+ * A request or response ahead of the genuine one, so that its PSN is not expected yet. This cannot
+ * be known of a packet that is sent again.
  */
 static bool kind_early(struct forgery *f)
 {
@@ -255,8 +255,8 @@ static bool kind_strange(struct forgery *f)
 }
 
 /*
- * As a sender with segmentation offload hands over many packets in one: identification, checksum to
- * be finished.
+ * As a sender with segmentation offload passes on many packets in one: an identification, a partial
+ * checksum.
  */
 static bool kind_lookalike(struct forgery *f)
 {

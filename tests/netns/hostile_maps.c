@@ -4,15 +4,14 @@
  *
  *	hostile_maps DEVICE SEED [PID...]
  *
- * It opens the device, makes a few objects of each kind, and then rewrites all maps of its
- * descriptors until it is ended: mapped memory, elements by system calls, positions of ring
- * buffers, its words for tracers. The words are zeros, ones, invalid values of an enum, its own
- * process number and the other PIDs, or random; elements are whole rows with one such word, or
- * nothing else. Its name changes as well. With the privilege it also makes maps with the names of
- * ours and with other shapes.
+ * Opens the device, makes a few objects of each kind, and then rewrites all maps of its descriptors
+ * until it is killed: mapped memory, elements by system calls, positions of ring buffers, its words
+ * for tracers. The words are zeros, ones, invalid values of an enum, its own and the other PIDs, or
+ * random; elements are rows with one such word, or only such words. Its name changes as well. With
+ * the privilege it also makes maps with our maps' names and other shapes.
  *
- * A line for each map says its name and how it is rewritten, once all have been: mapped, updated,
- * ring, or refused; then a line `rewriting`. With the seed 0 it changes nothing, says `honest`, and
+ * Once all maps have been rewritten, prints a line for each, with its name and mapped, updated,
+ * ring or refused; then a line `rewriting`. With seed 0 it changes nothing, prints `honest`, and
  * stays.
  */
 #define _GNU_SOURCE
@@ -45,13 +44,13 @@ typedef uint64_t u64;
 #define PIDS	  8
 #define VALUE_MAX (1u << 20)
 #define ROUND_NS  5000000
-/* Of a map in a round: the readers want the processors too, and rounds are many. */
+/* Bytes of a map per round: the readers need the processors too, and rounds are many. */
 #define ROUND_BYTES 65536
 
 struct map {
 	struct bpf_map_info info;
 	int fd;
-	u8 *mapped;	     /* NULL: it is updated by system calls */
+	u8 *mapped;	     /* NULL: updated by system calls */
 	size_t bytes, value; /* of the mapping; from one element to the next */
 	bool is_ring, is_refused;
 };
@@ -127,7 +126,7 @@ static void words_write(u8 *to, size_t bytes, enum style style)
 	}
 }
 
-/* A row that a reader believes, but for one word. */
+/* Writes a row that a reader accepts, except for one word. */
 static void row_write(const char *name, u8 *to, size_t bytes)
 {
 	const u32 pid = pids[draw() % num_pids];
@@ -204,17 +203,17 @@ static void value_write(const struct map *m, u8 *to, size_t bytes, enum style st
 		words_write(to, bytes, style);
 }
 
-/* ---- ways to write it ---- */
+/* ---- ways to write a map ---- */
 
 static void map_rewrite_mapping(struct map *m)
 {
 	const enum style style = (enum style)(draw() % STYLES);
-	/* all of it now and then, else every few elements, so that others stay a while */
+	/* sometimes all of it, else every few elements, so that others stay a while */
 	const u32 step = draw() % 8 ? 1 + (u32)(draw() % 7) : 1;
 
 	size_t at = 0, end = m->bytes;
 
-	/* what a reader comes to first, or anywhere */
+	/* the first bytes that a reader reads, or any */
 	if (m->bytes > ROUND_BYTES) {
 		at = draw() & 1 ? draw() % (m->bytes / m->value) * m->value : 0;
 		end = at + ROUND_BYTES < m->bytes ? at + ROUND_BYTES : m->bytes;
@@ -223,7 +222,7 @@ static void map_rewrite_mapping(struct map *m)
 		value_write(m, m->mapped + at, m->value, style);
 }
 
-/* Positions that the reader of the ring writes. */
+/* Rewrites the positions of the ring that its reader writes. */
 static void map_rewrite_ring(struct map *m)
 {
 	const u64 at = draw();
@@ -253,7 +252,7 @@ static void map_update(struct map *m)
 		words_write(key, m->info.key_size, STYLE_RANDOM);
 		if (m->info.key_size == 4) {
 			number = m->info.max_entries ? number % m->info.max_entries : 0;
-			/* keys that have the 24 bits of a QPN */
+			/* keys with the 24 bits of a QPN */
 			number = is_of_maps || draw() & 1 ? number : (u32)draw() & 0xffffff;
 			memcpy(key, &number, 4);
 		}
@@ -268,7 +267,7 @@ static void map_update(struct map *m)
 				value_write(m, value + (size_t)c * each, len, style);
 		}
 		is_done |= !bpf(BPF_MAP_UPDATE_ELEM, &attr);
-		/* the first of a hash, so that it does not fill up */
+		/* the first key of a hash, so that it does not fill up */
 		attr = (union bpf_attr){ .map_fd = (u32)m->fd, .next_key = (uintptr_t)key };
 		if (!is_of_maps && draw() % 8 && !bpf(BPF_MAP_GET_NEXT_KEY, &attr)) {
 			attr = (union bpf_attr){ .map_fd = (u32)m->fd, .key = (uintptr_t)key };
@@ -278,7 +277,7 @@ static void map_update(struct map *m)
 	m->is_refused &= !is_done;
 }
 
-/* Tales: struct xroce_tale and records of no shape that it has. */
+/* Sends records: struct xroce_tale, and records of other shapes. */
 static void tell(void)
 {
 	static struct xroce_telling telling;
@@ -348,7 +347,7 @@ static void name_change(void)
 	prctl(PR_SET_NAME, name[draw() % (sizeof(name) / sizeof(name[0]))]);
 }
 
-/* ---- what there is ---- */
+/* ---- the maps ---- */
 
 static void map_take(int fd)
 {
@@ -409,7 +408,7 @@ static void descriptors_take(void)
 	closedir(dir);
 }
 
-/* Maps with only the names of ours. Refused without the privilege. */
+/* Makes maps that only share a name with ours. Refused without the privilege. */
 static void impostors_make(void)
 {
 	static const char *const name[] = { XROCE_MAP_ENGINE,  XROCE_MAP_QP_STAT,
@@ -514,7 +513,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	setrlimit(RLIMIT_CORE, &no_core);
 	state = strtoull(argv[2], NULL, 0) * 0x9e3779b97f4a7c15ull | 1;
-	/* its own most often, as another's is soon refused */
+	/* its own PID most often, as another process's is soon refused */
 	pids[num_pids++] = (u32)getpid();
 	for (int i = 3; i < argc && num_pids < PIDS - 2; i++)
 		pids[num_pids++] = (u32)strtoul(argv[i], NULL, 0);

@@ -3,9 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Pinned maps (user/attach/pin.h): which are pinned, for which user; they hold the process's
-# counters, and are removed with the process, however it ends; and directories in which nothing is
-# pinned.
+# Pinned maps (user/attach/pin.h): the pinned set, and for which user; they hold the process's
+# counters, and are removed with the process, however it ends; directories without pins.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -18,7 +17,7 @@ MEMBER=(setpriv --reuid=12345 --regid=12346 --groups 12347 --inh-caps=-all --bou
 NET_A=$(stat -L -c %i /run/netns/$NS_A) NET_B=$(stat -L -c %i /run/netns/$NS_B)
 mkdir "$BPF" && mount -t bpf -o mode=0755 bpf "$BPF" || skip_all "no BPF file system can be mounted"
 
-# Maps that a process has read-only, and those of a broker.
+# Maps that a process, and a broker, have read-only.
 MAPS='xroce_cq xroce_cq_stat xroce_drop xroce_eng_drop xroce_eng_stat xroce_engine xroce_flow_cnt xroce_gid
 	xroce_group xroce_mr_stat xroce_qp xroce_qp_stat xroce_rx xroce_sock xroce_srq_stat xroce_vector'
 BROKERS='xroce_drop xroce_engine xroce_gid xroce_members xroce_owner xroce_pkey xroce_refused xroce_rx xroce_service
@@ -26,7 +25,7 @@ BROKERS='xroce_drop xroce_engine xroce_gid xroce_members xroce_owner xroce_pkey 
 words() { tr -s ' \t\n' ' ' <<<"$*" | sed 's/^ //; s/ $//'; }
 
 index() { ip -n "$1" -o link show dev "$2" | cut -d: -f1; }
-# at NS IFACE OWNER: its directory
+# at NS IFACE OWNER: the directory of its pins
 at() {
 	local ns=$NS_A net=$NET_A
 	[ "$1" = b ] && ns=$NS_B net=$NET_B
@@ -38,7 +37,7 @@ is_empty() { [ -d "$1" ] && [ -z "$(ls -A "$1")" ]; }
 nothing_is_left() {
 	wait_until 10 is_not_there "$PINS" || fail "$1: left is $(find "$PINS" | tr '\n' ' ')"
 }
-# The kernel's own two files are always in it.
+# The kernel's two files are always in it.
 need_empty() { need_equal "what is in the file system" "$(find "$BPF" -mindepth 1 ! -name '*.debug' | tr '\n' ' ')" ''; }
 
 # pingpong NAME NS PORT WORD... [-- CLIENT]: waits for its client, or is one; its pid is in $child
@@ -90,7 +89,7 @@ has_sent() { local n; n=$(pinned "$1" xroce_eng_stat tx_packets) && [ "$n" -ge "
 of_stat() { python3 -c 'import json, sys
 print(json.load(open(sys.argv[1]))["ports"][0]["counters"][sys.argv[2]])' "$WORK/stat.out" "$1"; }
 
-# The broker's, and those of each client, which are removed with the client.
+# The broker's pins, and each client's, which are removed with the client.
 shared() {
 	local broker_dir one two
 	serve_options=(--pin="$PINS")
@@ -119,7 +118,7 @@ shared() {
 }
 has_no_clients() { [ -z "$(find "$PINS" -name 'client-*')" ]; }
 
-# Members of a group read, and do not write; others do neither.
+# Members of a group read, and cannot write; others can do neither.
 grouped() {
 	serve_options=(--pin="$PINS" --pin-group 12347)
 	serve a $IF_A || return
@@ -138,7 +137,7 @@ grouped() {
 	nothing_is_left "after the broker's end"
 }
 
-# Of one name in two network namespaces.
+# One interface name in two network namespaces.
 two_namespaces() {
 	ip -n $NS_A link add same type veth peer name other && ip -n $NS_B link add same type veth peer name other || return
 	ip -n $NS_A addr add 10.78.0.1/24 dev same && ip -n $NS_B addr add 10.78.0.1/24 dev same
@@ -171,8 +170,8 @@ dotted() {
 	ip -n $NS_A link del $IF_A.7
 }
 
-# The process that owned the interface keeps its own when another joins, and its broker has the
-# other's.
+# The process that owned the interface keeps its pins when another joins; its broker pins the
+# other's maps.
 joined() {
 	mapfile -t with < <(pinning $IF_A)
 	server first a 18634 "${with[@]}" || return
@@ -189,7 +188,7 @@ joined() {
 }
 has_no_broker_pins() { [ -z "$(find "$PINS" -name 'broker-*')" ]; }
 
-# ---- what stays of a process that is killed ----
+# ---- leftovers of a killed process ----
 
 killed_alone() {
 	mapfile -t with < <(pinning $IF_A)
@@ -201,7 +200,7 @@ killed_alone() {
 	need_empty
 	wait_until 5 has_no_keeper || fail "a process is left"
 }
-# of this network namespace
+# in this network namespace
 has_no_keeper() {
 	local p ours name
 	ours=net:[$NET_A]
@@ -211,8 +210,8 @@ has_no_keeper() {
 	return 0
 }
 
-# Without a surviving parent, as without `xroce run`: the next process, or `xroce stop`, removes
-# them, in any network namespace.
+# Without a surviving parent, as without `xroce run`, the next process or `xroce stop` removes the
+# pins, in any network namespace.
 left_behind() {
 	local dir
 	server program a 18637 env XROCE_PIN="$PINS" LD_LIBRARY_PATH="$OWN/lib" || return
@@ -243,7 +242,7 @@ left_behind() {
 	need_empty
 }
 
-# The broker and its clients' directories; and a client of it lives.
+# The directories of the broker and its clients, while a client lives.
 killed_broker() {
 	local one dir
 	serve_options=(--pin="$PINS")
@@ -285,19 +284,19 @@ spares_others() {
 	nothing_is_left "after the broker's end"
 }
 
-# A directory that an administrator has made stays.
+# A directory made by an administrator stays.
 keeps_directory() {
 	mkdir -m 700 "$BPF/kept"
 	mapfile -t with < <(pinning $IF_A)
 	server program a 18640 env XROCE_PIN="$BPF/kept/" "$XROCE" run --dev $IF_A -- || return
 	need_equal "processes" "$(find "$BPF/kept" -name 'alone-*' | wc -l)" 1
 	stop "$child"
-	# a process that outlives it takes them away
+	# a process that outlives it removes the pins
 	wait_until 10 is_empty "$BPF/kept" || fail "left is $(find "$BPF/kept" | tr '\n' ' ')"
 	rmdir "$BPF/kept" || fail "the directory has gone"
 }
 
-# ---- where nothing is pinned ----
+# ---- cases without pins ----
 
 # refused DIR SAID: the broker does not start; a program does, with a message.
 refused() {
@@ -338,7 +337,7 @@ not_mounted() {
 	in_a unshare -m --propagation private sh -c 'mount -t bpf bpf /sys/fs/bpf && exec "$@"' - "$XROCE" doctor $IF_A >"$WORK/doctor.out" 2>&1
 	need_line doctor '^ok +pinned maps: possible in /sys/fs/bpf/xroce'
 }
-# The default directory, in a mount namespace that has one; it goes with what made it.
+# The default directory, in a mount namespace that has one; it is removed with the broker.
 default_directory() {
 	in_a unshare -m --propagation private bash -c 'mount -t bpf bpf /sys/fs/bpf || exit 1
 		"$0" serve --pin "$1" & broker=$!

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rights between two hosts: every combination of a region's access flags (ibv_reg_mr(3)), plain, on
- * demand and with relaxed ordering, of a memory window's of both types (ibv_bind_mw(3)), and of a
- * QP's (ibv_modify_qp(3)) against every RDMA operation of the other end. Both ends derive the
- * expected result from those pages.
+ * Rights between two hosts: every combination of access flags of a region (ibv_reg_mr(3); plain, on
+ * demand, with relaxed ordering), of a memory window of both types (ibv_bind_mw(3)), and of a QP
+ * (ibv_modify_qp(3)), against every RDMA operation of the other end. Both ends derive the expected
+ * result from the man pages.
  *
  *	rights DEVICE GID-INDEX [HOST]
  *
@@ -33,8 +33,8 @@
 #define IMM	0x1234
 
 /*
- * FLUSH came with rdma-core 45, and the header may be older: its values, and its place after the
- * last member of rdma-core 44, are part of the ABI.
+ * FLUSH is in rdma-core 45 and later, and the header may be older. Its values, and its place after
+ * the last member of rdma-core 44, are part of the ABI.
  */
 #define ACCESS_FLUSH_GLOBAL (1 << 8)
 #define QP_EX_WITH_FLUSH    ((uint64_t)1 << 11)
@@ -43,7 +43,7 @@
 typedef void wr_flush_fn(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
 			 uint8_t type, uint8_t level);
 
-/* A window has the first WINDOWS subsets: there is no flag of ibv_bind_mw(3) that lets FLUSH in. */
+/* Windows use the first WINDOWS subsets: ibv_bind_mw(3) has no flag that allows FLUSH. */
 static const int remote[4] = { IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
 			       IBV_ACCESS_REMOTE_ATOMIC, ACCESS_FLUSH_GLOBAL };
 static const int kinds[] = { 0, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_RELAXED_ORDERING };
@@ -96,7 +96,7 @@ static void reconnect(void)
 	ctl_barrier(ctl, 1);
 }
 
-/* The builder of this operation, on what the peer has told. */
+/* Builds the operation with the key and address from the peer. */
 static void build(enum op op)
 {
 	const uint64_t new = NEW;
@@ -136,7 +136,7 @@ static void ask(enum op op, int status)
 	     (unsigned long long)word);
 }
 
-/* A QP that does not grant it at all: the request is invalid; a key: an access error. */
+/* Returns the status: invalid request if the QP forbids it, access error if the key does. */
 static int expected(enum op op, int key_flags, int qp_flags)
 {
 	if (!(qp_flags & ops[op].needs))
@@ -145,8 +145,8 @@ static int expected(enum op op, int key_flags, int qp_flags)
 }
 
 /*
- * The receive of a WRITE with immediate. ibv_poll_cq(3): one whose WRITE's key is refused is
- * LOC_ACCESS_ERR; another is flushed with its QP's.
+ * Checks the receive of a WRITE with immediate. ibv_poll_cq(3): LOC_ACCESS_ERR if the WRITE's key
+ * is refused, else flushed with the QP.
  */
 static void receives(int status)
 {
@@ -162,7 +162,7 @@ static void receives(int status)
 	     "a receive: opcode %d, %u bytes, %#x", wc.opcode, wc.byte_len, ntohl(wc.imm_data));
 }
 
-/* One operation against what the key grants and one QP's flags. */
+/* Tries one operation with the key's and one QP's flags. */
 static void try(enum op op, int key_flags, int qp_flags)
 {
 	struct ibv_qp_attr a = { .qp_access_flags = (unsigned int)qp_flags };
@@ -188,7 +188,7 @@ static void try(enum op op, int key_flags, int qp_flags)
 		reconnect();
 }
 
-/* Every operation and every QP, on a key of the responder. */
+/* Tries every operation and every QP with a key of the responder. */
 static void each_operation(uint32_t rkey, int key_flags)
 {
 	own.addr = (uintptr_t)target;
@@ -199,7 +199,7 @@ static void each_operation(uint32_t rkey, int key_flags)
 			try(op, key_flags, subset(q));
 }
 
-/* A region with those flags; remote writes and atomics are refused without local ones. */
+/* Tests a region with these flags; remote writes and atomics are refused without local write. */
 static void region(int flags)
 {
 	const bool may = !(flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
@@ -213,7 +213,7 @@ static void region(int flags)
 	must(!mr || !ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
-/* Binds the window to the first words; its key. */
+/* Binds the window to the first words, and returns its key. */
 static uint32_t bind_window(struct ibv_mw *mw, struct ibv_mr *mr, int flags)
 {
 	struct ibv_mw_bind_info info = { mr, (uintptr_t)target, WORD, (unsigned int)flags };
@@ -236,7 +236,7 @@ static uint32_t bind_window(struct ibv_mw *mw, struct ibv_mr *mr, int flags)
 }
 
 /*
- * A window is what its own flags say, whatever its region's remote rights are: none, or all. It
+ * A window has exactly the rights of its flags, whatever its region's remote rights. The region
  * "must have been registered with IBV_ACCESS_MW_BIND", and with local write for writes and atomics.
  */
 static void window(enum ibv_mw_type type, int flags, int region_flags)

@@ -3,15 +3,15 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# xroce trace: each event that the process counts has a line, each packet too; filters; what a
-# dead peer leads to; observers in a time namespace.
+# xroce trace: a line for each event that the process counts, and for each packet; filters; the
+# events of a dead peer; observers in a time namespace.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_chain 4500
 start cable p "$TOOLS/impair" -s 7 -l 30 -u 10 -r 10 pa pb
 wait_until 5 grep -q forwarding "$WORK/cable.out" || netns_die "no forwarder"
 
-# trace NAME OPTION...: on A, in the background, its pid in $child; it looks before this returns.
+# trace NAME OPTION...: on A, in the background, its pid in $child; returns once it observes.
 trace() {
 	local name=$1
 	shift
@@ -25,7 +25,7 @@ traced() {
 }
 lines() { grep -cE -- "$2" "$WORK/$1.out"; }
 
-# Over a lossy cable: every counter of the process that an event has, to one.
+# Over a lossy cable: the number of lines equals each counter of the process that has an event.
 events_are_counted() {
 	local all errors field
 	gids_once v4 || return
@@ -83,7 +83,7 @@ dead_peer() {
 	wait_until 10 listens_or_gone b 18515 "$server"
 	start_on client a ib_send_bw -d $DEV_A -x "$gid_a" -s 1024 -n 100000000 -F $IP4_B
 	client=$child
-	# it always has something that is not acknowledged
+	# some packet is always unacknowledged
 	wait_until 20 grep -q 'event\|request sent again' "$WORK/dead.out"
 	kill -9 "$server"
 	finish "$server" 5
@@ -98,9 +98,9 @@ dead_peer() {
 # questions NS IFINDEX: the queue length at the socket of the process that owns the interface.
 questions() { in_ns "$1" ss -Hxl | awk -v name="@xroce/$2" '$5 == name { print $3; found = 1 } END { exit !found }'; }
 
-# asks SHARE TIMES: the owner of an interface is asked TIMES times, however long the look, if
-# nothing ever reads the queue: when it is full, the owner's pid is unknown to all. An owner that
-# shares is asked at its sharing socket.
+# asks SHARE TIMES: the interface's owner gets TIMES questions, however long the trace, if its queue
+# is never read: once the queue is full, no process can learn the owner's pid. The queue of an owner
+# that shares is at its sharing socket.
 asks() {
 	local server ifindex before
 	gids_once v4 || return

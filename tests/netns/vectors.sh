@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 
-# vector PID N FIELD: of the process's xroce_vector.
+# vector PID N FIELD: a field of the process's xroce_vector
 vector() { bpftool map lookup id "$(map_id "$1" xroce_vector)" key "$2" 0 0 0 | field "$3"; }
 # threads PID: the names of the service threads.
 threads() { cat "/proc/$1/task/"*/comm | grep '^xroce/' | sort | tr '\n' ' '; }
@@ -17,14 +17,14 @@ threads() { cat "/proc/$1/task/"*/comm | grep '^xroce/' | sort | tr '\n' ' '; }
 both_threads() { [ "$(threads "$1")" = "xroce/$IF_A xroce/$IF_A/1 xroce/watch " ]; }
 said() { grep -qE "$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
-# cpus PID THREAD: where it may run.
+# cpus PID THREAD: the CPUs on which it may run
 cpus() {
 	local t
 	for t in "/proc/$1/task/"*; do
 		[ "$(cat "$t/comm")" = "$2" ] && sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$t/status"
 	done
 }
-# switches PID: of all threads of the library together.
+# switches PID: context switches of all threads of the library
 switches() {
 	local t
 	for t in "/proc/$1/task/"*; do
@@ -32,7 +32,7 @@ switches() {
 	done | awk '{ n += $1 } END { print n }'
 }
 
-# run_vector N EVENTS: runs vector_events on it, until all events have come; its pid in $child.
+# run_vector N EVENTS: runs vector_events on vector N, until EVENTS events arrived; pid in $child
 run_vector() {
 	start_on vector a "$TOOLS/vector_events" $DEV_A "$1" "$2"
 	wait_until 30 said_or_gone vector "^vector_events: $2," "$child"
@@ -58,7 +58,7 @@ pinned() {
 	stop "$child"
 }
 
-# Without events no thread wakes; the work of the last event is over when two looks in a row agree.
+# Without events no thread wakes; the last event's work is over when two readings are equal.
 asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <>"$WORK/quiet"; [ "$n" = "$(switches "$1")" ]; }
 idle() {
 	run_vector 1 50 || return
@@ -66,7 +66,7 @@ idle() {
 	stop "$child"
 }
 
-# The application sleeps, and packets come by both queues, as the senders' ports choose: each
+# The application sleeps, and packets arrive on both queues, as the senders' ports determine: each
 # queue's thread takes them.
 engine_has() { [ "$(bpftool map dump id "$(map_id "$1" xroce_eng_stat)" | field rx_packets)" = "$2" ]; }
 queue_packets() { in_a ethtool -S $IF_A | awk -v want="rx_queue_$1_xdp_packets:" '$1 == want { print $2 }'; }

@@ -104,7 +104,7 @@ static void say(struct talk *t, const struct reply *r)
 		close(fds[i]);
 }
 
-/* What the process asked. */
+/* Checks what the process asked. */
 static void heard(struct talk *t, u32 what, u32 number)
 {
 	struct ask ask;
@@ -117,7 +117,7 @@ static void heard(struct talk *t, u32 what, u32 number)
 	assert_memory_equal(&ask.service, &(struct ask_service){ 0 }, sizeof(ask.service));
 }
 
-/* Both ends see the end, and so does a thread that watches for it. */
+/* Checks that both ends see the end, and a thread that watches for it as well. */
 static void is_over(struct talk *t)
 {
 	struct pollfd fds[] = { { .fd = t->asker.fd, .events = POLLRDHUP },
@@ -156,7 +156,7 @@ static void ask_hello__takes_port_and_descriptors(void **state)
 	heard(t, ASK_RELEASE, 9);
 }
 
-/* The highest of the next n descriptors. */
+/* Returns the highest of the next n descriptors. */
 static int next_fds(u32 n)
 {
 	int fd = dup(0), last = fd;
@@ -168,8 +168,7 @@ static int next_fds(u32 n)
 	return last;
 }
 
-/* Without room above them it stays where it is. */
-/* The kernel gives fewer then. */
+/* Without higher descriptors a descriptor keeps its number, and the kernel delivers fewer. */
 static void ask_hello__finds_no_room_for_descriptors(void **state)
 {
 	struct talk *t = *state;
@@ -226,7 +225,7 @@ static void ask_draw__has_a_number(void **state)
 	say(t, &r);
 	assert_int_equal(ask_draw(&t->asker, &qpn), -EDQUOT);
 	heard(t, ASK_DRAW, 0);
-	/* what no QP has is no answer */
+	/* a number that no QP has is not an answer */
 	for (u32 i = 0; i < ARRAY_SIZE(none); i++) {
 		teardown(state);
 		setup(state);
@@ -239,7 +238,7 @@ static void ask_draw__has_a_number(void **state)
 	}
 }
 
-/* A challenge, and the answer to its proof. */
+/* Sends a challenge, and the answer to its proof. */
 static void say_challenge(struct talk *t, s32 err)
 {
 	struct reply r = yes(ASK_PROVE, 0);
@@ -281,7 +280,7 @@ static void ask_question__follows_one_proof(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* A request for a port says so: a process that owns the interface starts a broker then. */
+/* The proof announces a request for a port, so that the interface's owner starts a broker. */
 static void ask_hello__says_so_before_the_proof(void **state)
 {
 	struct talk *t = *state;
@@ -292,7 +291,7 @@ static void ask_hello__says_so_before_the_proof(void **state)
 	say_challenge(t, -ENONET);
 	assert_int_equal(ask_hello(&t->asker, &port, fds), -ENONET);
 	heard_proof(t, true);
-	/* nothing is sent then, and the next question has its own proof */
+	/* the question is not sent, and the next one has its own proof */
 	say_challenge(t, -ENONET);
 	assert_int_equal(ask_ring(&t->asker), -ENONET);
 	heard_proof(t, false);
@@ -311,7 +310,7 @@ static void ask_pkeys__takes_no_proof(void **state)
 	heard(t, ASK_PKEYS, 0);
 }
 
-/* The whole of it, and nothing of it in other questions. */
+/* The question has the whole service, and other questions have none. */
 static void ask_bind__names_the_service(void **state)
 {
 	const struct ask_service s = { .id = 0x0106000000001234, .families = ASK_IPV6,
@@ -455,7 +454,7 @@ static void ask_check__refuses_an_error_that_is_none(void **state)
 	hello_fails(*state, &r, -EPROTO);
 }
 
-/* The end of a conversation is not the broker's to claim. */
+/* The broker cannot claim the end of the conversation. */
 static void ask_check__refuses_an_error_of_our_own(void **state)
 {
 	struct reply r = yes(ASK_HELLO, 0);
@@ -478,7 +477,7 @@ static void ask_check__refuses_more_descriptors(void **state)
 	hello_fails(*state, &r, -EPROTO);
 }
 
-/* An accepted table is read up to its length, and has the default P_Key where QP 1 finds it. */
+/* A table is read up to its length, and must have the default P_Key, which QP 1 uses. */
 static const struct pkey_table no_pkeys[] = {
 	{ 0, { 0 } },
 	{ 0, { 0xffff } },
@@ -756,7 +755,7 @@ static int try_connect_as(uid_t uid, u32 ifindex)
 	return -WEXITSTATUS(status);
 }
 
-/* Listens as that user, until it is asked to end. */
+/* Listens as that user, until it is killed. */
 static pid_t serve_as(uid_t uid, int fd, int *until)
 {
 	int ready[2], end[2];
@@ -810,7 +809,7 @@ static void ask_connect__finds_roots_or_ones_own(void **state)
 	serve_end(fd, 4);
 }
 
-/* In a user namespace every user that has no number in it is called 65534, as a process may be. */
+/* In a user namespace each user without a number there appears as 65534, as a process may be. */
 static int try_connect_without_numbers(u32 ifindex)
 {
 	int status;
@@ -826,7 +825,7 @@ static int try_connect_without_numbers(u32 ifindex)
 	return -WEXITSTATUS(status);
 }
 
-/* Root has none there either: its socket is in a directory that only root can have made. */
+/* Root has no number there either: its socket is in a directory that only root can have made. */
 static void ask_connect__believes_roots_directory(void **state)
 {
 	static const struct {

@@ -137,7 +137,7 @@ static struct app_cq *channel_next(struct app_channel *ch)
 	return cq;
 }
 
-/* There is an event without a completion now; and it takes no arming away. */
+/* Raises an event without a completion, which takes no arming away. */
 static void get_extra(struct app_channel *ch)
 {
 	u32 pushed[CQS_MAX] = { 0 };
@@ -272,7 +272,7 @@ void app_arm(struct app_cq *cq)
 
 static void arm(struct app_cq *cq, bool again)
 {
-	/* its event will come; arming it again is allowed, and is another if that has just come */
+	/* its event is pending; arming again is allowed, and counts again if it was just raised */
 	if (!cq->outstanding || again || !rng_below(sched_rng(), 4))
 		app_arm(cq);
 }
@@ -365,8 +365,8 @@ void app_connect(const struct app_connect *c, struct app_end *ends[2])
 		ends[i] = end_new(c, i);
 	for (u32 i = 0; i < 2; i++) {
 		ends[i]->peer = ends[!i];
-		/* how many requests take a receive is known when they are posted: each that takes
-		 * none is followed by one that does */
+		/* a post determines how many requests take a receive: a request without one is
+		 * followed by one with a receive */
 		ends[i]->to_receive = c->requests[!i];
 	}
 	for (u32 i = 0; i < 2; i++)
@@ -525,7 +525,7 @@ static void take_receive(struct app_end *e, const struct cqe *c)
 	const u32 n = be32toh(c->imm);
 
 	sim_check(c->wr_id == e->received);
-	/* in order: those between take no receive */
+	/* in order: the messages between take no receive */
 	for (u32 i = e->told; i < n; i++)
 		sim_check(!takes_receive(message_opcode(e->peer, i)));
 	sim_check(n >= e->told && takes_receive(message_opcode(e->peer, n)));
@@ -616,14 +616,14 @@ static u32 draw_again(void)
 	return rng_below(sched_rng(), 8) ? 1 : 1 + rng_below(sched_rng(), 6);
 }
 
-/* Sleep until there may be something. Armed CQs have been polled once more. */
+/* Sleeps until there may be an event. Armed CQs have been polled once more. */
 static void wait_for_event(struct app_thread *t)
 {
 	struct pollfd p = { .fd = port_channel_fd(t->channel->pc), .events = POLLIN };
 	const bool own = t->mode == APP_OWN_LOOP ||
 			 (t->mode == APP_MIXED && rng_below(sched_rng(), 2));
 
-	/* now and then more often than it must, while others run the engine */
+	/* sometimes more often than needed, while others run the engine */
 	for (u32 again = draw_again(); again; again--)
 		for (u32 i = 0; i < t->num_cqs; i++)
 			arm(t->cq[i], again > 1);

@@ -11,14 +11,14 @@
 /* user/run: the longest tick; the most a deadline may be late where threads sleep */
 #define TICK_NS	 NSEC_PER_MSEC
 #define SLACK_NS NSEC_PER_MSEC
-/* and what a wake-up takes */
+/* the duration of a wake-up */
 #define WAKE_NS	 (100 * NSEC_PER_USEC)
-/* work without an owner is found by the second tick, and is done then */
+/* work without an owner is found by the second tick, and done then */
 #define LATE_NS	 (3 * NSEC_PER_MSEC)
 
 static struct app_thread *const *threads;
 static u32 num_threads;
-/* since when each shard has had work that no thread did: nothing has changed */
+/* since when each shard has had work that no thread did, without any change */
 static struct undone {
 	u64 since_ns, done;
 } undone[SHARDS];
@@ -32,9 +32,9 @@ void inspect_begin(struct app_thread *const *t, u32 n)
 	quiet = 0;
 }
 
-/* ---- who sleeps, and on what ---- */
+/* ---- sleeping threads and their descriptors ---- */
 
-/* Finds whether a thread is in the middle of an operation: intermediate states prove nothing. */
+/* Sets *busy if a thread is in the middle of an operation: intermediate states prove nothing. */
 static void find_busy(struct actor *a, void *busy)
 {
 	static const char *const at_rest[] = { "ppoll", "computes", "packet", "join", "settle" };
@@ -75,7 +75,7 @@ static struct waiting waiting_for(int fd)
 
 /* ---- a shard ---- */
 
-/* Frames of others that it has not taken. */
+/* Returns whether other shards have handed frames over that this one has not taken. */
 static bool has_handed(const struct shards *all, const struct shard *s)
 {
 	for (u32 i = 0; i < all->num; i++) {
@@ -130,7 +130,7 @@ static void check_age(struct undone *before, const struct shard *s, const char *
 	*before = what ? u : (struct undone){ 0 };
 }
 
-/* Checks that the shard's thread, or one that sleeps on its sockets, looks at it in time. */
+/* Checks that a thread looks at the shard in time: its own, or a sleeper on its sockets. */
 static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 {
 	const struct shard *s = &all->shard[i];
@@ -142,7 +142,7 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 	const bool due = is_due(all, s, n, now_ns, &what);
 
 	if (!control.num && s->service.started && !s->service.stop)
-		return; /* it is on its way */
+		return; /* it is about to run */
 	for (u32 q = 0; q < s->io->xsks.count; q++) {
 		const u32 queue = xsk_queue(&s->io->xsks, q);
 		const struct waiting socket = waiting_for(s->io->xsks.xsk[q].fd);
@@ -169,7 +169,7 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 
 /* ---- CQs ---- */
 
-/* It waits for its channel, and not, with an event in hand, for a packet. */
+/* Returns whether the thread waits for its channel, and not, with an event, for a packet. */
 static bool sleeps_on(const struct app_thread *t)
 {
 	const int fd = port_channel_fd(t->channel->pc);
@@ -181,7 +181,7 @@ static bool sleeps_on(const struct app_thread *t)
 	return p && p[0].fd == fd;
 }
 
-/* A service thread sees to CQs whose channels have no ring. */
+/* Returns whether a service thread serves CQs whose channels have no ring. */
 static bool threads_have_records(const struct port *port)
 {
 	bool any = false;
@@ -203,7 +203,7 @@ static void check_cq(struct app_cq *cq, void *arg)
 		return;
 	record = ch->pc->ring ? ring_has_records(xdp_ring(ch->pc->ring_fd)) || ch->pc->records :
 				threads_have_records(cq->port);
-	/* XDP knows that it is armed, or has said that it took the word */
+	/* XDP has the arm word, or a record that it took the word */
 	if (cq->cq.armed && !word && !record)
 		sched_fail("CQ %u is armed, and XDP does not know", index);
 	if (!sleeps_on(cq->thread))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: long */
 /*
- * Descriptors that end (RLIMIT_NOFILE) in the middle of each call, with each number of them that is
- * left: the call says EMFILE, nothing stays, and with more of them it works, in the same process.
+ * RLIMIT_NOFILE reached in the middle of each call, with each number of free descriptors: the call
+ * fails with EMFILE and leaves nothing; with more descriptors it works, in the same process.
  */
 #include <fcntl.h>
 #include <rdma/rsocket.h>
@@ -11,7 +11,7 @@
 
 #include "man.h"
 
-/* What failed: the errno, as rdma_cm's calls give it. */
+/* On failure of a call of rdma_cm's convention, sets err to errno and goes to out. */
 #define TRY(call)                                                                                  \
 	do {                                                                                       \
 		errno = 0;                                                                         \
@@ -21,7 +21,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* The next event is this one, and acknowledged; else what is wrong with it. */
+/* Acknowledges the next event, which must be of this type; else returns its error. */
 static int event_error(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *e = next_event(ch);
@@ -72,7 +72,7 @@ out:
 	return link_close(&l) ? err : -2;
 }
 
-/* The endpoint of a client, and of a server that listens. */
+/* Makes the endpoints of a client and of a listening server. */
 static int make_endpoints(void)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
@@ -109,7 +109,7 @@ static int make_streams(void)
 	TRY(rgetsockname(listen, &at.sa, &n));
 	TRY((client = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) < 0);
 	TRY(rconnect(client, &at.sa, sizeof(at.in)) && errno != EINPROGRESS);
-	/* the listener has a connection, or the client hears that it failed */
+	/* the listener gets a connection, or the client learns of the failure */
 	do {
 		p = (struct pollfd){ .fd = listen, .events = POLLIN };
 		TRY(rpoll(&p, 1, 10) < 0);
@@ -122,7 +122,7 @@ static int make_streams(void)
 		n = sizeof(err);
 		if (rgetsockopt(client, SOL_SOCKET, SO_ERROR, &err, &n) || !err)
 			err = -3;
-		/* the other end had none, which is this process's, too */
+		/* the other end, in the same process, had no descriptor either */
 		if (err == ECONNREFUSED || err == ECONNRESET)
 			err = EMFILE;
 		goto out;
@@ -142,7 +142,7 @@ out:
 	return err;
 }
 
-/* Leaves room for so many descriptors, calls, and gives them back. */
+/* Calls with `room` free descriptors under RLIMIT_NOFILE. */
 static int with_room_for(int room, int (*call)(void))
 {
 	enum { MOST = 512 };
@@ -163,7 +163,7 @@ static int with_room_for(int room, int (*call)(void))
 	return err;
 }
 
-/* At once, or in a moment. */
+/* Waits until `want` descriptors are open. */
 static bool descriptors_are(int want)
 {
 	int now = descriptors();
@@ -177,8 +177,8 @@ static bool descriptors_are(int want)
 }
 
 /*
- * With each number of descriptors that are left: EMFILE, and all that was made is gone; then it
- * works. In the first round no device is open yet.
+ * With each number of free descriptors: EMFILE, and everything made is destroyed; then it works. In
+ * the first round no device is open yet.
  */
 static bool descriptors_end(int (*make)(void))
 {
@@ -243,7 +243,7 @@ static bool streams(void)
 }
 
 const struct test_case man_cases[] = {
-	/* a process each, as of this one none has used a library */
+	/* one process each, as no library call has been made in this one */
 	CASE(connections),
 	CASE(endpoints),
 	CASE(streams),

@@ -2,8 +2,8 @@
 /* tier: core */
 /* tier: core san */
 /*
- * The rules of `xroce explain`: each is given two looks that it must find something in, and the
- * same without what makes it so.
+ * The rules of `xroce explain`: each gets two observations with a finding, and the same ones
+ * without the finding's cause.
  */
 #include "unit.h"
 
@@ -93,7 +93,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* "broken id, slow id, (id)": all that is found, in order; consequences in brackets. */
+/* "broken id, slow id, (id)": all findings, in order; consequences in brackets. */
 static const char *found(void)
 {
 	static char text[512];
@@ -115,7 +115,7 @@ static const char *found(void)
 	return text;
 }
 
-/* Where the number is wanted that a finding shows; the test fails if there is none. */
+/* Returns the finding's number of that name; the test fails if there is none. */
 static const struct explain_number *number(u32 finding, const char *name)
 {
 	assert_true(finding < w.found.num);
@@ -126,7 +126,7 @@ static const struct explain_number *number(u32 finding, const char *name)
 	return NULL;
 }
 
-/* A stuck QP: its packets are not acknowledged, and nothing comes. */
+/* A stuck QP: its packets are not acknowledged, and no packet arrives. */
 static void make_stuck(void)
 {
 	w.qp[1].stat.unacked_psn = w.qp[0].stat.unacked_psn;
@@ -182,7 +182,7 @@ static void explain_starved__waits_and_does_not_run(void **state)
 	assert_int_equal(number(0, "waited_ns")->rate, 600000000);
 	w.port[1].process.ran_ns = 70000000;
 	assert_string_equal(found(), "");
-	/* the wait is not over, so that it is not counted yet */
+	/* the wait is not over, and so not counted yet */
 	w.port[1].process = (struct explain_process){ true, 3, 0, 1, 0, 0 };
 	assert_string_equal(found(), "");
 	w.port[0].process.ready = 1;
@@ -196,7 +196,7 @@ static void explain_ring_full__counted_or_not_taken(void **state)
 	w.port[1].sums.sock.rx_ring_full = 7;
 	assert_string_equal(found(), "slow ring-overflow");
 	assert_int_equal(number(0, "sock_rx_ring_full")->value, 7);
-	/* earlier losses are not present ones */
+	/* earlier losses are no current ones */
 	w.port[0].sums.sock.rx_ring_full = 7;
 	assert_string_equal(found(), "");
 	w.port[1].sums.xdp.ring_full = 1;
@@ -231,7 +231,7 @@ static void explain_port__ways_out(void **state)
 
 /* ---- errors ---- */
 
-/* Each reason has words, and none is forgotten. */
+/* Each reason has a text. */
 static void explain_error__every_reason(void **state)
 {
 	u32 seen = 0;
@@ -301,11 +301,11 @@ static void explain_silent__with_and_without_a_cause(void **state)
 	make_stuck();
 	assert_string_equal(found(), "broken peer-silent");
 	assert_non_null(strstr(w.found.list[0].guess, "has ended, was killed"));
-	/* that one was sent again is of another packet, which was answered */
+	/* the repeated packet is another one, which was answered */
 	w.qp[1].stat.resent_psn--;
 	assert_string_equal(found(), "");
 	w.qp[1].stat.resent_psn++;
-	/* fewer refused than it was sent again: some have left */
+	/* fewer refused than were sent again: some have left */
 	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost =
 		w.qp[1].stat.resent_times - 1;
 	assert_string_equal(found(), "broken peer-silent");
@@ -336,7 +336,7 @@ static void explain_peer__starved_and_full(void **state)
 	w.peer_port[1].sums.sock.rx_ring_full = 3;
 	assert_string_equal(found(), "slow peer-starved, slow peer-ring-overflow");
 	assert_true(number(1, "sock_rx_ring_full")->is_peers);
-	/* both ends are of one process: told once, of itself */
+	/* both ends are of one process: reported once, as its own */
 	w.peer_port[1].pid = 1;
 	assert_string_equal(found(), "");
 }
@@ -352,14 +352,14 @@ static void explain_mtu__here_and_on_the_way(void **state)
 	w.qp[1].stat.tx_bytes = 16 * 4170 + 4 * 80;
 	assert_string_equal(found(), "broken mtu-of-path, (peer-silent)");
 	assert_int_equal(number(0, "resent_bytes")->value, 4170);
-	/* a rule of this host that drops long ones is no path */
+	/* a rule of this host that drops long packets is not the path */
 	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = w.qp[1].stat.resent_times;
 	assert_string_equal(found(), "broken peer-silent");
 	w.port[0].sums.engine.tx_lost = w.port[1].sums.engine.tx_lost = 0;
-	/* long ones did come through before */
+	/* long packets got through before */
 	w.qp[1].stat.tx_bytes = 20 * 4170;
 	assert_string_equal(found(), "broken peer-silent");
-	/* nothing has ever come: it may be the path, or anything */
+	/* no packet has ever arrived: the cause may be the path, or any other */
 	w.qp[1].stat.tx_bytes = 16 * 4170 + 4 * 80;
 	w.qp[0].stat.rx_packets = w.qp[1].stat.rx_packets = 0;
 	assert_string_equal(found(), "broken peer-silent");
@@ -380,13 +380,13 @@ static void explain_pkey__both_ends_or_drops(void **state)
 	w.qp_case.has_peer = false;
 	w.qp[1].steer.rx_dropped = w.qp[0].steer.rx_dropped = 4;
 	w.port[1].sums.xdp.pkey = w.port[0].sums.xdp.pkey = 4;
-	/* long ago, and packets of the right one have come */
+	/* long ago, and packets with the right P_Key have arrived since */
 	assert_string_equal(found(), "");
 	w.qp[1].steer.rx_packets = 0;
 	assert_string_equal(found(), "broken pkey-mismatch");
 }
 
-/* ---- what makes it slow ---- */
+/* ---- causes of slowness ---- */
 
 static void explain_foreign__by_the_reason(void **state)
 {
@@ -396,7 +396,7 @@ static void explain_foreign__by_the_reason(void **state)
 	found();
 	assert_non_null(strstr(w.found.list[0].text, "another address"));
 	assert_int_equal(number(0, "drop_peer")->value, 50);
-	/* a QP in error takes nothing: that is no news */
+	/* a QP in error accepts no packet: not a finding */
 	w.port[1].sums.xdp.peer = 0;
 	w.port[1].sums.xdp.qp_state = 50;
 	assert_string_equal(found(), "slow foreign-packets");
@@ -425,7 +425,7 @@ static void explain_loss__gaps_or_lateness(void **state)
 	found();
 	assert_non_null(strstr(w.found.list[0].guess, "answered twice (60), so nothing is lost"));
 	assert_int_equal(number(0, "rto_spurious")->value, 60);
-	/* nor does an occasional gap make a loss of those */
+	/* nor does an occasional gap turn spurious time-outs into losses */
 	w.qp[1].stat.rto_spurious = 90;
 	w.qp[1].stat.implied_naks = 10;
 	assert_string_equal(found(), "");
@@ -469,7 +469,7 @@ static void explain_cq_full__nobody_polls(void **state)
 	assert_string_equal(found(), "");
 	w.qp[1].recv_cq.waiting = 116;
 	assert_string_equal(found(), "slow cq-not-polled");
-	/* a map may say anything */
+	/* a map may have any content */
 	w.qp[1].recv_cq.waiting = 1000000;
 	assert_string_equal(found(), "");
 }
@@ -487,18 +487,18 @@ static void explain_notes__are_no_faults(void **state)
 		assert_string_equal(found(), "note not-connected");
 		assert_int_equal(explain_worst(&w.found), EXPLAIN_NOTE);
 	}
-	/* one that need not send anything */
+	/* a QP that need not send */
 	w.qp[1].stat.rx_packets++;
 	assert_string_equal(found(), "");
 	w.qp[1].stat.rx_packets--;
-	/* a datagram QP in RTR does all that a receiver does */
+	/* a datagram QP in RTR can receive */
 	w.qp[1].stat.transport = XROCE_UD;
 	assert_string_equal(found(), "");
 	begin(NULL);
 	w.qp[1] = w.qp[0];
 	w.qp[1].stat.outstanding = 0;
 	assert_string_equal(found(), "note idle");
-	/* librdmacm's own is idle as a rule */
+	/* librdmacm's QP 1 is usually idle */
 	w.qp[0].qpn = w.qp[1].qpn = 1;
 	assert_string_equal(found(), "");
 	begin(NULL);
@@ -541,7 +541,7 @@ static void explain_sort__says_once(void **state)
 	assert_int_equal(w.found.list[0].more, 39);
 }
 
-/* Whatever maps say, rules only compare and print it. */
+/* Whatever the maps contain, the rules only compare and print it. */
 static void explain_look__any_numbers(void **state)
 {
 	u64 seed = 1;

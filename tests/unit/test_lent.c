@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Rings in lent memory: they stay in it, use no more than the given bytes, and never free it; a
- * resize reports the piece to be taken back. The pieces are the C library's, so a second free() of
- * one ends the program, and the last bytes of each are checked.
+ * Rings in memory that the caller provides: they stay in it, use no more than the given bytes, and
+ * never free it; a resize returns the old piece. The pieces are the C library's, so a second free()
+ * of one ends the program, and the last bytes of each are checked.
  */
 #include "bare_engine.h"
 
@@ -20,7 +20,7 @@ static u8 *lend(size_t bytes)
 	return p;
 }
 
-/* Nothing was written past the end of the lent bytes, and the ring wrote some of them. */
+/* Checks that nothing was written past the given bytes, and that the ring wrote some of them. */
 static void take_back(u8 *p, size_t bytes)
 {
 	bool used = false;
@@ -70,7 +70,7 @@ static void rq_init_in__of_any_size(void **state)
 		}
 }
 
-/* Own, lent, lent, own; a size that does not fit changes nothing. */
+/* Own, provided, provided, own; a size that does not fit changes nothing. */
 static void rq_resize__says_what_comes_back(void **state)
 {
 	u8 *a = lend(rq_bytes(4, 1)), *b = lend(rq_bytes(5, 1));
@@ -164,7 +164,7 @@ static void cq_resize__says_what_comes_back(void **state)
 	cq_free(&c);
 }
 
-/* A QP's two queues; the number that another QP has makes it fail after it had both. */
+/* A QP's two queues; a used QP number makes the creation fail after it has both. */
 static void qp_create__in_lent_memory(void **state)
 {
 	const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Duplicates of a socket's descriptor: dup(2), fcntl(2). And threads that sleep in a call: signals
- * as of signal(7), "Interruption of system calls", cancellation as of pthreads(7).
+ * Duplicates of a socket's descriptor: dup(2), fcntl(2). Threads that sleep in a call: signals as
+ * in signal(7), "Interruption of system calls", cancellation as in pthreads(7).
  */
 #define _GNU_SOURCE
 #include "epolls.h"
@@ -13,7 +13,7 @@
 #include <sys/select.h>
 #include <sys/time.h>
 
-/* A byte from one descriptor to the other. */
+/* Checks that a byte passes from one descriptor to the other. */
 static bool carries(int from, int to)
 {
 	char byte = 0;
@@ -38,7 +38,7 @@ static short polled(int fd, int timeout_ms)
 	return poll(&p, 1, timeout_ms) < 0 ? -1 : p.revents;
 }
 
-/* Each way to duplicate; the socket is open until the last of them is closed. */
+/* Duplicates in each way; the socket is open until its last descriptor is closed. */
 bool last_copy_closes(void)
 {
 	int copy[5];
@@ -66,7 +66,7 @@ bool last_copy_closes(void)
 	return has_ended(end.client);
 }
 
-/* poll(2), select(2) and epoll(7) of several numbers of one socket. */
+/* poll(2), select(2) and epoll(7) with several descriptors of one socket. */
 bool waits_of_copies(void)
 {
 	struct pollfd p[2];
@@ -88,7 +88,7 @@ bool waits_of_copies(void)
 		out = in;
 		CHECK(select(FD_SETSIZE, &in, &out, NULL, &(struct timeval){ 0 }) == 4);
 		CHECK(happens(end.set, copy) == EPOLLIN);
-		/* read by one, it is gone for the other */
+		/* one descriptor reads the byte, which is gone for the other */
 		CHECK(drain(round ? copy : end.server, 1));
 		CHECK(polled(end.server, 0) == 0 && polled(copy, 0) == 0 && quiet(end.set));
 	}
@@ -143,10 +143,10 @@ bool copies_over_others(void)
 	char byte;
 
 	CHECK(ends_open() && ends_connect(&client, &server) && !pipe(pipes));
-	/* a socket over a socket: the peer of the second has an end */
+	/* a socket over a socket: the second one's peer sees its end */
 	CHECK(dup2(end.server, server) == server && has_ended(client));
 	CHECK(carries(end.client, server) && carries(server, end.client));
-	/* a pipe over a socket that has another number */
+	/* a pipe over a socket with another number */
 	CHECK(dup2(pipes[0], server) == server && write(pipes[1], "p", 1) == 1);
 	CHECK(polled(server, SOON_MS) == POLLIN && read(server, &byte, 1) == 1 && byte == 'p');
 	CHECK(polled(end.client, 0) == 0 && carries(end.client, end.server));
@@ -236,7 +236,7 @@ static bool sleeper_begins(struct sleeper *s, int call, int fd)
 	return true;
 }
 
-/* Signals until the call has returned, or `times` of them. */
+/* Sends up to `times` signals until the call returns. */
 static void sleeper_signal(struct sleeper *s, int times)
 {
 	for (int i = 0; i < times && !atomic_load(&s->done); i++) {
@@ -256,7 +256,7 @@ static bool catch_usr1(int flags)
 	return !sigaction(SIGUSR1, &action, NULL);
 }
 
-/* Those of other cases. */
+/* Removes the handlers of other cases. */
 static bool handlers_forget(void)
 {
 	struct sigaction action;
@@ -268,7 +268,7 @@ static bool handlers_forget(void)
 	return true;
 }
 
-/* The descriptor that the call sleeps on: neither a byte nor a connection is there. */
+/* Returns the descriptor that the call sleeps on; no byte and no connection is ready. */
 static bool sleeping_fd(int call, int *fd, size_t *filled)
 {
 	CHECK(ends_open());
@@ -280,7 +280,7 @@ static bool sleeping_fd(int call, int *fd, size_t *filled)
 		size_t n;
 
 		CHECK(nonblocking(end.server));
-		/* until the peer's queue takes no more either */
+		/* until the peer's queue is full as well */
 		*filled = 0;
 		do {
 			poll(&p, 1, 5 * NOT_MS);
@@ -291,7 +291,7 @@ static bool sleeping_fd(int call, int *fd, size_t *filled)
 	return true;
 }
 
-/* What the call waits for comes, and nothing was lost or done twice. */
+/* The call gets its byte or connection; nothing is lost or done twice. */
 static bool sleeper_is_served(struct sleeper *s, size_t filled)
 {
 	int client = -1;
@@ -327,7 +327,7 @@ static void ends_forget(void)
 	}
 }
 
-/* Without SA_RESTART each call ends with EINTR, and the socket is as it was. */
+/* Without SA_RESTART each call ends with EINTR, and the socket is unchanged. */
 bool signals_end_calls(void)
 {
 	struct sleeper s;
@@ -346,14 +346,14 @@ bool signals_end_calls(void)
 	return true;
 }
 
-/* With it accept(), recv() and send() go on; poll(), select() and epoll_wait() end all the same. */
+/* With SA_RESTART accept(), recv() and send() go on; poll(), select() and epoll_wait() do not. */
 bool signals_restart_calls(void)
 {
 	struct sleeper s;
 	size_t filled = 0;
 	int fd;
 
-	/* rsockets ask whether there is any other handler (docs/rsocket.md) */
+	/* rsockets check for any other handler (docs/rsocket.md) */
 	CHECK(handlers_forget() && catch_usr1(SA_RESTART));
 	for (int call = 0; call < CALLS; call++) {
 		CHECK(sleeping_fd(call, &fd, &filled) && sleeper_begins(&s, call, fd));
@@ -372,7 +372,7 @@ bool signals_restart_calls(void)
 	return true;
 }
 
-/* signal(7): with a time-out (setsockopt(2)) they end with EINTR, whatever SA_RESTART says. */
+/* signal(7): calls with a time-out (setsockopt(2)) end with EINTR, also with SA_RESTART. */
 bool signals_end_calls_with_timeouts(void)
 {
 	struct timeval long_time = { 1000, 0 };
@@ -395,7 +395,7 @@ bool signals_end_calls_with_timeouts(void)
 	return true;
 }
 
-/* A cancelled thread has taken nothing, and holds up nobody. */
+/* A cancelled thread has read nothing, and blocks no other thread. */
 bool cancelled_calls(void)
 {
 	struct sleeper s;
@@ -413,7 +413,7 @@ bool cancelled_calls(void)
 	return true;
 }
 
-/* Who sleeps on a duplicate sleeps on while the original is closed, and has what comes. */
+/* A thread that sleeps on a duplicate sleeps on when the original is closed, and gets its data. */
 bool original_is_closed_meanwhile(void)
 {
 	struct sleeper s;
@@ -438,7 +438,7 @@ bool original_is_closed_meanwhile(void)
 	return true;
 }
 
-/* Where descriptors end: a call says EMFILE, and what is there works on. */
+/* Without free descriptors a call fails with EMFILE, and open ones work. */
 bool no_descriptors(void)
 {
 	int used[1024], n = 0, client, server;
@@ -465,7 +465,7 @@ bool no_descriptors(void)
 	while (n)
 		close(used[--n]);
 	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
-	/* the connection that could not be taken is there */
+	/* the connection that accept() could not return is still pending */
 	CHECK(polled(end.listener, 0) == POLLIN);
 	CHECK((server = accept(end.listener, NULL, NULL)) >= 0);
 	CHECK(!fcntl(client, F_SETFL, 0) && carries(server, client) && carries(client, server));

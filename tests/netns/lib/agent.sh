@@ -26,9 +26,8 @@ done
 END
 chmod 755 "$AGENT" "$OWN/bin/answer"
 
-# agent_start: the host B, which has a name of its own, and no memory that it shares with another.
-# Its output is that of `answer`. Its first process stays root's: one of another user would outlive
-# unshare.
+# agent_start: the host B, with a separate name and no memory shared with another host. Its output
+# is the output of `answer`. Its first process stays root's: another user's would outlive unshare.
 agent_start() {
 	rm -f "$OWN/home/calls"
 	mkfifo -m 666 "$OWN/home/calls"
@@ -36,7 +35,7 @@ agent_start() {
 		sh -c 'hostname "$0"; "$@" & wait' "host-$IF_B" "${NOBODY[@]}" "$OWN/bin/answer"
 	agent_pid=$child
 }
-# A launcher may exit before its agents: those whose command ended with the host are notified.
+# A launcher may exit before its agents: notifies agents whose command ended with the host.
 agent_stop() {
 	local waiting
 	kill -9 "$agent_pid"
