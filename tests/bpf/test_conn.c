@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * The broker's records of connections (xroce_conn, xroce_asked), by which it ends those of an
- * exited client: from the client's MADs (xroce_egress), and for the first client from MADs to it
- * (xroce_mux).
+ * The broker's records of connections (xroce_conn, xroce_asked), by which it ends the connections
+ * of an exited client: from the client's MADs (xroce_egress), and for the first client from MADs to
+ * it (xroce_mux).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* tier: core */
 /*
  * The MADs that a client may send from QP 1 (xroce_egress, xroce_single): whole MADs of the
- * connection manager, to QP 1, with one of its own communication ids. The client that answers
+ * connection manager, to QP 1, with a communication id of the client. The client that answers
  * unowned requests may use ids without an owner. All answered MADs have arrived;
  * test_egress_answer.c has the addressed client. The programs are run on one frame at a time;
  * test_egress.c has the devices.

@@ -266,7 +266,7 @@ static void nothing(void)
 {
 }
 
-/* To an unowned QP: the reason is the one that an exclusive process would count. */
+/* To an unowned QP: the reason is the same that an exclusive process would count. */
 static void mux__nobodys(void **state)
 {
 	static const struct {

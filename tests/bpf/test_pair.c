@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * The path across a veth pair between two network namespaces (bpf/pair.h): a frame that crosses
- * keeps the client's Ethernet header, one that the kernel sends has another. If either end has a
- * hook that a crossing frame would bypass, the kernel sends it.
+ * keeps the client's Ethernet header, a frame that the kernel sends has another. If either end has
+ * a hook that a crossing frame would bypass, the kernel sends it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * Packets that the XDP program takes, and those it passes: other traffic byte for byte, VLAN tags,
+ * Packets that the XDP program takes or passes: other traffic byte for byte, VLAN tags,
  * IPv6, every opcode, frames in two buffers.
  */
 #include <errno.h>
@@ -556,7 +556,7 @@ static void parse_roce__jumbo(void **state)
 
 /*
  * The first buffer ends at each place of the headers. Without the port in it the frame passes; with
- * the port but not its BTH and DETH it is dropped. With those in the first buffer the packet is
+ * the port but not its BTH and DETH it is dropped. With all three in the first buffer the packet is
  * taken, wherever its immediate and its payload lie.
  */
 static void parse_roce__headers_across_buffers(void **state)

@@ -403,7 +403,7 @@ static void sniff__flows_that_do_not_trap(void **state)
 	expect_copy("before the one that drops it", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
 }
 
-/* Flows that trap or drop are not read for packets of our own QPs. */
+/* For packets of our QPs, flows that trap or drop are not read. */
 static void sniff__no_flow_takes_own_packets(void **state)
 {
 	const struct xroce_flow takes = flow_of(0, 1, false, 2),
@@ -427,8 +427,8 @@ static void sniff__no_flow_takes_own_packets(void **state)
 }
 
 /*
- * Each matching flow with copies counts the frame, and so does the one that takes it; no other, and
- * none after that one. Several flows make one record.
+ * Each matching flow with copies counts the frame, and so does the flow that takes it; no other,
+ * and no later flow. Several flows make one record.
  */
 static void sniff__counts(void **state)
 {

@@ -3,7 +3,7 @@
 /*
  * The shipped transmit program, run by BPF_PROG_RUN without live frames: the fate of one frame, by
  * the ring's content; the ring is written by the other side, and may hold anything. The program
- * that cuts a frame out of several is only run by a devmap; here it is loaded as one that can be
+ * that cuts a frame out of several is only run by a devmap; here it is loaded as a type that can be
  * run.
  */
 #define _GNU_SOURCE

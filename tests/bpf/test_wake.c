@@ -365,7 +365,7 @@ static void check_super(const struct row *row, uint32_t segments, uint32_t at, u
 	      send_ring->records);
 }
 
-/* Any packet of a super-packet may be the one that completes something. */
+/* Any packet of a super-packet may complete a message. */
 static void wake_cq__super(void **state)
 {
 	static const uint32_t counts[] = { 2, 3, 50 };
@@ -426,7 +426,7 @@ static void wake_cq__one_shot(void **state)
 	assert_int_equal(recv_ring->records, 1);
 }
 
-/* The record comes with a forced wake-up: a sleeper's epoll sees it. */
+/* The record has a forced wake-up: a sleeper's epoll reports it. */
 static void wake_cq__makes_the_ring_readable(void **state)
 {
 	struct frame_spec s = bench_spec();

@@ -116,7 +116,7 @@ void faked_lose_broker(void);
 struct broker *faked_broker(void);
 /* The generation of the map. It has its own number, as memory is reused. */
 u32 faked_generation(void);
-/* The owner of a number, as the broker's program sees it; ~0: none. */
+/* The owner of a number according to the broker's program; ~0: none. */
 u32 faked_owner(u32 qpn, u32 *pid);
 /* Returns how many numbers have an owner there. */
 u32 faked_owned(void);

@@ -3,7 +3,7 @@
 /* tier: long long */
 /*
  * A broker and three clients. Each dies at every step that it makes, in several orders of the
- * others' steps. After each step: a number has one owner, the one that the broker's program sees; a
+ * others' steps. After each step: a number has one owner, the same as in the broker's program; a
  * user's counts equal the resources of its clients and stay within its limits; a client owns all
  * that it believes to own. At the end no number, place, descriptor, memory or device is left.
  *
@@ -33,7 +33,7 @@ struct outcome outcome;
 static struct run run;
 static int end_fd;
 static u32 begun;   /* brokers */
-static bool ending; /* of the run: the broker was asked to stop */
+static bool ending; /* of the run, after the request to stop the broker */
 static u32 orders, drawn;
 
 void sim_fail(const char *file, int line, const char *what)
@@ -88,7 +88,7 @@ static void check_numbers(const struct broker *b)
 	must(listed == faked_owned() && listed == b->quota.used[QUOTA_QPS]);
 }
 
-/* Checks the clients with a QP 1, the one that answers unowned QPs, and the owners of services. */
+/* Checks the clients with a QP 1, the client for unowned QPs, and the owners of services. */
 static void check_cm(const struct broker *b)
 {
 	u32 places = 0, keys = 0;

@@ -28,7 +28,7 @@ struct process {
 struct flight {
 	u64 at_ns;
 	u32 host;
-	struct cm_path path; /* as the receiver sees it */
+	struct cm_path path; /* at the receiver */
 	u8 mad[CM_MAD_BYTES];
 };
 

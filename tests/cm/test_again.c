@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* A peer without a listener yet is asked again, as often as the user requests. */
+/* A peer without a listener yet gets another request, as often as the user asks. */
 #include "bench.h"
 
 #define PEER 0x7700u
@@ -68,7 +68,7 @@ static void cm_ask_again__finds_a_server(void **state)
 	bench_unmake(&b);
 }
 
-/* It is asked again, and is silent: exactly as often as a peer that never answered. */
+/* It gets another request, and is silent: exactly as often as a peer that never answered. */
 static void cm_ask_again__then_silence(void **state)
 {
 	struct bench b;

@@ -401,7 +401,7 @@ static void cm_connect__again_and_again(void **state)
 		cm_close(b.cm, c, b.now_ns);
 	}
 	assert_true(cm_stats(b.cm)->closed <= 8);
-	/* one that its owner has not closed is not evicted */
+	/* a connection that its owner has not closed is not evicted */
 	c = bench_established(&b, PEER);
 	m = bench_mad(CM_DREQ, 5, PEER, cm_conn_id(c));
 	assert_int_equal(bench_input(&b, &m), CM_DROP_none);
@@ -464,7 +464,7 @@ static void cm_unlisten__requests(void **state)
 	bench_no_event(&b);
 	assert_int_equal(bench_sent(&b, CM_REJ).remote_id, PEER + 2);
 	bench_sent_nothing(&b);
-	/* those known to the owner continue */
+	/* connections known to the owner continue */
 	assert_int_equal(cm_accept(b.cm, taken, &(struct cm_rep){ .qpn = 1 }, NULL, 0, b.now_ns),
 			 0);
 	assert_int_equal(cm_accept(b.cm, seen, &(struct cm_rep){ .qpn = 2 }, NULL, 0, b.now_ns), 0);

@@ -23,7 +23,7 @@ struct spoiled {
 
 /* Maps `pages` pages that can be invalidated by `how`, filled with 0xa5. Exits on failure. */
 void spoil_map(struct spoiled *m, size_t pages, enum spoil how);
-/* Invalidates from this page on. SPOIL_READ_ONLY leaves the pages readable, the others do not. */
+/* Invalidates from this page on. SPOIL_READ_ONLY leaves the pages readable, other modes do not. */
 void spoil_from(struct spoiled *m, size_t page);
 void spoil_free(struct spoiled *m);
 

@@ -4,7 +4,7 @@
 /*
  * libFuzzer on the packet codec: any frame, split into two buffers at any place. In addition to the
  * sanitizers' checks, an accepted packet must add up, be independent of the split, and, built again
- * from what was parsed, parse to the same.
+ * from its parsed fields, parse to the same.
  *
  *   fuzz_packet CORPUS_DIR
  *	with XROCE_SEED_DIR=dir first: writes the golden packets there as seeds and ends

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* The JSON reader: valid and invalid JSON, and the output of our own writer. */
+/* The JSON reader: valid and invalid JSON, and the output of xroce's writer. */
 #include "../unit/unit.h"
 
 #include "../../user/tools/bench/json_read.h"

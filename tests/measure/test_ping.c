@@ -50,7 +50,7 @@ static void ping_check__damage(void **state)
 	}
 	for (u32 i = 0; i < sizeof(data); i++) {
 		data[i] ^= 0x40;
-		/* of the header the session may be any, and the number one that fits the bytes */
+		/* in the header any session is valid, and any number that fits the bytes */
 		if (i >= 8 && i < 16) {
 			assert_true(ping_check(data, sizeof(data), PING_REQUEST, &session, &seq));
 			assert_true(session != SESSION);

@@ -6,7 +6,7 @@
 # Checks the models of the port's hand-overs with spin, every reachable state of each: run.sh [BUILD
 # [MODEL...]]. Prints `ok MODEL` if no state breaks the property of the model, and `ok
 # MODEL-MUTATION_n` if one does under that mutation. The trail of a failure, and of each mutation,
-# is left in BUILD/model/NAME/; tests/README.md says how to replay it. XROCE_MODELS=quick leaves out
+# is left in BUILD/model/NAME/; tests/README.md has the replay. XROCE_MODELS=quick leaves out
 # the mutations, and the model of ten seconds.
 set -u
 

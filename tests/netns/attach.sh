@@ -3,7 +3,7 @@
 # tier: core
 #
 # How the XDP program is attached (XROCE_ATTACH) where no dispatcher is possible: alone, with a
-# message. A dispatcher needs a kernel with freplace: tests/vm/rxe.sh has those cases.
+# message. A dispatcher needs a kernel with freplace: tests/vm/rxe.sh has cases with one.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 1500

@@ -133,7 +133,7 @@ static void try_events(int prog)
 		close(event);
 }
 
-/* A program that replaces one of its functions, or one that traces it; maps that hold it. */
+/* A program that replaces one of its functions, or traces one; maps that hold the program. */
 static void try_others(int prog)
 {
 	const struct bpf_insn end[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K },

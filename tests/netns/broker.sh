@@ -106,7 +106,7 @@ signals() {
 	done
 }
 
-# The socket's mode decides who may connect.
+# The socket's mode limits which users may connect.
 modes() {
 	serve --mode 0600
 	ask_nobody other hello && fail "mode 0600: anybody comes in"

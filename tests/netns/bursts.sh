@@ -48,7 +48,7 @@ all_arrives() {
 }
 
 # ib_send_bw, while its threads are moved between two CPUs. With several queues frames leave by the
-# CPU's queue, and those of UC must not overtake each other.
+# CPU's queue, and frames of UC must not overtake each other.
 cat >"$WORK/moved" <<-'END'
 	#!/bin/bash
 	(n=0; while kill -0 $$; do taskset -apc $((n++ & 1)) $$; done) >/dev/null 2>&1 &

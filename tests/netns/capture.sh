@@ -101,8 +101,8 @@ server_on_a() {
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
 }
-# The word that shows who looks at $server, and whether a process does: from the map that its
-# xroce_tell uses, which no client of a broker holds.
+# The word that shows the observers of $server, and whether a process observes: from the map that
+# its xroce_tell uses, which no client of a broker holds.
 looked_at() { trace_has '"listening": *'"$1"'\b'; }
 looks() { trace_has '"owner": *'"$1"'\b'; }
 trace_has() {
@@ -383,8 +383,8 @@ copy_for_users() {
 	install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
 }
 
-# A user's programs under a broker, which that user may inspect: everything that root sees of them,
-# and nothing of another user's.
+# A user's programs under a broker, which that user may inspect: all the information that root gets
+# about them, and nothing of another user's.
 users_own() {
 	local broker watch capa roots other
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)

@@ -56,7 +56,7 @@ mon_data_avail_crit = 1
 END
 }
 
-# client SECONDS COMMAND...: runs it at B; its output is that of `client`.
+# client SECONDS COMMAND...: runs it at B; its output is the output of `client`.
 client() {
 	local bound=$1 rc
 	shift
@@ -65,8 +65,8 @@ client() {
 	rc=$?
 	[ $rc -eq 0 ] || { fail "it ended with $rc: $*"; show client; return 1; }
 }
-# osd_start: the OSD, its pid in $osd. One that asks the monitor before it has the monitor's map is
-# told `wrong fsid`, and ends; systemd would start it again, as is done here.
+# osd_start: the OSD, its pid in $osd. An OSD that asks the monitor before it has the monitor's map
+# gets `wrong fsid`, and ends; systemd would start it again, as is done here.
 osd_start() {
 	local _
 	for _ in 1 2 3; do

@@ -69,7 +69,7 @@ pair() {
 	second=$child
 }
 
-# One that is still starting is ended by it, as by the next lines.
+# Also ends a process that is still starting, as do the next lines.
 hurry() {
 	kill -USR1 "$@" 2>/dev/null
 	read -r -t 0.03 <>"$WORK/quiet"

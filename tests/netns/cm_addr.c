@@ -2,9 +2,9 @@
 /*
  * Addresses and routes of rdma_cm, a line for each answer on standard output.
  *
- *   cm_addr resolve DST MS [SRC]	by which device, from which address; or what is wrong
+ *   cm_addr resolve DST MS [SRC]	by which device, from which address; or the error
  *   cm_addr again DST COMMAND	the same twice, for 100 ms, with the command between
- *   cm_addr bind ADDR PORT	the device, or what is wrong
+ *   cm_addr bind ADDR PORT	the device, or the error
  *   cm_addr listen ADDR PORT [only]	each request until it is killed, rejected. only: AFONLY
  *   cm_addr ask DST PORT		connects without a QP, and prints the result
  *   cm_addr watch ADDR		is bound to it, and prints its events

@@ -33,7 +33,7 @@ two() {
 	finish "$child" 35 || { show client; fail "$2 failed"; }
 	finish "$pid" 35 || { show server; fail "$1 failed"; }
 }
-# A process that calls exit(3) while it is connected; one that rejects and exits at once.
+# A process that calls exit(3) while it is connected; another that rejects and exits at once.
 run_case exits_v4 two is_left leaves
 run_case refuses_v4 two refuses is_refused
 

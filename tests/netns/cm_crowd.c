@@ -6,8 +6,8 @@
  *	cm_crowd serve ADDRESS [PORT]
  *	cm_crowd connect ADDRESS THREADS CONNECTIONS MESSAGES [PORT]
  *
- * The server has a thread for each connection, and one that takes the events of all and keeps a
- * connection's id in its own context: nothing is shared between two connections. It runs until it
+ * The server has a thread for each connection, and a thread that takes the events of all and keeps
+ * a connection's id in its own context: nothing is shared between two connections. It runs until it
  * is killed, and exits with 1 when any call or connection fails.
  */
 #include <errno.h>

@@ -26,7 +26,7 @@ hears() {
 	said "$1" "$3" || { fail "$1 does not say '$3'"; show "$1"; }
 }
 
-# beside NAME NS ARGUMENT...: starts cm_beside, of a user if there is a broker; its pid is in $child
+# beside NAME NS ARGUMENT...: starts cm_beside, as a user if there is a broker; its pid is in $child
 beside() {
 	local name=$1 ns=$2
 	shift 2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# A killed process leaves connections. A broker notifies their peers: raw ones that are no device
+# A killed process leaves connections. A broker notifies their peers: raw peers that are no device
 # and could not find out (mad_peer.c), processes of the same interface, and processes at the other
 # end.
 . "$(dirname "$0")/lib/case.sh"

@@ -4,7 +4,7 @@
 # tier: long long XROCE_CASES=long
 #
 # libfabric's fi_pingpong over its verbs provider, which connects by librdmacm: message end points,
-# and reliable datagrams over them (ofi_rxm); UD datagrams, and reliable datagrams over those
+# and reliable datagrams over them (ofi_rxm); UD datagrams, and reliable datagrams over these
 # (ofi_rxd). The program takes IPv4 addresses.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500

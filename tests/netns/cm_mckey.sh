@@ -3,7 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Multicast groups by rdma_cm, as mckey uses them: a member and a sender, one that only sends,
+# Multicast groups by rdma_cm, as mckey uses them: a member and a sender, a sender only,
 # several QPs. A member that misses a message waits until the time-out.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500

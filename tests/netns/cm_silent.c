@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One thread that accepts connections, and peers that do not answer ARP, or not any more.
- * mad_peer.c sends the requests of those peers.
+ * mad_peer.c sends the requests of the silent peers.
  *
  *	cm_silent ADDRESS serves [PEER]	says "asked by ADDRESS" of each request, and accepts it
  *					(with PEER, only a request of that address)

@@ -7,7 +7,7 @@
  *	cm_slow ADDRESS serves		accepts all requests, and prints "connected" for each
  *	cm_slow ADDRESS hesitates	gets a request, prints "asked", and exits on SIGUSR1
  *
- * or with a service of its own, unknown to mad_peer.c:
+ * or with a separate service, unknown to mad_peer.c:
  *
  *	cm_slow ADDRESS is_left		accepts one, says "connected", and ends when it is
  *					disconnected

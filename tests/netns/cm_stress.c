@@ -2,7 +2,7 @@
 /*
  * Ids that end at any time: threads connect to this process itself and destroy their ids after a
  * random step, while others take requests, accept, reject or drop them, and every id of theirs is
- * destroyed by another thread than the one that took its event. It must run to its end: it finds
+ * destroyed by a thread that did not take its event. It must run to its end: it finds
  * deadlocks, and with a sanitizer races. cm_stress ADDRESS ROUNDS [SEED]
  */
 #include <errno.h>

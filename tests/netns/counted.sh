@@ -4,7 +4,7 @@
 # tier: long long XROCE_CASES=long
 # tier: long shared XROCE_TEST_BROKER=1
 #
-# A bad cable that counts what it does, and the counters of both ends: to the packet, by the
+# A bad cable that counts its losses, and the counters of both ends: to the packet, by the
 # equations of docs/maps.md and docs/counters.md. While both ends are idle, all tools report the
 # same counters: the maps, xroce stat, qp and export, and the files of `xroce run`.
 . "$(dirname "$0")/lib/case.sh"

@@ -29,7 +29,7 @@ leaves_nothing() {
 	mapfile -t progs < <(ids_of prog)
 	mapfile -t links < <(ids_of link)
 	need_least "number of maps" ${#maps[@]} 10
-	# with those of the transmit path, which is a TAP device in its own namespace
+	# including the transmit path's programs, on a TAP device in a separate namespace
 	need_least "number of programs" ${#progs[@]} 6
 	need_least "number of links" ${#links[@]} 4
 	grep -q '^iff:' "/proc/$server/fdinfo/"* || fail "the server has no TAP device"

@@ -49,7 +49,7 @@ crowds() {
 	stop "$server"
 }
 
-# No broker but those that they start themselves; the last one exits and leaves nothing.
+# No broker except the ones started on demand; the last one exits and leaves nothing.
 crowd_of_root() {
 	crowds "$1"
 	wait_until 20 nothing_is_left || fail "left: $(ls "$SOCKET" 2>&1)"

@@ -178,7 +178,7 @@ static void check(unsigned int k)
 	received[k]++;
 }
 
-/* Returns true if the event that reports it has come. */
+/* Returns true if the event of a lost device has arrived. */
 static bool device_is_lost(void)
 {
 	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };

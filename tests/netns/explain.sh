@@ -301,7 +301,7 @@ pkey_mismatch() {
 	client=$child
 	fails 'transport retry counter exceeded'
 	names b root pkey-mismatch broken "$client"
-	# an unprivileged user sees one end, at which it shows: the one that drops
+	# an unprivileged user sees one end, where the finding shows: the end that drops
 	names a nobody pkey-mismatch broken "$server"
 	need_least "packets dropped" "$(json 'number("pkey-mismatch", "drop_pkey")')" 1
 	explain_in b nobody "$client"

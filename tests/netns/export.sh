@@ -78,7 +78,7 @@ rest() {
 is_stopped() { ! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv 'T (stopped)'; }
 both_end() { kill -CONT "$server" "$client"; stop "$client"; stop "$server"; }
 
-# waiting NAME PORT COMMAND...: starts one that waits for its client; its pid is in $waiting.
+# waiting NAME PORT COMMAND...: starts a server that waits for its client; its pid is in $waiting.
 waiting() {
 	local name=$1 at=$2
 	shift 2
@@ -273,7 +273,7 @@ unprivileged() {
 	waiting alone 18524 "$XROCE" run --dev $IF_A --share never -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
-	# and the unit sees it
+	# and the unit reports it
 	in_a "${unit[@]}" "$XROCE" export --once --format openmetrics >"$WORK/scraped.out"
 	need_equal "what the unit sees" "$(say "(v('xroce_device_hidden'), [int(l['pid']) for l, _ in s('xroce_qp_info')])")" "(0, [$waiting])"
 	stop "$waiting"

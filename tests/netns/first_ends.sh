@@ -253,7 +253,7 @@ first_dies_joining() {
 	end_peer
 }
 
-# The broker is asked to stop, and finds at that moment that the first has exited.
+# The broker gets the request to stop, and finds at that moment that the first has exited.
 both_end() {
 	begin -x || return
 	# they stay, or it might be ending already

@@ -8,7 +8,7 @@
  *	first_knock SOCKET flood N	N that send questions and never read an answer
  *	first_knock SOCKET come N	N one after the other, that hang up at once
  *
- * `knocked`: all N have been there once. Then it reconnects closed ones until SIGTERM. A refused
+ * `knocked`: all N have connected once. Then it reconnects closed ones until SIGTERM. A refused
  * connection is tried again.
  */
 #include <errno.h>

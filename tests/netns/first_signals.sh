@@ -3,7 +3,7 @@
 # tier: core
 #
 # The first process of an interface does not notice that the library starts a broker when another
-# comes: its waits go on, it has no signal and no child, whatever it does with SIGCHLD.
+# comes: its waits continue, it gets no signal and no child, however it handles SIGCHLD.
 . "$(dirname "$0")/lib/case.sh"
 
 netns_pair 4500

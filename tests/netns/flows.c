@@ -285,7 +285,7 @@ static void report(void)
 	}
 }
 
-/* The next user of a freed counter finds it cleared. */
+/* A freed counter is cleared before its next use. */
 static void check_cleared(void)
 {
 	const struct spec s = { .port = LAST + 1, .has_port = true, .has_counters = true };

@@ -28,7 +28,7 @@ sender() {
 	finish "$child" 30 || { fail "the sender failed"; show sender; }
 }
 
-# ended: the last frame, which comes behind all others.
+# ended: the last frame, which arrives after all others.
 ended() {
 	sender 9999 1 60
 	finish "$receiver" 30 || { fail "the receiver failed"; show receiver; }

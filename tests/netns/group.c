@@ -4,10 +4,10 @@
  *
  *	group [-s] [-e | -p] [-m MEMBERS] [-o OTHERS] DEVICE GID-INDEX GROUP COUNT
  *
- * Each member must get COUNT messages of increasing length, each once and whole, then one that ends
- * it; the others none. -s: it sends them, from its first member or, without one, from its first
- * other. It polls; with -e it sleeps in ibv_get_cq_event(), with -p in poll() on the channel. A
- * process without members ends with SIGTERM. The caller bounds the wait for the first message, as
+ * Each member must get COUNT messages of increasing length, each once and whole, then a last
+ * message; the others none. -s: it sends them, from its first member or, without one, from its
+ * first other. It polls; with -e it sleeps in ibv_get_cq_event(), with -p in poll() on the channel.
+ * A process without members ends with SIGTERM. The caller bounds the wait for the first message, as
  * other processes start in that time. Prints `ready` first and `ok` last.
  */
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 #
 # A user's limits at a broker: processes, QPs. One too many is an errno of the man page and one line
 # that names the limit; the process's other objects keep working. Completion channels are not
-# limited: those beyond the limit of rings have none.
+# limited: channels beyond the limit of rings have none.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"

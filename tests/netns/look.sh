@@ -66,8 +66,8 @@ clients_alone() {
 	stop "$waiting"
 }
 
-# Behind a broker each user sees its own, by descriptors from the broker. So many queries came that
-# the queue of its name's socket, which it never reads, is full.
+# With a broker each user sees that user's processes, by descriptors from the broker. The queue of
+# the broker's name, a socket that it never reads, is full of queries.
 clients_asked_often() {
 	waiting server 18521 || return
 	in_a python3 -c 'import os, socket, sys
@@ -256,7 +256,7 @@ objects_of_two() {
 	stop "$client"; stop "$server"
 }
 
-# A user sees the queue pairs of its own processes.
+# A user sees the queue pairs of that user's processes.
 qp_of_broker() {
 	local of_nobody of_user
 	serve a $IF_A || return

@@ -63,7 +63,7 @@ stop_sink() {
 }
 is_stopped() { ! cut -d' ' -f3 /proc/"$1"/task/*/stat | grep -qv T; }
 
-# Stopped until all packets arrived, then resumed. The listed values are those of the maps.
+# Stopped until all packets arrived, then resumed. The listed values equal the maps'.
 stopped() {
 	local before
 	begin "$@" || return

@@ -5,7 +5,7 @@
  *
  *	mad_cable [-f] IFACE IFACE
  *
- *   -f	loses nothing, and adds forged MADs to those that it forwards: with the ids and the
+ *   -f	loses nothing, and adds forged MADs to the forwarded ones: with the ids and the
  *	transaction id of the connection and another IP address, or with the address and another
  *	transaction id, id or QPN. The connection must not notice.
  *

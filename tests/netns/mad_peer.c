@@ -78,7 +78,7 @@ static void send_mad(const struct cm_mad *m)
 	     "sendto: %s", strerror(errno));
 }
 
-/* The next MAD of the other end, within some milliseconds. False: none has come. */
+/* Gets the next MAD of the other end, within some milliseconds. Returns false if there is none. */
 static bool receive_mad(struct cm_mad *m, u8 mad[CM_MAD_BYTES], int ms)
 {
 	struct pollfd p = { .fd = peer.udp, .events = POLLIN };

@@ -7,7 +7,7 @@
  *
  *   -s	bind the service, at the address or at any, and answer each REQ for it by a REP. A
  *	service that cannot be bound is reported and skipped
- *   -c	send COUNT REQs for the service there, each again until its REP has come
+ *   -c	send COUNT REQs for the service there, each again until its REP arrives
  *   -i	sleep that time before each REQ but the first
  *   -f	fork first: nothing of it is the child's
  *   -g	begin to ask when FILE is there

@@ -4,8 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # A process that has its interface alone exchanges MADs with a host elsewhere while others come and
-# go: its QP 1 and its services become one client's of several, and its own again. Nobody may take
-# its services, or get its MADs.
+# go: its QP 1 and its services become one client's of several, and its own again. No other process
+# may take its services, or get its MADs.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/first.sh"

@@ -12,7 +12,7 @@ netns_pair 4500
 install -m 755 "$TOOLS/mads" "$OWN/bin"
 
 serving() { grep -q '^ready' "$WORK/$1.out" || is_gone_or_zombie "$2"; }
-# server NAME NS ARGUMENT...: starts one that stays, unprivileged on A, alone on B; its pid is in
+# server NAME NS ARGUMENT...: starts a server that stays, unprivileged on A, alone on B; its pid in
 # $child
 server() {
 	local name=$1 ns=$2

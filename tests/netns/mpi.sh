@@ -46,7 +46,7 @@ launch() {
 	esac
 }
 
-# near_up: makes the second interface of A at its first use. The interface has a broker of its own,
+# near_up: makes the second interface of A at its first use. The interface has a separate broker,
 # and is of the same network, because UCX does not look for a way between two networks.
 near_broker=
 near_up() {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The way that NCCL loads and uses verbs, without NCCL, which needs GPUs. It is not linked with
- * libibverbs: it opens libibverbs.so.1 and asks for each symbol by its version; it finds where the
- * device is, and which of its GIDs are RoCE v2, in /sys/class/infiniband; it registers with relaxed
+ * libibverbs: it opens libibverbs.so.1 and looks up each symbol by its version; it reads the
+ * device's place and the RoCE v2 GIDs from /sys/class/infiniband; it registers with relaxed
  * ordering by ibv_reg_mr_iova2; a thread waits for asynchronous events. A receiver sends its
  * buffer's address by an inline RDMA WRITE into a ring of the sender's slots; the sender answers by
  * an RDMA WRITE of the data and an RDMA WRITE with the length as immediate data. The two meet by

@@ -32,7 +32,7 @@ first_of_two() {
 }
 
 broker_pid() { in_a "$XROCE" list | sed -n 's/^  broker  *pid \([0-9]*\) .*/\1/p'; }
-# Not `client    none`: one that was admitted, whose exit ends the broker a second later.
+# Not `client    none`: a client that was admitted, whose exit ends the broker a second later.
 has_client() { in_a "$XROCE" list | grep -q '^  client  *[0-9]'; }
 
 # A reader of the program's output gets the end of file when the program exits, not when the broker
@@ -65,7 +65,7 @@ listed() {
 	wait_until 10 nothing_left_of_the_listed || fail "the broker stays"
 }
 
-# A process that may not start one names those that can.
+# A process that may not start a broker names the users that can.
 nobody_may() {
 	in_a setpriv --reuid 65534 --regid 65534 --clear-groups \
 		env XROCE_SHARE=always LD_LIBRARY_PATH="$BUILD/lib" timeout 10 ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/nobody.out" 2>&1 && fail "it works"

@@ -55,7 +55,7 @@ silent_broker() {
 	wait_until 10 lines_more top 3
 	kill -STOP "$broker"
 	lines=$(wc -l <"$WORK/top.out")
-	# one query that it may have been at, and one that timed out
+	# the query in progress, if any, and a query that timed out
 	wait_until 20 lines_more top 2
 	kill -CONT "$broker"
 	lines=$(wc -l <"$WORK/top.out")

@@ -5,8 +5,8 @@
 #
 # P_Keys: brokers on both interfaces, each with its own table (`xroce serve --pkey`), and
 # unprivileged processes. Checks the table; that QPs of a partition talk, by the wire and on one
-# interface, and that those of different partitions, or two limited members, do not, and are
-# counted. That a client cannot send with another P_Key: hostile.sh.
+# interface, and that QPs of different partitions, or two limited members, do not, and are counted.
+# hostile.sh tests that a client cannot send with another P_Key.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -5,7 +5,7 @@
 #
 # P_Keys without a broker: a root process that owns its interface has the table of `xroce run
 # --pkey`. The same checks as for brokers' tables (partitions.sh); and a process that joins gets
-# that table, whatever it has requested.
+# this table, also if it requested another one.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -67,7 +67,7 @@ comer() {
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }
 
-# A process that owns the interface reports its table to one that has no port yet.
+# A process that owns the interface reports its table to a process without a port.
 asked() {
 	local first
 	wait_until 10 no_brokers || fail "there are brokers"

@@ -176,7 +176,7 @@ tx_dropped() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-
 # has_dropped BEFORE N: the interface has dropped N more since.
 has_dropped() { [ "$(tx_dropped)" -ge $(($1 + $2)) ]; }
 
-# Of those, the redirected ones (veth's own counter).
+# The redirected frames of these (veth's own counter).
 lost_ours() { in_a ethtool -S $IF_A | awk '/xdp_xmit_errors/ { n += $2 } END { print n + 0 }'; }
 has_lost_ours() { [ "$(lost_ours)" -gt "$1" ]; }
 
@@ -216,7 +216,7 @@ queue_full() {
 	in_a tc qdisc del dev $IF_A root
 }
 
-# The same queue, long enough for all: AF_XDP frames do not wait in it, and must not overtake those
+# The same queue, long enough for all: AF_XDP frames do not wait in it, and must not overtake frames
 # that do.
 queue_order() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 64m 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }

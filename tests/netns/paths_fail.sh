@@ -29,7 +29,7 @@ no_tun() { by_sockets 'making a TAP device: No such file or directory' unshare -
 wrong_tun() {
 	by_sockets 'making a TAP device: Inappropriate ioctl' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && : >/dev/net/tun && exec "$@"' -
 }
-# As a user who may neither create a namespace nor use CAP_SYS_ADMIN.
+# As a user that may neither create a namespace nor use CAP_SYS_ADMIN.
 no_sys_admin() { by_sockets 'making a network namespace: Operation not permitted' setpriv --bounding-set -sys_admin --inh-caps -sys_admin; }
 quiet() {
 	XROCE_QUIET=1 start_on server a unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$@"' - "$TOOLS/vector_events" $DEV_A 0 5

@@ -11,7 +11,7 @@ netns_chain 4500
 . "$here/tests/netns/lib/cm.sh"
 . "$here/tests/netns/lib/cable.sh"
 
-# ping_from STATUS NS OPTION...: it exits with STATUS; its output is that of `ping`.
+# ping_from STATUS NS OPTION...: it exits with STATUS; its output is the output of `ping`.
 ping_from() {
 	local want=$1 ns=$2 rc
 	shift 2

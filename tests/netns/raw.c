@@ -20,7 +20,7 @@
  *	-i		of send: inline, and by ibv_wr_send()
  *	-z		of recv: none shall come; ends with TERM
  *
- * recv prints "ready" when it can receive, and "received COUNT" when all have come.
+ * recv prints "ready" when it can receive, and "received COUNT" when all frames have arrived.
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>

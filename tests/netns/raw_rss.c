@@ -17,7 +17,7 @@
  *	-e		of recv: sleeps, and looks into a CQ only when its channel has its event
  *	-b		of recv: the second work queue is in ERR, and its frames are dropped
  *
- * recv prints "ready" when it can receive, and "received COUNT in WQS" when all have come.
+ * recv prints "ready" when it can receive, and "received COUNT in WQS" when all have arrived.
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>

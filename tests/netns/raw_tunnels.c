@@ -366,7 +366,7 @@ static void layers_draw(struct layers *v, struct layers *m)
 	mask_draw(&m->ip6, 39);
 	m->ip6.flow_label &= htonl(0xfffff);
 	mask_draw(&m->port, 4);
-	/* now and then one that few frames match */
+	/* sometimes a rule that few frames match */
 	if (!draw(6))
 		v->mac.dst_mac[5] ^= 1;
 	if (!draw(6))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# `xroce mr` after each change of regions and windows: what it shows is what they are
+# `xroce mr` after each change of regions and windows: it shows their real state
 # (regions_shown.c).
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500

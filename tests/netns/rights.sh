@@ -3,8 +3,8 @@
 # tier: core
 #
 # Rights of regions, memory windows and QPs between two hosts (rights.c): every combination against
-# every operation, with regions on demand and with relaxed ordering too. tests/verbs has those of
-# one process, and the refused binds.
+# every operation, with regions on demand and with relaxed ordering too. tests/verbs has the rights
+# of one process, and the refused binds.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -94,7 +94,7 @@ everything() {
 	# including the flow that does not trap
 	need_equal "UDP of the kernel" $(($(no_ports) - before)) 30
 	ended
-	# probes of our own flow control are sent as well
+	# the flow control's probes are sent as well
 	need_equal sniffers "$(grep -cE '^s roce 100 sent 10[0-9] udp 100 arp [1-9][0-9]* tcp [1-9][0-9]*$' "$WORK/receiver.out")" 2 || show receiver
 	says 't roce 0 sent 0 udp 20 arp 0 tcp 0'
 	says 'f roce 0 sent 0 udp 30 arp 0 tcp 0'

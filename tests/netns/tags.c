@@ -27,7 +27,7 @@
 #define WINDOW	 8	/* messages of a round */
 #define LONGEST	 12000
 #define SLOT	 (64 + LONGEST)
-/* for whole messages: a round's, and a FIN for each of our own */
+/* for whole messages: a round's, and a FIN for each message of this side */
 #define RECEIVES 24
 
 enum kind { MATCHED, UNEXPECTED, NO_TAG, FETCHED, UNEXPECTED_FETCH, KINDS };
@@ -211,7 +211,7 @@ static void post_op(struct ibv_ops_wr *wr)
 	must(!err, "ibv_post_srq_ops: %s", strerror(err));
 }
 
-/* Buffers for those messages of the peer that are to match. */
+/* Posts buffers for the peer's messages that are to match. */
 static void post_tags(void)
 {
 	for (uint32_t i = 0; i < WINDOW; i++) {

@@ -385,8 +385,8 @@ tables() {
 }
 
 # One interval after the other, from before the traffic starts until after it ends. Rates times
-# seconds equal the growth of the counters, of QPs, processes and the interface. The counters are
-# those of `xroce stat` and of the sending program.
+# seconds equal the growth of the counters, of QPs, processes and the interface. The counters equal
+# the values of `xroce stat` and of the sending program.
 rates_are_counters() {
 	local top name
 	start top a "$XROCE" top --json -w 0.1

@@ -2,8 +2,8 @@
 /*
  * Completion events without a thread of the application: of a moderated CQ, which the library
  * raises when the period has passed. The CQ is on the given completion vector; the test sees from
- * outside which thread raised them. Prints a line when all have come, and stays until it is ended.
- * Its QP has no receives: messages to it are refused.
+ * outside which thread raised them. Prints a line when all have arrived, and stays until it is
+ * killed. Its QP has no receives: messages to it are refused.
  *
  *	vector_events DEVICE VECTOR EVENTS
  */

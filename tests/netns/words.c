@@ -458,7 +458,7 @@ static uint64_t wait_told(struct party *p)
 	return now_ms();
 }
 
-/* The server receives until the client is at the barrier and all has come, or is lost. */
+/* The server receives until the client is at the barrier and all words arrived, or are lost. */
 static void serve(struct party *p, uint32_t expected)
 {
 	const struct job *j = p->j;

@@ -4,8 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # The observing and measuring commands with invalid arguments, and with output that cannot be
-# written: the exit status of the manual page, no crash, no terminal sequences. The options are
-# those of each command's --help. Under the sanitizers: arguments.sh build-san.
+# written: the exit status of the manual page, no crash, no terminal sequences. The options are the
+# ones in each command's --help. Under the sanitizers: arguments.sh build-san.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 # Each with what ends it soon.

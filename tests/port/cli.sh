@@ -104,7 +104,7 @@ run_warns_of_setuid() {
 	need_no_line cli warning
 }
 
-# An installation: PREFIX/lib/xroce is ours, whatever lies in PREFIX/lib.
+# An installation: PREFIX/lib/xroce is ours, even if PREFIX/lib has other files.
 run_installed() {
 	local p=$WORK/prefix real
 

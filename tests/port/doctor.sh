@@ -90,7 +90,7 @@ doctor_unprivileged() {
 	need_line cli '^ok    XDP program: loads'
 	need_line cli '^ok    AF_XDP: sockets can be made'
 	# Only the verifier's output shows whether the program needs one more capability: doctor
-	# names it, or all is well.
+	# reports it, or all is well.
 	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
 	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
 	# Root of a user namespace only.

@@ -376,7 +376,7 @@ static void quota__room_for_root(void **state)
 	assert_int_equal(quota_take(&quota, root, QUOTA_CONNECTIONS), -ENOSPC);
 }
 
-/* A user who has left leaves a place, and no state in it. */
+/* A user without clients leaves a free place, and no state in it. */
 static void quota_find__a_place_each(void **state)
 {
 	struct quota_user *u;

@@ -80,7 +80,7 @@ int sched_yield(void)
 	return 0;
 }
 
-/* XDP reserves a record, which is complete at once or after that many polls. */
+/* XDP reserves a record, which is complete at once or after `whole_after` polls. */
 static void reserve(u32 number, u32 whole_after)
 {
 	const struct xroce_wakeup record = { .cq = number };

@@ -428,7 +428,7 @@ static void share__fails(void **state)
 			assert_int_equal(broker.starts, 1);
 		}
 		assert_int_equal(netdev_is_alone(dev.ifindex, -1), door_is_gone());
-		/* one that continues without its broker reports that */
+		/* a process that continues without its broker reports that */
 		AWAIT(atomic_load(&broker.leaves) == broker.runs);
 		broker_end();
 		port_put(port);

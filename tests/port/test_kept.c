@@ -109,7 +109,7 @@ static void kept_get__gone(void **state)
 	link_cache_free(k);
 }
 
-/* By a thread that moved to another network namespace: the interface is that of the first. */
+/* By a thread that moved to another network namespace: the first namespace's interface is used. */
 static void *elsewhere(void *arg)
 {
 	assert_int_equal(unshare(CLONE_NEWNET), 0);

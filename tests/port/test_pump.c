@@ -336,7 +336,7 @@ static void pump_run__copy_without_a_frame(void **state)
 
 	num_taken = 0;
 	send_one(qp);
-	/* a sent frame, and one that the engine had nothing for */
+	/* a sent frame, and a frame that the engine had nothing for */
 	assert_int_equal(num_taken, 2);
 	shard.engine->tables->num_copies = 1;
 	for (none_at = 0; none_at <= 2; none_at += 2) {
@@ -405,7 +405,7 @@ static void pump_run__backlog_anew(void **state)
 	qp_destroy(shard.engine, qp);
 }
 
-/* This number of packets has come, in that number of frames, and each buffer is back. */
+/* Checks that `packets` packets arrived in `frames` frames, and that each buffer is back. */
 static void expect_received(u32 frames, u32 packets)
 {
 	assert_int_equal(sock.rx_frames, frames);

@@ -141,7 +141,7 @@ static void rx_ring_peek__frames(void **state)
 	}
 }
 
-/* That many packets at a time, or bytes; never more than available. */
+/* At most a batch of packets, or of bytes, at a time; never more than available. */
 static void rx_ring_peek__batch(void **state)
 {
 	for (u32 i = 0; i < XSK_RX_BATCH + 1; i++)

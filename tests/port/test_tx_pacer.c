@@ -161,7 +161,7 @@ static void watch_job_ask__runs_once_for_each_time_it_was_free(void **state)
 		poll(NULL, 0, 1);
 	link_watch_job_stop(&job);
 	assert_int_equal(atomic_load(&ran), 1);
-	/* one that was not started */
+	/* a job that was not started */
 	link_watch_job_stop(&job);
 }
 

@@ -277,7 +277,7 @@ static void tx_shared_open__no_tap(void **state)
 
 /* ---- the device for single frames ---- */
 
-static int many_end; /* tap0's, while far_end is that of tap1, the device for single frames */
+static int many_end; /* tap0's, while far_end is tap1's, the device for single frames */
 
 static void open_with_single(void)
 {

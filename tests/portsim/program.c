@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The shipped receiving XDP program, compiled for this machine. As in the code under test, each
- * access to shared memory is a scheduling point. Also the names of its maps.
+ * access to shared memory is a scheduling point. Also its maps' names.
  */
 int count_drop(unsigned int reason);
 struct xdp_md;

@@ -362,7 +362,7 @@ static struct actor *choose(struct actor *ready[], u32 n)
 	return best;
 }
 
-/* Runs the inspection outside any actor: it makes no steps, and sees what all see. */
+/* Runs the inspection outside any actor: it makes no steps, and sees the state common to all. */
 static void look(u64 next_ns)
 {
 	struct actor *self = s.self;

@@ -86,7 +86,7 @@ void sched_give_way(const char *what);
 bool sched_block(const char *what, u64 until_ns);
 /* Sleeps for `ns`. */
 void sched_sleep(const char *what, u64 ns);
-/* Makes the actor ready `delay_ns` from now; no effect on one that does not wait. */
+/* Makes the actor ready `delay_ns` from now; no effect on an actor that does not wait. */
 void sched_wake(struct actor *a, u64 delay_ns);
 bool sched_is_blocked(const struct actor *a);
 /* When it will run again without being woken; NSEC_NEVER. */

@@ -210,7 +210,7 @@ static u32 post_armed(struct shard *s)
 
 /*
  * An application that arms its CQ and keeps polling is not about to sleep: its posts are batched.
- * One that has just armed it may sleep.
+ * An application that has just armed it may sleep.
  */
 static void armed_posts(void *arg)
 {

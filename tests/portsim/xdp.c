@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space under the
- * names of user/os/kernel.h. A record in a ring is seen at once; a thread that waits for it is
- * woken later.
+ * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space with the
+ * functions of user/os/kernel.h. A record in a ring is visible at once; a waiting thread is woken
+ * later.
  */
 #define _GNU_SOURCE
 #include "xdp.h"

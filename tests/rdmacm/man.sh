@@ -4,7 +4,7 @@
 # The manual pages of librdmacm as specification: man.sh BUILD SUBJECT... runs
 # BUILD/tests/rdmacm/man_SUBJECT (`make rdmacm-pages`) for each subject, on one interface, against
 # itself. The name of each result begins with its subject. XROCE_MAN_SPLIT=1 runs each case in its
-# own process, so that one that hangs or crashes affects no other.
+# own process, so that a case that hangs or crashes affects no other.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: man.sh BUILD SUBJECT...}
 shift

@@ -146,7 +146,7 @@ BOTH(backlog)
 
 /*
  * A request beyond the backlog is not queued after the waiting ones. Another listener's request,
- * sent last, shows that all have come; no request is repeated by the time that one is taken.
+ * sent last, shows that all have arrived; no request is repeated before that one is taken.
  */
 static bool backlog_is_kept(int family)
 {

@@ -9,7 +9,7 @@
 
 #include "man.h"
 
-/* The other process: it reports its steps, and is told to go on, a byte each. */
+/* The other process: it reports its steps, and gets permission to continue, a byte each. */
 struct peer {
 	pid_t pid;
 	int to, from;

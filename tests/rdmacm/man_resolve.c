@@ -354,7 +354,7 @@ static bool wildcard_afonly(void)
 	MUST_EQ(rdma_connect(id, NULL), 0);
 	MUST((e = next_event(ch)) && e->id == id);
 	MUST_EQ(e->event, RDMA_CM_EVENT_REJECTED);
-	MUST(e->status == 8 || e->status == 28); /* 28 is the kernel's, where no peer was asked */
+	MUST(e->status == 8 || e->status == 28); /* 28 is the kernel's, without a request sent */
 	MUST_EQ(rdma_ack_cm_event(e), 0);
 	rdma_destroy_qp(id);
 	MUST_EQ(rdma_destroy_id(id), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * rsocket(7): calls that fail, as the sockets' do: a second rbind(), names of unconnected sockets,
- * vectors and timeouts out of range. Each case of streams and of the kernel's sockets is run on
- * both, so that the kernel's result is the expected one.
+ * rsocket(7): calls that fail, as the sockets' do: a second rbind(), addresses of unconnected
+ * sockets, vectors and timeouts out of range. Each case of streams and of the kernel's sockets is
+ * run on both, so that the kernel's result is the expected one.
  */
 #define _GNU_SOURCE
 #include <limits.h>

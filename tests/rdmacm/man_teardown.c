@@ -266,7 +266,7 @@ ON_LINK(destroy_request, request_dropped_body)
 
 /*
  * The active id before the answer. The kernel reports nothing before the passive id is accepted,
- * which fails then. Another request shows that the news has come.
+ * which fails then. Another request shows that the message has arrived.
  */
 static bool asking_dropped_body(struct link *l, int family)
 {

@@ -128,7 +128,7 @@ static void input_removes_both(struct source *in, u32 events)
 	num_called++;
 	loop_remove(&cm_loop, &input[0]);
 	loop_remove(&cm_loop, &input[1]);
-	loop_set_timer(&after, clock_now_ns()); /* timers come behind what is readable */
+	loop_set_timer(&after, clock_now_ns()); /* timers come after readable descriptors */
 }
 
 static void loop_remove__of_what_is_readable(void **state)

@@ -133,7 +133,7 @@ void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct
 #define expect(w, c, n, ...)                                                                       \
 	expect_cqe((w), (c), (n), &(struct cqe){ __VA_ARGS__ }, __FILE__, __LINE__)
 
-/* Returns true if the bytes are those of buffer_fill(seed). */
+/* Returns true if the bytes equal buffer_fill(seed)'s. */
 bool bytes_are(const u8 *bytes, u32 len, u32 seed);
 
 #endif

@@ -24,7 +24,7 @@ struct raw {
 };
 
 struct raw raw_create(const struct pair_options *o, const char *label);
-/* The same in a world with these options, except for those turned off. */
+/* The same in a world with these options, except the options turned off. */
 struct raw raw_create_with(const struct pair_options *o, const struct world_options *wo,
 			   const char *label);
 /* The defaults but for a path MTU of RAW_PMTU and room for two READs and atomics. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The runs of a test of many: every loss mask or seed, or the one that the environment names, from
+ * The runs of a test of many: every loss mask or seed, or the one in the environment, from
  * the line of a failed run. Makes no run itself.
  */
 #ifndef SIM_RUNS_H

@@ -211,8 +211,8 @@ static void overrun__of_an_armed_one(void **state)
 }
 
 /*
- * One CQ for sends and receives of several QPs: the qpn identifies the QP, the order is that of
- * events.
+ * One CQ for sends and receives of several QPs: the qpn identifies the QP, entries are in the order
+ * of events.
  */
 static void shared__between_qps(void **state)
 {

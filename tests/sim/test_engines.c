@@ -234,7 +234,7 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 }
 
 /*
- * The engine that times a CQ's event is one of those that fill it, also when a QP moves or is
+ * The engine that times a CQ's event is among the engines that fill it, also when a QP moves or is
  * destroyed; for a CQ's only engine works without a lock.
  */
 static void shared_cq__is_watched_by_who_fills_it(void **state)

@@ -471,7 +471,7 @@ static void max_rd_atomic__zero(void **state)
 }
 
 /*
- * The device was removed: posted work is flushed in all QPs but those in RESET, no time-out and no
+ * The device was removed: posted work is flushed in all QPs except in RESET, no time-out and no
  * event is left, nothing is sent.
  */
 static void engine_fail__flushes_all(void **state)

@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Fenced requests under every loss mask: what a READ or an atomic brings is sent on by the fenced
- * request behind it, and a READ whose answer comes only by a retry has not met what the fenced
- * request writes to the same memory. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
+ * Fenced requests under every loss mask: the next, fenced request sends the data of a READ or an
+ * atomic, and a READ with a repeated answer has not read bytes that the fenced request writes to
+ * the same memory. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "pair.h"
 #include "runs.h"

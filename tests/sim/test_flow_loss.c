@@ -65,7 +65,7 @@ static void post_receives(struct scene *s, struct side *at, u32 n)
 		post_recv_buffer(at, i, at->node->index ? s->remote : s->local, 0, GRH + LEN);
 }
 
-/* The sender has probed and got an answer: from here on answers limit what it sends. */
+/* The sender has probed and got an answer: from here on answers limit its sending. */
 static void warm_up(struct scene *s, u32 receives)
 {
 	post_receives(s, s->b, WARM + receives);

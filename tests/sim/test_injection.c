@@ -75,9 +75,9 @@ static void inject_response(struct scene *s, u8 low, u32 psn)
 }
 
 /*
- * PSNs that are as hard to guess as without reordering: the expected one, its neighbours (one that
- * could repeat a repair, and one after a gap of one packet), and those after the last held one,
- * next to it or after a gap of one.
+ * PSNs that are as hard to guess as without reordering: the expected one, its neighbours (which
+ * could repeat a repair, or follow a gap of one packet), and the PSNs after the last held one, next
+ * to it or after a gap of one.
  */
 static bool is_exact(const struct reorder *early, u32 expected, u32 psn)
 {

@@ -4,7 +4,7 @@
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The null region (ibv_alloc_null_mr(3)): a scatter/gather element of it reads as zeros and drops
- * what is written, whatever its address. READs and WRITEs of a peer do the same. No other use of
+ * written bytes, whatever its address. READs and WRITEs of a peer do the same. No other use of
  * its key is accepted.
  */
 #include "landing.h"

@@ -298,7 +298,7 @@ static void duplicate__is_of_the_same_kind(void **state)
 }
 
 /*
- * A repeated request is answered and not executed; an unseen one that is a duplicate by its PSN is
+ * A repeated request is answered and not executed; an unseen request that is a duplicate by PSN is
  * dropped.
  */
 static void atomic_write__a_duplicate_is_only_answered(void **state)

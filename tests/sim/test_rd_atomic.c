@@ -51,7 +51,7 @@ static struct pair_options deep_options(u8 initiated, u8 answered)
 
 #define REQUESTS (3 * DEEP)
 
-/* Posts an atomic on one word and a READ of its own place in turn. */
+/* Posts in turn an atomic on one word and a READ of a separate place. */
 static void post_mixed(struct scene *s, const struct buffer *word)
 {
 	for (u32 i = 0; i < REQUESTS; i++) {

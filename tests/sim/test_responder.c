@@ -200,9 +200,7 @@ static void atomic__must_be_aligned(void **state)
 	raw_destroy(&r);
 }
 
-/*
- * In a region whose wire addresses differ from those in memory the word must be aligned in both.
- */
+/* In a region whose wire addresses differ from memory's, the word must be aligned in both. */
 static void atomic__must_be_aligned_by_both_addresses(void **state)
 {
 	for (u32 i = 0; i < 3; i++) {

@@ -161,8 +161,8 @@ static void stopped__a_dead_peer_is_found_out(void **state)
 	scene_end(&s);
 }
 
-/* Deadlines that are noticed in time count as usual, and so does one that was postponed and then
- * noticed in time. */
+/* Deadlines that are noticed in time count as usual, and so does a deadline that was postponed and
+ * then noticed in time. */
 static void stopped__a_grace_ends(void **state)
 {
 	struct scene s = scene_make(0, ENGINE_NO_ADAPTIVE_RTO, "grace");

@@ -50,8 +50,8 @@ static void eager__one_packet(void **state)
 	}
 }
 
-/* The match is reported at once, the data when they are there; the length is that of the buffer's
- * part. */
+/* The match is reported at once, the data when it has arrived; the length is the length of the
+ * buffer's part. */
 static void eager__several_packets(void **state)
 {
 	struct tag_scene s;
@@ -389,7 +389,7 @@ static void transports__rc_only(void **state)
 /* ---- loss ---- */
 
 /*
- * An eager message of two packets that matches, one that does not, and a rendezvous of two READ
+ * An eager message of two packets that matches, another that does not, and a rendezvous of two READ
  * responses.
  */
 static void run_mask(struct tag_scene *s, u32 forward, u32 backward)

@@ -9,8 +9,8 @@
  * count.
  *
  * The oracle: messages of one sender come in order, buffers are posted in order, each side takes
- * the oldest of the other that fits. Whatever is posted or arrives first, only one result is
- * possible, the one of giving each message in turn the oldest buffer that fits. A message that is
+ * the oldest of the other that fits. In any order of posts and arrivals only one result is
+ * possible: each message in turn gets the oldest buffer that fits. A message that is
  * matched twice, out of turn or by an out-of-step buffer gives another result.
  */
 #include <stdlib.h>

@@ -267,7 +267,7 @@ static void send__each_its_own_path(void **state)
 	end_in_silence(&s);
 }
 
-/* Lost, repeated and late datagrams: those that arrive are whole, in their own receives. */
+/* Lost, repeated and late datagrams: each one that arrives is whole, in a separate receive. */
 static void faults__are_the_applications(void **state)
 {
 	struct scene s = scene_make("faults", true);

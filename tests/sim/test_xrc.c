@@ -485,8 +485,8 @@ static void refused(struct raw_scene *s, u32 psn, u32 msn)
 }
 
 /*
- * Every kind of request, to an unused number, to an SRQ of another domain and to one that is not
- * XRC's.
+ * Every kind of request, to an unused number, to an SRQ of another domain and to an SRQ without
+ * XRC.
  */
 static void srq__must_be_of_the_domain(void **state)
 {

@@ -5,7 +5,7 @@
  * clock that jumps from event to event. It is the engine's second caller, after the pump in
  * user/run, under the same contract: one call at a time, exact buffers, every frame final.
  *
- * Of a node's several engines it runs only those with work: work that one leaves to another must be
+ * Of a node's engines it runs only the ones with work: work that one leaves to another must be
  * reported. XROCE_SIM_ENGINES=n gives every node n engines, and QPs are assigned to them in turn.
  *
  * Nothing here is random but by the world's seed. A run that does not end fails with the world's
@@ -78,7 +78,7 @@ struct node {
 	struct engine *engine;	/* number 0: what wants all of them takes any */
 	struct engine *engines[ENGINE_MAX];
 	u32 num_engines;
-	u32 to_run;		/* those with work, a bit each by number */
+	u32 to_run;		/* bitmap of engines with work, by number */
 	u32 next_owner;
 	u32 *qpns;		/* of all QPs ever made by side_create() */
 	u32 num_qpns, qpns_room;

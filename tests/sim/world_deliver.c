@@ -50,8 +50,8 @@ static bool xdp_wakes(const struct node *n, const struct packet *p)
 }
 
 /*
- * Early responses complete with one that does not end a message: the thread that runs the engine
- * finds them.
+ * Early responses are complete with a packet that does not end a message: the thread that runs the
+ * engine finds them.
  */
 static struct woken xdp_sees(const struct node *n, const struct rx_frame *rx)
 {

@@ -70,7 +70,7 @@ static inline void *duel_pusher(void *arg)
 }
 
 /*
- * An application that arms the CQ against one that completes into it: no wake-up is lost and each
+ * An application arms the CQ while a producer completes into it: no wake-up is lost, and each
  * round's completion is there.
  */
 static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)

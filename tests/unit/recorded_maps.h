@@ -2,8 +2,8 @@
 /*
  * Interfaces, ports and maps without a kernel, for tests of the commands that read maps: the
  * functions of observe.c that find ports, and of libbpf that read maps, in their places. Maps are
- * read by the real user/tools/observe/observe_maps.c. Included once by a test; one that is linked
- * with observe_options.c defines RECORDED_WITH_LOOK.
+ * read by the real user/tools/observe/observe_maps.c. Included once by a test; a test linked with
+ * observe_options.c defines RECORDED_WITH_LOOK.
  */
 #ifndef TESTS_UNIT_RECORDED_MAPS_H
 #define TESTS_UNIT_RECORDED_MAPS_H

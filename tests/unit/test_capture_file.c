@@ -93,7 +93,7 @@ static void capture_file_put__interfaces(void **state)
 	assert_int_equal(blocks(0, BLOCK_STATISTICS, &lost), 300);
 }
 
-/* Each file has the losses of its own time: the sum is all of them. */
+/* Each file has the losses of its period: the sum is all of them. */
 static void capture_file_close__losses(void **state)
 {
 	static const u64 expected[] = { 30, 12, 0, 8 };

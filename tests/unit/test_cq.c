@@ -366,7 +366,7 @@ static void cq_resize__keeps_all(void **state)
 
 enum { MANY = 200000 };
 
-/* For the producer, who must not let the CQ overrun. */
+/* For the producer, which must not let the CQ overrun. */
 static bool has_room(void)
 {
 	return atomic_load(&cq.prod) - atomic_load(&cq.cons) < cq.capacity;
@@ -458,8 +458,8 @@ static void *overrunner(void *arg)
 }
 
 /*
- * The producer removes entries while they are read: those that are read are whole, and each is
- * newer than the one before. The last is among them.
+ * The producer removes entries while they are read: each entry that is read is whole, and newer
+ * than the one before. The last is among them.
  */
 static void cq_push__ignore_overrun_two_threads(void **state)
 {

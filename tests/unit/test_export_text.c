@@ -59,7 +59,7 @@ static void text__openmetrics(void **state)
 		      "# EOF\n");
 }
 
-/* Families have the names of their samples, there are no units and no info, and no end. */
+/* Families are named as their samples; there are no units, no info, and no end. */
 static void text__prometheus(void **state)
 {
 	struct text t;

@@ -45,7 +45,7 @@ static copies *const both[] = { guard_read, guard_write };
 
 static u8 from[LONGEST + 2 * MARGIN], to[LONGEST + 2 * MARGIN];
 
-/* Copies between two places of the 64-byte grid: exactly those bytes. */
+/* Copies between two places of the 64-byte grid exactly `len` bytes. */
 static void copy_once(u32 len, u32 src_at, u32 dst_at)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(both); i++) {

@@ -251,7 +251,7 @@ static void qp_modify__every_pair_and_attribute(void **state)
 			}
 }
 
-/* Without IBV_QP_STATE the state stays, and the attributes are those of staying. */
+/* Without IBV_QP_STATE the state stays, and the attributes for an unchanged state are allowed. */
 static void qp_modify__attributes_only(void **state)
 {
 	struct qp *qp = make_qp_in(XROCE_RC, RTS);

@@ -472,7 +472,7 @@ static void expect_tag(u32 qpn, u32 tag)
 	assert_int_equal(cqe.flow_tag, tag);
 }
 
-/* Each QP's completion has the tag of its own first flow, and 0 without one; XDP's is no tag. */
+/* Each QP's completion has the tag of the QP's first flow, and 0 without one; XDP's is no tag. */
 static void raw_input__tags(void **state)
 {
 	const struct raw_rule one = { .tag = 0x12345678 }, two = { .tag = ~0u }, untagged = { 0 };
@@ -499,8 +499,8 @@ static void raw_input__tags(void **state)
 }
 
 /*
- * XDP counts its received frames. Of our own frames each flow that takes one counts it, whether a
- * QP receives it or not, and none of a larger order.
+ * XDP counts its received frames. Of sent frames each flow that takes one counts it, whether
+ * a QP receives it or not, and none of a larger order.
  */
 static void raw_input__counts_own_frames(void **state)
 {

@@ -2,9 +2,9 @@
 /* tier: core */
 /* tier: core san */
 /*
- * Cached headers: the result equals that of packet_put_headers() and packet_seal(), and a frame
- * matches them only if packet_parse() would give the same result as for the one that they were
- * learned from.
+ * Cached headers: the result equals packet_put_headers() and packet_seal(), and a frame matches
+ * only if packet_parse() would give the same result as for the frame that the headers were learned
+ * from.
  */
 #include "packets.h"
 

@@ -13,7 +13,7 @@ program=$WORK/contract
 "${CC:-gcc}" -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread "$here"/tests/verbs/contract*.c "$here"/tests/verbs/pair.c -libverbs -o "$program" || exit 1
 netns_pair 4500
 
-# The program prints the results; one that exits early has printed too few of them.
+# The program prints the results; a program that exits early has printed too few of them.
 cases=$(grep -hcE '^	CASE\(' "$here"/tests/verbs/contract_*.c | awk "{ n += \$1 } END { print n }")
 in_a timeout 120 env LD_LIBRARY_PATH="$BUILD/lib" "$program" $DEV_A >"$WORK/contract.out" 2>&1
 rc=$?

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion channels and asynchronous events: when and how often they come, who waits for them,
+ * Completion channels and asynchronous events: when and how often they come, which threads wait,
  * and how the descriptors behave.
  */
 #include <poll.h>

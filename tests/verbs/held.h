@@ -21,8 +21,8 @@ struct held {
 bool held_now(struct held *h);
 
 /*
- * After that many cycles the process holds as much as before, except for caches: no object is so
- * small.
+ * After `cycles` cycles the process holds as much as before, except for caches: any leaked object
+ * would exceed them.
  */
 bool held_same(const struct held *before, const struct held *after, int cycles);
 

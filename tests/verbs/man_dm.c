@@ -296,7 +296,7 @@ static bool import_shares(struct ibv_context *other, struct ibv_pd *pd)
 	MUST_RETURN(ibv_free_dm(dm), EBUSY);
 	ibv_unimport_dm(dm2);
 	MUST_RETURN(ibv_free_dm(dm), EBUSY);
-	/* also an imported region, after the one that registered it has exited */
+	/* also an imported region, after the process that registered it has exited */
 	MUST(pd2 = ibv_import_pd(other, pd->handle));
 	MUST(mr2 = ibv_import_mr(pd2, mr->handle));
 	ibv_unimport_mr(mr);
@@ -386,7 +386,7 @@ static bool in_child(void *arg)
 	return true;
 }
 
-/* All there is; a forked child has as much for itself, whatever it inherited and does with it. */
+/* All device memory; a forked child has as much, whatever it inherited and does with it. */
 static bool child_at_the_limit(void *inherited)
 {
 	struct ibv_context *own = ibv_open_device(ctx->device);

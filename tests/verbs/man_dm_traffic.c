@@ -483,7 +483,7 @@ struct copier {
 	bool good;
 };
 
-/* Of its own part each thread reads its last write; of a shared word, one thread's write. */
+/* In its part each thread reads its last write; in a shared word, one thread's write. */
 static bool copier_body(struct copier *c)
 {
 	const uint64_t bytes = 0x0101010101010101;

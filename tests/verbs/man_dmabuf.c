@@ -3,7 +3,7 @@
 /*
  * ibv_reg_dmabuf_mr() of ibv_reg_mr(3). Without /dev/udmabuf the kernel makes no dma-buf without a
  * device: then a memfd stands for one, and this program's fstatfs() tells the library that it is
- * one. The two differ here in nothing else, except for the one that shrinks.
+ * one. The two differ here in nothing else, except for the buffer that shrinks.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <linux/udmabuf.h>
@@ -40,7 +40,7 @@ static int memory_file(long bytes)
 	return fd >= 0 && !ftruncate(fd, bytes) ? fd : -1;
 }
 
-/* A dma-buf of that many pages, by the kernel if it can. */
+/* Makes a dma-buf of `pages` pages, by the kernel if it can. */
 static int buffer_new(long pages)
 {
 	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), memory = memory_file(pages * page);

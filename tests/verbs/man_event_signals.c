@@ -396,7 +396,7 @@ static bool many_that_nobody_takes(void)
 	return true;
 }
 
-/* "F_SETOWN: a process or, negative, a process group": here another process, of its own group. */
+/* "F_SETOWN: a process or, negative, a process group": here another process, in a new group. */
 static bool owner_is_another_process(int sign)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);

@@ -102,7 +102,7 @@ static bool send_one(void)
 	return true;
 }
 
-/* The kernels' own multicast frames may be counted too: at least that many, with their bytes. */
+/* The kernels' multicast frames may count too: at least `packets` packets, with their bytes. */
 static bool reads(struct ibv_counters *c, uint64_t packets)
 {
 	uint64_t got[2] = { 0 };
@@ -235,7 +235,7 @@ static bool reads_what_was_counted(void)
 	MUST(reads(c, before[0] + 1));
 	MUST_EQ(ibv_destroy_flow(flow), 0);
 	MUST_EQ(ibv_destroy_counters(c), 0);
-	/* the next owner finds it cleared */
+	/* it is cleared for the next owner */
 	MUST(c = ibv_create_counters(ctx, &plain));
 	MUST_EQ(attach(c, IBV_COUNTER_PACKETS, 0), 0);
 	MUST_EQ(attach(c, IBV_COUNTER_BYTES, 1), 0);

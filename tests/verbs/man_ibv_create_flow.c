@@ -341,7 +341,7 @@ static bool takes_copies(void)
 }
 
 /*
- * "the associated flow actions are executed": of each kind one, of its own size, never an inner
+ * "the associated flow actions are executed": one of each kind, of its exact size, never an inner
  * one. Default rules have them too.
  */
 static bool takes_actions(void)

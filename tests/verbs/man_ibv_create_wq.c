@@ -271,7 +271,7 @@ static bool flushes(void)
 	return end();
 }
 
-/* ibv_query_device_ex(3), "Max Work Queue from type RQ": exactly that many. */
+/* ibv_query_device_ex(3), "Max Work Queue from type RQ": exactly this number. */
 static bool as_many_as_there_may_be(void)
 {
 	struct ibv_device_attr_ex device;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* ibv_event_type_str(3): the names of events, and of node types and port states. */
+/* ibv_event_type_str(3): the texts for events, node types and port states. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

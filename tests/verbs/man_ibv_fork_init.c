@@ -290,7 +290,7 @@ static bool query(struct all *a)
 	return true;
 }
 
-/* The child's own copies are freed, and its calls affect those alone. */
+/* The child destroys its copies, and its calls affect only these. */
 static bool destroy(struct all *a)
 {
 	MUST(post(a) && poll_cqs(a) && get_events(a));

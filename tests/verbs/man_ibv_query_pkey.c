@@ -84,7 +84,7 @@ static bool sender_close(struct sender *s)
 	return true;
 }
 
-/* Sends that many datagrams with that Q_Key, up to 16 under way. */
+/* Sends n datagrams with that Q_Key, up to 16 in flight. */
 static bool send_with(struct sender *s, uint32_t qkey, uint32_t n)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND,

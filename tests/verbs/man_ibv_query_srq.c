@@ -24,7 +24,7 @@ static int set_limit(struct ibv_srq *srq, uint32_t limit)
 }
 
 /*
- * "maximum number of outstanding work requests (WRs) in the SRQ": exactly that many can be posted
+ * "maximum number of outstanding work requests (WRs) in the SRQ": exactly max_wr can be posted
  */
 static bool max_wr_can_be_posted(void)
 {

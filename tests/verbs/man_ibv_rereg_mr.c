@@ -107,8 +107,8 @@ static bool combinations_body(struct pair *p)
 }
 
 /*
- * "IBV_REREG_MR_ERR_INPUT - Old MR is valid, an input error was detected": whatever is wrong, the
- * region is as before, in use and in its fields.
+ * "IBV_REREG_MR_ERR_INPUT - Old MR is valid, an input error was detected": with any invalid
+ * argument the region is as before, in use and in its fields.
  */
 static bool errors_body(struct pair *p)
 {

@@ -3,7 +3,7 @@
 /*
  * The maximum sizes of one object in ibv_query_device(3), ibv_query_device_ex(3) and
  * ibv_query_port(3): each is reached, and carries traffic, and one more is refused. This page has a
- * QP's; limits_port those of a port, messages and regions, limits_queues those of CQs and SRQs. The
+ * QP's; limits_port a port's, messages' and regions', limits_queues CQs' and SRQs'. The
  * numbers of objects are in limits_objects; contract (limit__of_each_kind), ibv_attach_mcast, dm,
  * ibv_modify_cq (moderation) and ibv_create_cq_ex (vectors) have others.
  */

@@ -325,7 +325,7 @@ static bool max_mr_size_is_reached(void)
 	MUST(loop_done(l.scq, 0, UINT32_MAX));
 	MUST_EQ(memcmp(l.buf + BUF_BYTES, "ping", 4), 0);
 	MUST_EQ(ibv_dereg_mr(mr), 0);
-	/* elsewhere that many bytes end after the last address */
+	/* elsewhere `max` bytes end after the last address */
 	MUST_FAIL(ibv_reg_mr(l.pd, l.buf, max, ALL_ACCESS), EINVAL);
 	MUST_FAIL(ibv_reg_mr(l.pd, l.buf, SIZE_MAX - (uintptr_t)l.buf + 1, ALL_ACCESS), EINVAL);
 	MUST_FAIL(ibv_reg_mr(l.pd, NULL, max, ALL_ACCESS), EINVAL);

@@ -88,7 +88,7 @@ static bool fill(int *wqs, int *tables, int *flows)
 		MUST(wq[*wqs] = make_wq());
 	MUST_FAIL(make_wq(), ENOMEM);
 	MUST(*wqs >= (int)size);
-	/* each of its own work queues; the last have the maximum length */
+	/* each of separate work queues; the last have the maximum length */
 	for (*tables = 0; *tables < max_tables; ++*tables) {
 		a.log_ind_tbl_size =
 			*tables < max_tables - 16 ? 0 : (uint32_t)__builtin_ctz(size);

@@ -63,7 +63,7 @@ static int post_receive(struct pair *p, struct ibv_sge *sges, int n)
 	return p->srq ? ibv_post_srq_recv(p->srq, &rr, &bad) : ibv_post_recv(p->qp[1], &rr, &bad);
 }
 
-/* A message of that many bytes; wc[i] is end i's completion. */
+/* Sends a message of `bytes` bytes; wc[i] is end i's completion. */
 static bool exchange(struct pair *p, uint32_t bytes, struct ibv_wc wc[2])
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, bytes);

@@ -87,7 +87,7 @@ static bool refused_where_it_is_asked_for(void)
 	MUST(n > 0 && n < 1024);
 	MUST_FAIL(ibv_create_comp_channel(ctx), EMFILE);
 	MUST(cq[1] = ibv_create_cq(ctx, QUEUE, NULL, ch[1], 0));
-	close(open_fds[--n]); /* one that ibv_create_qp() needs to query the kernel */
+	close(open_fds[--n]); /* for ibv_create_qp(), which needs one to query the kernel */
 	MUST(qp = qp_to_itself(pd, cq[1], cq[1], NULL));
 	MUST_EQ(ibv_req_notify_cq(cq[1], 0), 0);
 	MUST(ping(qp, 1, IBV_SEND_SIGNALED));

@@ -234,8 +234,8 @@ static bool atomics_answer_in_pieces(void)
 /*
  * The table of ibv_post_send(3): EINVAL at posting for an operation that no service of the device
  * has (and for FLUSH, whose placement struct ibv_send_wr cannot express); for an operation of
- * another service, the error of one that the QP does not have (docs/verbs.md). Nothing is sent, and
- * an RC QP takes all operations that other services lack.
+ * another service, the error of an operation that the QP lacks (docs/verbs.md). Nothing is sent,
+ * and an RC QP takes all operations that other services lack.
  */
 static bool requests_of_other_services(void)
 {

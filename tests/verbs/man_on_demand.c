@@ -211,7 +211,7 @@ static bool use_all(enum ibv_qp_type type, uint32_t caps)
 	return true;
 }
 
-/* Each transport has its operations, and those reported for on demand work so. */
+/* Each transport has its operations, and the ones reported for on demand work so. */
 static bool what_is_claimed_works(void)
 {
 	const uint32_t datagram =

@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: long san XROCE_CYCLES=1000 XROCE_WALK_STEPS=5000 */
 /*
- * A random walk over the verbs beside a model of them: objects come and go in any order, QPs change
+ * A random walk over the verbs and a model of them: objects come and go in any order, QPs change
  * their states, and requests name any key, live or stale, in bounds or not. Each call's result,
  * each completion, each QP's state and every byte of memory must be the model's.
  *

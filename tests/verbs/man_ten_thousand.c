@@ -76,7 +76,7 @@ static bool cycles_of(bool (*cycle)(int i), int n)
 	return world_close();
 }
 
-/* A case of that many cycles: a fraction of the total where one takes long. */
+/* A case of cycles_wanted() / part cycles, for cycles that take long. */
 #define TEN_THOUSAND(name, part)                                                                   \
 	static bool name(void)                                                                     \
 	{                                                                                          \

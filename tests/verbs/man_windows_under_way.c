@@ -215,7 +215,7 @@ static bool ends_under_way(struct window *w, enum ibv_wr_opcode op, enum ending 
 		memset(w->mem, SECRET, BYTES);
 	MUST(then = malloc(BYTES));
 	memcpy(then, w->mem, BYTES);
-	/* one more, as earlier ones may all have come in time */
+	/* one more, as earlier ones may all have arrived in time */
 	if (op == IBV_WR_RDMA_WRITE)
 		fill_next(w, op);
 	MUST(post_next(w, op, rkey));

@@ -2,7 +2,7 @@
 /* tier: core */
 /*
  * FLUSH and ATOMIC WRITE by the verbs of rdma-core 45 and later: ibv_wr_flush(), which Debian 12's
- * header lacks (wr.h has the declarations), and ibv_wr_atomic_write(). The rules are those of the
+ * header lacks (wr.h has the declarations), and ibv_wr_atomic_write(). The rules come from the
  * IBTA's annex A19, and of the kernel's ABI for the capabilities.
  */
 #include "wr.h"

@@ -43,7 +43,7 @@ int qp_to_init(struct ibv_qp *qp)
 			(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-/* An XRC QP gets both halves' attributes: those of the other half are ignored. */
+/* An XRC QP gets both halves' attributes: the other half's are ignored. */
 static bool is_reliable(const struct ibv_qp *qp)
 {
 	return qp->qp_type != IBV_QPT_UC && qp->qp_type != IBV_QPT_UD;

@@ -87,7 +87,7 @@ void walk_expect(int cq, int qp, uint64_t wr_id, enum ibv_wc_status status,
 		 enum ibv_wc_opcode opcode, uint32_t byte_len);
 /* Into ERR: receives posted to the QP's own queue are flushed. */
 void walk_expect_error(int q);
-/* All expected completions have come, within bounded time. */
+/* Waits for all expected completions, within bounded time. */
 bool walk_settled(void);
 /* No completion, no event of an object that there is not, and every byte is the model's. */
 bool walk_nothing_else(void);

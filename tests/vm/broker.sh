@@ -3,7 +3,7 @@
 # tier: long
 #
 # The broker on other kernels: in a guest, two unprivileged programs on its interface, with each
-# other and with an outside process; and its files together with those of the kernel's own devices,
+# other and with an outside process; and its files together with the files of the kernel's devices,
 # and before the kernel has the class. broker.sh BUILD [KERNEL...]
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/vm/lib/guest.sh"

@@ -115,7 +115,7 @@ tap_again() {
 	ip -n $NS_P link del pb
 	guest_tap pb "$@"
 }
-# no_guest: what is said where a part cannot run at all.
+# no_guest: the message where a part cannot run at all.
 no_guest() {
 	failed_runs=$((failed_runs + 1))
 	echo "# $kernel, $1: no guest"

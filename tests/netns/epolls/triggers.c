@@ -92,7 +92,7 @@ bool edge_out(void)
 	return true;
 }
 
-/* Programs take a short write for one that would block: there must be an edge. */
+/* Programs treat a short write like EAGAIN: there must be an edge. */
 bool edge_after_a_short_write(void)
 {
 	static const char bytes[8 << 20];

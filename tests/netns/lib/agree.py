@@ -4,7 +4,7 @@
 # line for each number that differs from the maps. The folder has
 #   MAP.json    `bpftool -j map dump` of its maps
 #   stat.json, qp.json, metrics (OpenMetrics), files (a line "counters/NAME VALUE" each)
-# The names of counters.md are computed from the maps by the formulas that stand there.
+# The counters in counters.md are computed from the maps by the formulas there.
 import json
 import re
 import sys

@@ -108,7 +108,7 @@ cm_cases=()
 cm_case() { cm_cases+=("$(printf '%q ' "$@")"); }
 cm_everywhere() { cm_case "between within user" "v4 v6" "$@"; }
 
-# cm_run: runs all cases of one place before those of the next, so that a broker stays.
+# cm_run: runs all cases of one place before the next place's, so that a broker stays.
 cm_run() {
 	local place families name case run=run_case
 	[ ${#core_cases[@]} = 0 ] || run=tier_case

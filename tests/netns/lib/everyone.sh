@@ -8,7 +8,7 @@
 mkdir "$WORK/dev" && mount -t tmpfs -o mode=0755 none "$WORK/dev" && cp -a /dev/{null,zero,random,urandom,tty,full,fd,fuse} "$WORK/dev" &&
 	mkdir "$WORK/dev"/{net,pts,shm} && cp -a /dev/net/tun "$WORK/dev/net" && mount --rbind /dev/pts "$WORK/dev/pts" &&
 	mount --bind /dev/shm "$WORK/dev/shm" && mount --rbind "$WORK/dev" /dev || exit 1
-# Other tests do not find this mount namespace's names of network namespaces either.
+# Other tests do not find the network namespaces of this mount namespace either.
 mkdir -p /run/netns && mount -t tmpfs none /run/netns || exit 1
 # One test makes the directory of these files another user's.
 mkdir -p /run/xroce && mount -t tmpfs -o mode=0755 none /run/xroce || exit 1

@@ -57,8 +57,8 @@ traffic() {
 	said "$name" '^ready' || { fail "$name does not begin"; show "$name"; show first; return 1; }
 }
 
-# begin [OPTION...]: starts both ends of the cable, in $first and $peer: a link that stays, one that
-# is remade all the time, and one from the first to itself. Both get the options.
+# begin [OPTION...]: starts both ends of the cable, in $first and $peer: a link that stays, another
+# that is remade all the time, and one from the first to itself. Both get the options.
 begin() {
 	guests_died=
 	: >"$GO"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A plan of transfers, computed on both sides from one seed: each message's operation, length,
- * immediate, scattering of its buffers, and every byte. So each side knows exactly what it must
- * find. No verbs, no I/O.
+ * immediate, scattering of its buffers, and every byte. So each side can compute the expected data.
+ * No verbs, no I/O.
  */
 #ifndef NETNS_PLAN_H
 #define NETNS_PLAN_H

@@ -76,7 +76,7 @@ void side_close(struct side *s);
 /* buffers filled, between poison; receives posted unless the round is late */
 void side_prepare(struct side *s, uint32_t round);
 void side_post(struct side *s);			   /* own requests posted (and late receives) */
-/* Runs until every completion of the round has come and is right. */
+/* Runs until every completion of the round has arrived and is right. */
 void side_complete(struct side *s);
 void side_verify(struct side *s);		   /* every byte; all is poison again */
 

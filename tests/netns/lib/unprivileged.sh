@@ -35,7 +35,7 @@ serve() {
 }
 
 # between_two PORT COMMAND...: runs a server on A, which listens on that TCP port, and the same as a
-# client with A's address appended; both must exit with 0 in time. Output is that of `client`.
+# client with A's address appended; both must exit with 0 in time. Output is the output of `client`.
 between_two() {
 	local port=$1 server rc
 	shift

@@ -43,8 +43,8 @@ void mark(_Atomic uint8_t *bits, uint64_t k, const char *what, unsigned int q)
 }
 
 /*
- * The other end has reported by TCP that all has come, and ThreadSanitizer sees no order there: it
- * would report each word that is read, for minutes. The writers here held the locks that
+ * The other end has reported by TCP that all data has arrived, and ThreadSanitizer sees no order
+ * there: it would report each word that is read, for minutes. The writers here held the locks that
  * registering takes.
  */
 static void order_memory(void)

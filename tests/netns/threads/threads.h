@@ -92,7 +92,7 @@ extern _Atomic uint8_t *added; /* a bit for each value that fetch-and-add return
 void make(const char *device);
 void connect_all(void);
 void unmake(void);
-/* Receives of that many slots from this one on, all of one QP. */
+/* Posts receives of `count` slots from `slot` on, all of one QP. */
 void post_receive(unsigned int slot, unsigned int count);
 
 /* ---- what a message holds (content.c) ---- */

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Our XDP program next to another one in libxdp's dispatcher, inside a guest, whose kernel has
-# freplace: xdp-filter, which counts what it lets pass. Sourced behind guest.sh; the guest's name is
+# freplace: xdp-filter, which counts passed packets. Sourced after guest.sh; the guest's name is
 # "guest". Ours are both ends of the veth pair v0 -- v1; v1 is in namespace far.
 
 BESIDE_TOOLS=(/usr/sbin/xdp-filter /usr/bin/ibv_rc_pingpong)

@@ -40,7 +40,7 @@ struct connection {
 	bool has_begun;
 	u32 next_psn;
 	u32 message; /* flags of the message that is going on; 0 between two */
-	bool asks;   /* the newest packet is one that is answered */
+	bool asks;   /* the newest packet gets an answer */
 	u64 bytes, dma_len;
 	u32 qkey;
 	struct request *sent;
