@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A client: a process that opens the interface, makes QPs, destroys some, and ends; when its broker
- * ends before it does, it begins again with the next. Its numbers, its port's end and its engine
- * are the library's code. Two of three are of one user, which may have fewer QPs than both want;
+ * A client: a process that opens the interface, makes QPs, destroys some, and exits; if its broker
+ * exits first, it starts again with the next. Its numbers, its port's end and its engine are the
+ * library's code. Two of three clients are of one user, whose limit of QPs is less than both want;
  * one is root's, which may choose numbers.
  */
 #include "sim.h"
@@ -21,14 +21,14 @@
 #define USER	 1000
 #define POSTED	 2 /* on each QP */
 #define SERVICES_ASKED 4
-#define CHOSEN	 5 /* the first number that root asks for by name */
+#define CHOSEN	 5 /* the first number that root chooses */
 
 struct link_watch {
 	link_watch_fn *fn;
 	void *arg;
 };
 
-/* All that is the process's own memory. */
+/* The process's memory. */
 struct process {
 	u32 index;
 	struct port port;
@@ -40,8 +40,8 @@ struct process {
 	struct qp *qp[2 * QPS];
 	u32 num_qps;
 	u32 posted;	/* requests and receives that have not completed */
-	bool has_port;	/* the broker has said so, and its end was not heard of */
-	bool rests;	/* no question is under way: its resources are complete */
+	bool has_port;	/* the broker has confirmed the port, and its end was not noticed */
+	bool rests;	/* no question is outstanding: its resources are complete */
 	bool draws;	/* a number for a QP that is being made */
 	u32 generation; /* of the broker whose client it is */
 	struct link_watch watch;
@@ -61,7 +61,7 @@ void processes_begin(void)
 		processes[i].index = i;
 }
 
-/* The broker that it came to is there, and does not end. */
+/* Returns whether the process's broker is running, and not ending. */
 static bool is_served(const struct process *p)
 {
 	const struct broker *b = faked_broker();
@@ -79,7 +79,7 @@ u32 process_pid(u32 index)
 	return 100 + index;
 }
 
-/* ---- what a port asks of its other rooms ---- */
+/* ---- functions of other folders that a port calls ---- */
 
 void port_lock(struct port *port)
 {
@@ -208,14 +208,14 @@ static void take_completions(struct process *p)
 	}
 }
 
-/* As the thread that waits for the hang-up: the port is lost, once, with all that was posted. */
+/* Like the thread that waits for the hang-up: the port is lost, once, with all posted work. */
 static void look(struct process *p)
 {
 	struct pollfd fd = { .fd = p->port.made.asker.fd };
 
 	if (!p->watches || poll(&fd, 1, 0) != 1 || !(fd.revents & POLLHUP))
 		return;
-	/* as the broker has ended; not for anything that this process did */
+	/* because the broker has ended, and not by this process's actions */
 	must(!is_served(p));
 	p->watches = p->has_port = false;
 	p->watch.fn(p->watch.arg, &p->port.dev, NULL);
@@ -258,7 +258,7 @@ void process_fork(u32 index)
 	outcome.forked = true;
 }
 
-/* ---- what a client does ---- */
+/* ---- actions of a client ---- */
 
 static int open_port(struct process *p)
 {
@@ -315,7 +315,7 @@ void process_forget(u32 index)
 	processes[index].index = index;
 }
 
-/* From here on nothing that it had is this process's. */
+/* Releases everything that the process has. */
 static void close_port(struct process *p)
 {
 	p->has_port = p->rests = false;
@@ -333,7 +333,7 @@ static void set_state(struct process *p, struct qp *qp, enum qp_state state, u32
 	must(!qp_modify(p->shard.engine, qp, &attr, QP_ATTR_STATE | mask, clock_now_ns()));
 }
 
-/* A receive and a datagram, which both stay there as no engine runs before the end. */
+/* Posts a receive and a datagram, which both stay, as no engine runs before the end. */
 static void post(struct process *p, struct qp *qp)
 {
 	struct recv_wqe *recv;
@@ -353,7 +353,7 @@ static void post(struct process *p, struct qp *qp)
 	p->posted += POSTED;
 }
 
-/* Returns as port_create_qp(). */
+/* Makes a QP, and returns as port_create_qp(). */
 static int make_qp(struct process *p)
 {
 	struct qp_init init = { .transport = XROCE_UD, .sq_sig_all = true, .max_send_wr = 1,
@@ -374,9 +374,9 @@ static int make_qp(struct process *p)
 			engine_qp_error(p->shard.engine, qp, 0);
 	}
 	p->draws = false;
-	/* a limit has its line, and root none */
+	/* a limit is reported by a line, and root has none */
 	must(err != -ENOSPC || (process_uid(p->index) && p->port.told_limit));
-	/* ENOMEM, E2BIG: of a fault */
+	/* ENOMEM, E2BIG: by a fault */
 	must(!err || err == -ENOSPC || err == -EIO || err == -ENOMEM || err == -E2BIG);
 	p->rests = true;
 	look(p);
@@ -391,7 +391,7 @@ static void destroy_qp(struct process *p)
 	p->num_qps--;
 	p->posted -= p->watches ? POSTED : 0;
 	qp_destroy(p->shard.engine, qp);
-	/* until the broker has heard of it, the number is still counted */
+	/* the number is still counted until the broker reads this */
 	p->rests = false;
 	port_release(&p->port, qpn);
 	p->rests = true;
@@ -414,7 +414,7 @@ static void ask_for_clients(struct process *p)
 	must(ask_is_over(err) || (err == -ENOENT && own == 1));
 }
 
-/* False: the broker has ended. */
+/* Returns false if the broker has ended. */
 static bool ask_for_more(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
@@ -444,7 +444,7 @@ static bool ask_for_more(struct process *p)
 	return p->has_port;
 }
 
-/* Its own, or overlapping another's, or of a port that is not for all. */
+/* The process's own service, or an overlapping one, or one of a privileged port. */
 static struct ask_service service_of(u32 n)
 {
 	static const struct ask_service services[] = {
@@ -458,7 +458,7 @@ static struct ask_service service_of(u32 n)
 	return services[n % ARRAY_SIZE(services)];
 }
 
-/* A QP 1 and services, as the connection manager's; some are another's. False: as above. */
+/* Asks for a QP 1 and services, some of them another client's. Returns false as above. */
 static bool ask_for_cm(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
@@ -489,7 +489,7 @@ static bool ask_for_cm(struct process *p)
 		must(err == (has[i] ? 0 : -ENOENT) || ask_is_over(err));
 		look(p);
 	}
-	/* another QP 1 in the same place: what the first one left is not told any more */
+	/* another QP 1 in the same place: the first one's remains are no longer reported */
 	if (p->index == 0 && !ask_release(a, XROCE_CM_QPN)) {
 		err = ask_claim(a, XROCE_CM_QPN);
 		must(!err || err == -E2BIG || ask_is_over(err));
@@ -498,7 +498,7 @@ static bool ask_for_cm(struct process *p)
 	return p->has_port;
 }
 
-/* Multicast groups: one shared by all, one of this process. False: as above. */
+/* Asks for multicast groups: one shared by all, one of this process. Returns false as above. */
 static bool ask_for_groups(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
@@ -517,7 +517,7 @@ static bool ask_for_groups(struct process *p)
 			must(ask_attach(a, &group[i]) == -EEXIST || !is_served(p));
 		look(p);
 	}
-	/* the others go with it */
+	/* the last one detaches the others too */
 	err = ask_detach(a, &group[1]);
 	must(err == (has[1] ? 0 : -ENOENT) || ask_is_over(err));
 	must(ask_detach(a, &group[1]) == -ENOENT || !is_served(p));
@@ -531,7 +531,7 @@ static bool live(struct process *p)
 	int err = open_port(p);
 
 	if (err) {
-		/* none is there yet, it ended, or a fault */
+		/* there is none yet, it ended, or a fault */
 		must(err == -ENOENT || ask_is_over(err) || err == -ENOMEM || err == -E2BIG);
 		return false;
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One thread that accepts connections, and peers that do not answer ARP, or not any more.
+ * One thread that accepts connections, and peers that do not answer ARP, or no longer do.
  * mad_peer.c sends the requests of the silent peers.
  *
- *	cm_silent ADDRESS serves [PEER]	says "asked by ADDRESS" of each request, and accepts it
+ *	cm_silent ADDRESS serves [PEER]	prints "asked by ADDRESS" for each request, and accepts it
  *					(with PEER, only a request of that address)
  *	cm_silent ADDRESS holds		the same with one request, accepted by SIGUSR1
- *	cm_silent ADDRESS connects	connects, says "connected", and ends
+ *	cm_silent ADDRESS connects	connects, prints "connected", and exits
  *	cm_silent ADDRESS makes SILENT	makes an address handle of SILENT in another thread, which
- *					fails; meanwhile handles of ADDRESS, its own, and of senders
- *					of datagrams with the address SILENT, which fail
+ *					fails; at the same time handles of ADDRESS, its own, and of
+ *					senders of datagrams with the address SILENT, which fail
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void say(const char *what, const char *of)
 	fflush(stdout);
 }
 
-/* Prints the peer of a request. Returns whether it is to be accepted. */
+/* Prints the peer of a request. Returns whether to accept it. */
 static bool is_served(struct rdma_cm_id *id, const char *peer)
 {
 	const struct sockaddr_in *from = (const struct sockaddr_in *)rdma_get_peer_addr(id);
@@ -78,7 +78,7 @@ static void connects(void)
 	rdma_destroy_event_channel(ch);
 }
 
-/* ---- a verb that waits for a neighbour holds up no other ---- */
+/* ---- a verb that waits for a neighbour delays no other verb ---- */
 
 static struct {
 	struct ibv_pd *pd;
@@ -140,7 +140,7 @@ static void makes(const char *silent)
 		must(!ibv_destroy_ah(ah), "ibv_destroy_ah");
 	}
 	must(!atomic_load(&waiting.is_over), "the silent address failed before others were made");
-	/* a sender that may be forged is waited for less, and once */
+	/* the wait for a sender that may be forged is shorter, and not repeated */
 	set_grh(&grh, silent, address);
 	for (int i = 0; i < 8; i++)
 		must(!ibv_create_ah_from_wc(waiting.pd, &wc, &grh, 1) && errno == EHOSTUNREACH,

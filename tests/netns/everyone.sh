@@ -4,22 +4,22 @@
 # tier: long long XROCE_CASES=long
 #
 # The files of devices for all processes (`xroce serve --files`): they agree with the verbs, also
-# after changes; the rest of /sys/class and /dev is as before; and nothing of them stays, whichever
-# process exits and however. The whole test is in its own mount namespace.
+# after changes; the rest of /sys/class and /dev is as before; no file remains, whichever process
+# exits and however. The whole test runs in a separate mount namespace.
 if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/everyone.sh"
 
-# The same, but for the counters, which cannot be read.
+# The same, except for the counters, which cannot be read.
 compare_without_counters() {
 	in_a timeout 60 "${ALONE[@]}" XROCE_DEV=$IF_A "$OWN/bin/sysfs" $DEV_A >"$WORK/looked.out" 2>&1
 	need_line looked '^compared [0-9]+ values, '
 	need_equal "what differs" "$(grep -v "^ports/1/[hw_]*counters/.* is ''" "$WORK/looked.out" | grep -v ^compared)" ''
 }
 
-# ---- their content ----
+# ---- content ----
 
 files() {
 	more_options=(--pkey '0x8001,0x0002')
@@ -35,7 +35,7 @@ files() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# By a program that is in nothing of ours.
+# By a program started without `xroce run`.
 ucx() {
 	skip_reason="ucx_info is not installed (package ucx-utils)"
 	command -v ucx_info >/dev/null || return 77
@@ -51,7 +51,7 @@ ucx() {
 	nothing_is_left "after the end"
 }
 
-# Two hosts, of which each sees the files of the other as well; programs are on the library alone.
+# Two hosts, each of which sees the other's files as well; programs use only the library.
 ucx_chooses() {
 	local first server
 	skip_reason="ucx_perftest is not installed (package ucx-utils)"
@@ -86,7 +86,7 @@ follows() {
 	ip -n $NS_A addr del fd78::9/64 dev $IF_A
 	compare $DEV_A
 	need_equal "its state" "$(cat $state)" '4: ACTIVE'
-	# a process that has it open does not hinder the others
+	# an open file does not hinder other readers
 	exec 9<$state
 	ip -n $NS_B link set $IF_B down
 	wait_until 10 grep -q '^1: DOWN' $state || fail "that the link goes down is not seen"
@@ -101,7 +101,7 @@ follows() {
 	nothing_is_left "after the end"
 }
 
-# Sums of two users' processes, as stat says them to root.
+# Sums over two users' processes, equal to root's stat.
 counters() {
 	local server client port=$SYS/$DEV_A/ports/1 want
 	with_files a $IF_A || return
@@ -133,7 +133,7 @@ counters_killed() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# SIGIO notifies the serving process of the keeper's exit, and may come without one.
+# SIGIO notifies the serving process of the keeper's exit, and may be raised without one.
 counters_told() {
 	local served
 	with_files a $IF_A || return
@@ -157,7 +157,7 @@ without_fuse() {
 	nothing_is_left "after the end"
 }
 
-# ---- what else is there ----
+# ---- foreign files ----
 
 rest_is_as_before() {
 	local writable=/sys/class/firmware/timeout
@@ -173,7 +173,7 @@ rest_is_as_before() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# If the kernel has the class, only the class is covered; its devices are there, also later ones.
+# If the kernel has the class, only the class is covered; its devices are visible, also later ones.
 beside_kernels() {
 	in_a unshare -m --propagation private bash -c '
 		broker= && fake=$1 && mkdir -p "$fake"/class/infiniband && mount -t tmpfs none "$fake/class" &&
@@ -192,7 +192,7 @@ beside_kernels() {
 		diff - "$WORK/beside.out" >"$WORK/diff.out" || { fail "not as it should be"; show diff; }
 	nothing_is_left "after the end"
 }
-# What others have in /dev/infiniband stays.
+# Foreign files in /dev/infiniband stay.
 others_nodes() {
 	mkdir $NODES && mknod $NODES/rdma_cm c 1 3
 	with_files a $IF_A || return
@@ -212,7 +212,7 @@ under_run() {
 	nothing_is_left "after the end"
 }
 
-# ---- several ----
+# ---- several brokers ----
 
 two_brokers() {
 	local first second
@@ -231,7 +231,7 @@ two_brokers() {
 	esac
 	nothing_is_left "after both"
 }
-# Two interfaces of one process, of which one is stopped, or goes.
+# Two interfaces of one process; one broker is stopped, or one interface is deleted.
 two_interfaces() {
 	ip -n $NS_A link add other type veth peer name peer && ip -n $NS_A addr add 10.78.0.1/24 dev other && ip -n $NS_A link set other up &&
 		ip -n $NS_A link set peer up || return
@@ -256,7 +256,7 @@ two_interfaces() {
 	nothing_is_left "after the end"
 }
 
-# ---- how they end ----
+# ---- ways to end ----
 
 ends() {
 	with_files a $IF_A || return
@@ -268,7 +268,7 @@ ends() {
 	finish "$broker" 10
 	nothing_is_left "after $1"
 }
-# The service's processes are all told to end at once.
+# All processes of the service get SIGTERM at the same time.
 ends_all() {
 	with_files a $IF_A || return
 	# shellcheck disable=SC2046 # several
@@ -323,18 +323,18 @@ both_killed() {
 	in_a "$XROCE" doctor $IF_A >"$WORK/doctor.out" 2>&1
 	need_line doctor '^ok +files: .*serve --files'
 }
-# namespace_gone [again]: in a mount namespace that ends with all its mounts. Again: a new one has
-# its number by now.
+# namespace_gone [again]: in a mount namespace that ends with all its mounts. again: a new one has
+# the same number by now.
 namespace_gone() {
 	local other= gone its
-	# killed are the keeper and the broker; the process that has the counters ends by itself
+	# the keeper and the broker are killed; the process that serves the counters exits by itself
 	in_a unshare -m --propagation private bash -c '"$0" serve --files "$1" & broker=$!
 		here() {
 			for p in $(pgrep -x "$1"); do
 				[ "$(readlink /proc/$p/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ] || echo $p
 			done
 		}
-		# it answers when its keeper has told it of the files
+		# it answers once its keeper has reported the files
 		until "$0" list "$1" 2>/dev/null | grep -q "^  broker"; do kill -0 $broker || exit; sleep 0.05; done
 		kill -9 $(here xroce-files)
 		until [ -z "$(here "xroce-(files|counters)")" ]; do sleep 0.02; done
@@ -345,7 +345,7 @@ namespace_gone() {
 		other=$child
 		wait_until 5 is_apart "$other" || fail "no other namespace"
 		gone=$(echo /run/xroce/files/*) its=/run/xroce/files/$(stat -L -c %i "/proc/$other/ns/mnt")
-		# it may have the number by itself
+		# the number may be the same already
 		[ "$gone" = "$its" ] || mv "$gone" "$its"
 	fi
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
@@ -355,7 +355,7 @@ namespace_gone() {
 }
 is_apart() { [ "$(cat "/proc/$1/comm")" = sleep ] && [ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]; }
 
-# ---- where they are not to be had ----
+# ---- cases without the files ----
 
 # refused SAID COMMAND...
 refused() {

@@ -4,8 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # The files of devices for all processes (`xroce serve --files`) against interference: mounts over
-# ours and beneath them, foreign nodes and directories, a removed directory of ours, a keeper that
-# does not answer; and readers during all changes. The whole test is in its own mount namespace.
+# and beneath our mounts, foreign nodes and directories, a removed directory of ours, a keeper that
+# does not answer; readers during all changes. The whole test runs in a separate mount namespace.
 if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
@@ -27,7 +27,7 @@ kill_both() {
 
 # ---- others' mounts ----
 
-# Theirs is neither made read-only nor taken away, and ours goes once theirs has.
+# A foreign mount is neither made read-only nor removed; our mount is removed after the foreign one.
 covered() {
 	with_files a $IF_A || return
 	mount -t tmpfs -o mode=0755 theirs /sys/class || return
@@ -55,8 +55,8 @@ unmounted() {
 	stop_ends $IF_A
 	nothing_is_left "after both"
 }
-# In a mount namespace that is a copy of one with such files, and has the same /dev: the outer one's
-# files are beneath.
+# In a copy of a mount namespace with such files, and with the same /dev: the outer one's files are
+# beneath.
 nested() {
 	local outer inner
 	with_files a $IF_A || return
@@ -69,7 +69,7 @@ nested() {
 	need_equal "devices here" "$(ls $SYS)" $DEV_A
 	stop_ends other
 	finish "$inner" 10
-	# of the same name, in another network namespace: theirs stays
+	# with the same name, in another network namespace: its device stays
 	ip link add $IF_A netns $NS_B type veth peer name peer netns $NS_B && ip -n $NS_B link set $IF_A up && ip -n $NS_B link set peer up
 	in_b unshare -m --propagation private sh -c "umount -l /sys/class; exec timeout 20 $XROCE serve --files $IF_A" >"$WORK/inner.out" 2>&1
 	need_equal "exit status of the second" $? 1
@@ -80,8 +80,8 @@ nested() {
 	stop "$outer"
 	nothing_is_left "after both"
 }
-# The rest of a mount namespace that has ended, with its own /dev: a node of that name here is
-# another's.
+# The remains of an ended mount namespace with a separate /dev: a node of that name here belongs to
+# another owner.
 another_dev() {
 	ip link add $IF_A netns $NS_B type veth peer name peer netns $NS_B && ip -n $NS_B link set $IF_A up && ip -n $NS_B link set peer up
 	# shellcheck disable=SC2016 # the inner shell's
@@ -101,7 +101,7 @@ another_dev() {
 	nothing_is_left "after it"
 }
 
-# ---- others' nodes, and ours removed ----
+# ---- foreign nodes, and removed nodes of ours ----
 
 null_node() {
 	mkdir $NODES && mknod $NODES/$DEV_A c 1 3
@@ -125,7 +125,7 @@ removed() {
 	rm -rf /run/xroce/files
 	case $1 in
 	stop) stop_ends $IF_A && is_not_there $NODES/$DEV_A || fail "the node stays" ;;
-	# the node's owner is not recorded any more
+	# the node's owner is no longer recorded
 	killed) kill_both && rm $NODES/$DEV_A && in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 ;;
 	serve)
 		kill_both && rm $NODES/$DEV_A
@@ -135,7 +135,7 @@ removed() {
 		;;
 	esac
 	finish "$broker" 10 2>/dev/null
-	# the directory has been taken for another's
+	# the directory was considered foreign
 	[ ! -d $NODES ] || rmdir $NODES
 	nothing_is_left "after $1"
 }
@@ -151,14 +151,14 @@ keeper_stopped() {
 	need_line broker_$IF_A 'xroce-files, has not answered for 10 s: it is killed'
 	nothing_is_left "after stop"
 }
-# `xroce stop` removes all that they leave, wherever it is.
+# `xroce stop` removes all remains, wherever the files are.
 killed_anywhere() {
 	local i
 	for i in {1..6}; do
 		start broker a "$XROCE" serve --files $IF_A
 		broker=$child
 		if [ $((i % 3)) != 0 ]; then
-			# as it begins
+			# during the start
 			read -r -t 0.0$((RANDOM % 90 + 10)) <>"$WORK/quiet"
 		else
 			wait_until 10 test -c $NODES/$DEV_A
@@ -173,8 +173,8 @@ killed_anywhere() {
 
 # ---- readers ----
 
-# Until the file `end` exists: each read is whole. With a device's name, it is always there; without
-# one, others' classes are.
+# Until the file `end` exists: each read is complete. With a device's name, the device is always
+# there; without one, other classes are.
 cat >"$WORK/reader.py" <<'PYTHON'
 import os, re, sys, time
 end, must = sys.argv[1], sys.argv[2:]
@@ -234,7 +234,7 @@ changes() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
-# An address that comes while it begins, before anybody listens for news.
+# An address that is added during the start, before messages are watched.
 changes_first() {
 	skip_reason="strace is not installed"
 	command -v strace >/dev/null || return 77
@@ -248,7 +248,7 @@ changes_first() {
 	finish "$child" 10
 	nothing_is_left "after the end"
 }
-# Three brokers that begin at once, and end at once by different means.
+# Three brokers that start at the same time, and end at the same time by different means.
 come_and_go() {
 	local i all
 	reader
@@ -272,7 +272,7 @@ come_and_go() {
 	done
 	reader_ends
 }
-# A process that has the directory open when the files are removed finds all classes in it.
+# A process that has the directory open when the files are removed sees all classes in it.
 kept_open() {
 	local classes
 	with_files a $IF_A || return

@@ -4,10 +4,10 @@
 # tier: long long XROCE_CASES=long
 #
 # Processes that die while an interface becomes shared, or is shared: the broker, the first process,
-# the joining ones. XROCE_FIRST_TIMES: how many moments of death; 100 by hand.
+# the joining ones. XROCE_FIRST_TIMES: the number of times of death; 100 for a run by hand.
 #
-# That clients and brokers die at each of their steps is brokersim's (tests/brokersim), which has no
-# process that was first and no kernel. Here the core has one death of each with packets under way.
+# tests/brokersim has deaths of clients and brokers at each of their steps, without a first process
+# and a kernel. Here the core has one death of each during traffic.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/first.sh"
@@ -15,11 +15,11 @@ netns_pair 4500
 TIMES=${XROCE_FIRST_TIMES:-8}
 guests_died=
 
-# pause MS: a moment of death, nothing that is waited for
+# pause MS: the time before a death, not a wait for a condition
 pause() { read -r -t "$(printf '0.%03d' "$1")" <>"$WORK/quiet"; }
 moment() { echo $(($1 * $1 * 3 % 400)); }
 
-# begin_guests: they come, and may be told anything; $guest and $third
+# begin_guests: starts guests that may get any error; sets $guest and $third
 begin_guests() {
 	by_user $IF_A auto
 	start third a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -p 18602 -x
@@ -41,7 +41,7 @@ kill_brokers() {
 	done
 }
 
-# all_is_well [LINES]: the next processes work, and the first and its peer have lost nothing.
+# all_is_well [LINES]: new processes work, and the first and its peer have lost nothing.
 all_is_well() {
 	alone_again
 	guests 30 && guests_end
@@ -50,7 +50,7 @@ all_is_well() {
 	nothing_was_lost
 	end "$@"
 }
-# For a second after a broker's start no other is started: a process that comes then is refused.
+# For a second after a broker's start no other is started: a process that asks then is refused.
 comes_in() {
 	by_user $IF_A auto
 	start early a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 30 $IP4_A:18600
@@ -74,8 +74,8 @@ broker_dies_at_once() {
 	all_is_well 1
 }
 
-# For a second after a failed broker's start no other is started: processes that came then try
-# again.
+# For a second after a failed broker's start no other is started: processes that were refused then
+# try again.
 brought_a_broker() {
 	broker_lives && return
 	is_gone_or_zombie "$guest" && { kill_guests; begin_guests; }
@@ -97,7 +97,7 @@ broker_dies_soon() {
 	all_is_well
 }
 
-# The third has no partner when the guest has exited; it may learn that first, and then it is done.
+# The third has no partner once the guest has exited; it may notice that first, and then it is done.
 is_without_partner() { [ "$1" = third ] && grep -q ', 1 lost$' "$WORK/third.out"; }
 
 # broker_ends HOW TIMES: under traffic of all. Its clients learn that their device is lost; the
@@ -115,7 +115,7 @@ broker_ends() {
 				{ fail "stop ends with $?"; show stop; }
 			;;
 		*)
-			# until they have seen it they answer no peer
+			# until they notice, they answer no peer
 			guests_died=yes
 			kill_brokers "$1"
 			;;
@@ -133,8 +133,8 @@ broker_ends() {
 	all_is_well
 }
 
-# The last broker's program is on the hairpin still, when the next one begins: as a killed one's,
-# until the kernel has closed all that it had.
+# The last broker's program is still on the hairpin when the next one starts, as after SIGKILL until
+# the kernel has closed the descriptors.
 hairpin_is_taken() {
 	local hairpin id before
 	begin || return
@@ -154,7 +154,7 @@ hairpin_is_taken() {
 	all_is_well
 }
 
-# A broker that says nothing: the first goes on by itself at last.
+# A broker that does not answer: the first process finally continues alone.
 broker_stops() {
 	begin -x || return
 	guests 100000000 -x || return
@@ -200,7 +200,7 @@ end_peer() {
 	all_forgotten
 }
 
-# first_ends HOW: alone; the next one finds the interface free, the path too.
+# first_ends HOW: the first exits alone; the next process finds the interface and the path free.
 first_ends_alone() {
 	begin -x || return
 	remember
@@ -213,7 +213,7 @@ first_ends_alone() {
 	end
 }
 
-# Under traffic of all: the others lose their connections with it, and nothing else.
+# The first exits during traffic of all: the others only lose their connections with it.
 first_ends() {
 	begin -x || return
 	guests 100000000 -x || return
@@ -256,7 +256,7 @@ first_dies_joining() {
 # The broker gets the request to stop, and finds at that moment that the first has exited.
 both_end() {
 	begin -x || return
-	# they stay, or it might be ending already
+	# they stay, as the broker might otherwise be ending already
 	guests 100000000 -x || return
 	[ -n "$(brokers)" ] || { fail "no broker is left to end"; return; }
 	remember
@@ -287,7 +287,7 @@ first_dies_soon() {
 	all_is_well
 }
 
-# Stopped before they come, and with them there. Packets to a stopped process wait.
+# The first is stopped before they start, and while they run. Packets to a stopped process wait.
 first_stops() {
 	begin || return
 	kill -STOP "$first"

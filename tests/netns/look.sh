@@ -4,7 +4,7 @@
 # tier: long long XROCE_CASES=long
 #
 # The subcommands that inspect processes: they show the true state and history, as a table and as
-# JSON; filters; root sees all, and a user only its own.
+# JSON; filters; root sees all, and a user only that user's processes.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -13,14 +13,14 @@ netns_pair 4500
 # A second user without privileges.
 USER_=(setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=-all --bounding-set=-all)
 
-# show_as WHO SUBCOMMAND...: in A; output in `shown`. Returns its status.
+# show_as WHO SUBCOMMAND...: runs it in A; output in `shown`. Returns its status.
 show_as() {
 	local who=() name=$1
 	case $name in nobody) who=("${NOBODY[@]}") ;; user) who=("${USER_[@]}") ;; esac
 	shift
 	in_a timeout 30 "${who[@]}" "$OWN/bin/xroce" "$@" >"$WORK/shown.out" 2>"$WORK/said.out"
 }
-# json EXPRESSION: of the document in `shown`, which must be valid, a Python expression of d.
+# json EXPRESSION: evaluates a Python expression of d, the valid JSON document in `shown`.
 json() {
 	python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
@@ -37,7 +37,7 @@ waiting() {
 	listens a "$2" || { fail "$1 does not listen"; show "$1"; return 1; }
 }
 
-# value COUNTER: of the one process in the JSON that `stat` has shown
+# value COUNTER: of the only process in the JSON that `stat` has printed
 value() { json "d[\"ports\"][0][\"counters\"][\"$1\"]"; }
 
 # ---- clients ----
@@ -112,7 +112,7 @@ clients_of_broker() {
 	stop "$broker"
 }
 
-# What the broker gives can be read and not written, and is of the shown maps alone.
+# The broker's descriptors can be read and not written, and are of the shown maps alone.
 maps_are_read_only() {
 	serve a $IF_A || return
 	waiting one 18524 nobody || return
@@ -132,11 +132,11 @@ maps_are_read_only() {
 
 # ---- stat ----
 
-# has_come_to_rest PID: it is given no packets any more.
+# has_come_to_rest PID: it receives no more packets.
 has_come_to_rest() { local n; n=$(counter "$1" xroce_eng_stat rx_packets) && [ "$n" = "$(counter "$1" xroce_eng_stat rx_packets)" ]; }
 
-# Of two processes that have finished together and stay: the counts equal the maps, and one has
-# received what the other sent.
+# Two processes that have finished together and stay: the counts equal the maps, and one has
+# received as much as the other sent.
 stat_of_two() {
 	local server client name maps
 	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0
@@ -155,7 +155,7 @@ stat_of_two() {
 		need_equal "$name" "$(value $name)" "$maps"
 	done
 	need_equal "redirected" "$(value xdp_redirected)" "$(bpftool map dump id "$(map_id "$server" xroce_rx)" | field redirected)"
-	# the same under other names, and by the QP's own counters: it is the only one
+	# the same under other names, and by the only QP's counters
 	need_equal "rxe's sent_pkts" "$(json 'd["ports"][0]["rxe"]["sent_pkts"]')" "$(value tx_packets)"
 	need_equal "packets of the port" "$(json '[d["ports"][0]["port"][k] for k in ("port_rcv_packets", "port_xmit_packets")]')" \
 		"[$(($(value xdp_redirected) - $(value xdp_super_packets) + $(value xdp_super_segments))), $(value tx_packets)]"
@@ -198,7 +198,7 @@ qp_waiting() {
 	stop "$waiting"
 }
 
-# Both ends of a connection say the same of it, and what the maps have.
+# Both ends of a connection agree on it, and with the maps.
 qp_of_two() {
 	local server client qpn_a qpn_b i
 	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0
@@ -226,8 +226,8 @@ qp_of_two() {
 	stop "$client"; stop "$server"
 }
 
-# The CQ, the region and, of srq_pingpong, the SRQ of both ends: what the programs made, and what
-# the maps have.
+# The CQ, the region and, of srq_pingpong, the SRQ of both ends: equal to the programs' objects and
+# to the maps.
 objects_of_two() {
 	local server client
 	start server a "$XROCE" run --dev $IF_A -- ibv_srq_pingpong -e -d $DEV_A -g 0 -q 2 -r 37 -s 8192 -n 1000000000
@@ -296,8 +296,8 @@ wrong_usage() {
 	need_line shown '^usage: xroce clients '
 }
 
-# With too few descriptors nothing can be seen, and the limit is named. The least that is allowed is
-# enough for a process.
+# With too few descriptors nothing is shown, and the error names the limit. The minimum is enough
+# for a process.
 few_descriptors() {
 	local command
 	for command in qp stat clients mr explain "top -n 1" "trace -d 1" "capture -d 1 -w $WORK/few" "export --once"; do

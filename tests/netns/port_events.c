@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asynchronous events of the port and of the device, ibv_get_async_event(3), as an administrator
- * causes them with ip(8): each must come to every open context, whether anything was made on it or
- * not, and the queries must agree with it.
+ * Asynchronous events of the port and of the device, ibv_get_async_event(3), caused by an
+ * administrator with ip(8): every open context must get each event, with or without objects, and
+ * the queries must agree with it.
  *
  *	port_events link|gid|fatal|churn DEVICE INTERFACE PEER-NAMESPACE PEER-INTERFACE
  */
@@ -21,7 +21,7 @@
 #include "lib/device.h"
 #include "lib/rc.h"
 
-#define QUIET_MS 100 /* that nothing comes is only ever looked for, never relied on */
+#define QUIET_MS 100 /* to find an unexpected event; no test relies on its absence */
 #define GIDS_MAX 16
 
 static const char *device, *interface, *peer_ns, *peer;
@@ -60,7 +60,7 @@ static enum ibv_event_type next_event(struct ibv_context *ctx)
 	return event.event_type;
 }
 
-/* A link that is deleted goes down first and loses its addresses, which may be seen or not. */
+/* A link being deleted first goes down and loses its addresses, with or without events. */
 static bool may_come_before_fatal(enum ibv_event_type type)
 {
 	return type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_GID_CHANGE;
@@ -102,7 +102,7 @@ static void port_is(enum ibv_port_state state, int phys_state)
 	     "the port is in state %d, %d, not %d, %d", a.state, a.phys_state, state, phys_state);
 }
 
-/* The table as it is; returns its length. */
+/* Reads the current table; returns its length. */
 static int gids(union ibv_gid table[GIDS_MAX])
 {
 	static const union ibv_gid none;
@@ -146,7 +146,7 @@ static void send(struct ibv_qp *qp, int want)
 	must(err == want, "ibv_post_send: %s, not %s", strerror(err), strerror(want));
 }
 
-/* To itself. */
+/* Connects the QP to itself. */
 static void connect_qp(struct ibv_qp *qp)
 {
 	const struct rc_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
@@ -216,7 +216,7 @@ static void link_case(struct objects *o)
 	ip("-n %s link set %s up", peer_ns, peer);
 	expect(IBV_EVENT_PORT_ACTIVE);
 	port_is(IBV_PORT_ACTIVE, 5);
-	/* Our own end; it has only an IPv4 address, so that no GID goes with it. */
+	/* This end; it has only an IPv4 address, so that no GID is removed. */
 	ip("link set %s down", interface);
 	expect(IBV_EVENT_PORT_ERR);
 	port_is(IBV_PORT_DOWN, 3);
@@ -224,7 +224,7 @@ static void link_case(struct objects *o)
 	expect(IBV_EVENT_PORT_ACTIVE);
 	port_is(IBV_PORT_ACTIVE, 5);
 	expect_none();
-	/* The QP has lived through it. */
+	/* The QP still works. */
 	receive(o->qp, 0);
 	send(o->qp, 0);
 	take_wc(o->cq, 1, IBV_WC_SUCCESS);
@@ -252,7 +252,7 @@ static void gid_case(struct objects *o)
 	ip("addr del fd78::1/64 dev %s", interface);
 	expect(IBV_EVENT_GID_CHANGE);
 	must(gids(now) == n, "%d GIDs, not %d", gids(now), n);
-	/* Changes that are not of a GID make no event: another interface's address, the MTU. */
+	/* Changes without a GID cause no event: another interface's address, the MTU. */
 	ip("addr add 10.79.0.1/24 dev lo");
 	ip("addr del 10.79.0.1/24 dev lo");
 	ip("link set %s mtu 4400", interface);
@@ -266,7 +266,7 @@ static void gid_case(struct objects *o)
 	for (const uint64_t end = now_ms() + WAIT_MS; gids(now) != n + 1;)
 		must(now_ms() < end, "%d GIDs, not %d", gids(now), n + 1);
 	expect(IBV_EVENT_GID_CHANGE);
-	/* of what changed after the first was taken, and not of all 41 changes */
+	/* of changes after the first was taken, not of all 41 */
 	for (int more = 1; readable(used->async_fd, QUIET_MS); more++)
 		must(next_event(used) == IBV_EVENT_GID_CHANGE && more < 20, "%d times more", more);
 }
@@ -299,7 +299,7 @@ static void *wait_for_nothing(void *arg)
 	return NULL;
 }
 
-/* Of a call that gives a pointer. */
+/* For a call that returns a pointer. */
 #define must_eio(call)                                                                      \
 	do {                                                                                \
 		errno = 0;                                                                  \
@@ -380,12 +380,12 @@ static void fatal_case(struct objects *o)
 	must_eio(ibv_alloc_dm(idle, &dm));
 	must_eio(ibv_import_dm(idle, 1));
 	must_eio(ibv_create_ah(o->pd, &ah));
-	/* Everything can be taken down: main() does. */
+	/* Everything can be destroyed: main() does so. */
 }
 
 /*
- * Addresses change while traffic is under way and devices are opened and closed; then the interface
- * goes while traffic is under way.
+ * Addresses change during traffic, while devices are opened and closed; then the interface is
+ * deleted during traffic.
  */
 static void *open_and_close(void *arg)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that shares an interface with others, by its broker:
+ * A process that shares an interface with others, through its broker:
  *
- *	sharer lost DEVICE	the broker is killed when it says `ready`; it says `again` when a
- *				new one is there, and it has a port
+ *	sharer lost DEVICE	the broker is killed when it prints `ready`; it prints `again` when
+ *				a new broker runs, and it has a port
  *	sharer fork DEVICE	children open the device for themselves and talk to their parent
- *	sharer numbers DEVICE	makes QPs and destroys some; says `ready` and sleeps
+ *	sharer numbers DEVICE	makes QPs and destroys some; prints `ready` and sleeps
  *	sharer full DEVICE	the broker gives no numbers: ENOMEM
  *	sharer garbage DEVICE	or an invalid answer: EIO, and the device is lost
  */
@@ -56,7 +56,7 @@ static struct ibv_qp *end_make_qp(struct end *e)
 	return ibv_create_qp(e->pd, &init);
 }
 
-/* What stands before the first object that needs the interface. */
+/* Opens objects that do not need the interface. */
 static void end_begin(struct end *e, struct ibv_context *ctx)
 {
 	*e = (struct end){ .ctx = ctx };
@@ -65,7 +65,7 @@ static void end_begin(struct end *e, struct ibv_context *ctx)
 	     "PD, channel, CQ: %s", strerror(errno));
 }
 
-/* The rest of it. False if there is no port to be had. */
+/* Opens the rest. Returns false if there is no port. */
 static bool end_finish(struct end *e)
 {
 	e->mr = ibv_reg_mr(e->pd, e->buf, sizeof(e->buf), IBV_ACCESS_LOCAL_WRITE);
@@ -81,7 +81,7 @@ static void end_open(struct end *e)
 	must(end_finish(e), "ibv_reg_mr: %s", strerror(errno));
 }
 
-/* But for the context. */
+/* Closes everything except the context. */
 static void end_close(struct end *e)
 {
 	must(!e->qp || !ibv_destroy_qp(e->qp), "ibv_destroy_qp");
@@ -129,7 +129,7 @@ static void end_send(struct end *e, unsigned char fill)
 	must(!err, "ibv_post_send: %s", strerror(err));
 }
 
-/* One of each, in either order; the received message equals the sent one. */
+/* Takes one completion of each, in either order; the received message must equal the sent one. */
 static void end_complete(struct end *e, unsigned char fill)
 {
 	unsigned int seen = 0;
@@ -182,7 +182,7 @@ static void expect_fatal(struct ibv_context *ctx)
 	must(ibv_get_async_event(ctx, &event) == -1 && errno == EIO, "another event");
 }
 
-/* The device can be had again: by a context that has used nothing yet, or a new one. */
+/* Opens the device again: by a context that has used nothing yet, or a new one. */
 static void end_open_again(struct end *e, struct ibv_context *ctx)
 {
 	const uint64_t until = now_ms() + WAIT_MS;
@@ -242,9 +242,9 @@ static void lost(void)
 	     "ibv_close_device");
 }
 
-/* ---- a child has the device for itself ---- */
+/* ---- a child opens the device for itself ---- */
 
-/* As two processes do, over a socket pair. */
+/* Exchanges parameters as two processes do, over a socket pair. */
 static void exchange(struct end *e, int ctl, unsigned char mine, unsigned char theirs)
 {
 	struct rc_address own = end_address(e), peer;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One end of a connection on which something goes wrong on purpose, and which stays as it is then,
- * to be explained (explain.sh), until TERM.
+ * One end of a connection with a deliberate fault, which stays in its final state until TERM, to be
+ * explained (explain.sh).
  *
  *	staged -d DEVICE [-g GID-INDEX] [-m PATH-MTU] [-p PKEY-INDEX] [-t PORT] FAULT [HOST]
  *
- * Without HOST it is the responder. Both send each other a short message first, but for FAULT
- * pkey. Then, of the requester:
+ * Without HOST it is the responder. Both first send each other a short message, except for FAULT
+ * pkey. Then, from the requester:
  *
- *	bulk	long WRITEs for ever, as many as keep a path busy and no processor
+ *	bulk	long WRITEs for ever, at a rate that keeps a path busy and no processor
  *	pkey	the same
  *	key	a WRITE with a wrong R_Key
  *	invalid	a SEND that is longer than the receive
@@ -35,7 +35,7 @@
 #define SHORT	   64u
 #define LONG	   65536u
 #define BULK	   8	/* WRITEs under way at first */
-#define PAUSE_US   5000 /* before each of the later ones */
+#define PAUSE_US   5000 /* before each later WRITE */
 
 static volatile sig_atomic_t stop;
 static struct ibv_qp *qp;
@@ -98,7 +98,7 @@ static void request(enum ibv_wr_opcode opcode, uint32_t bytes, uint32_t rkey)
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
-/* Both know then that the other is there, and have received from it. */
+/* Both ends learn that the other is there, and have received from it. */
 static void greet(int ctl)
 {
 	request(IBV_WR_SEND, SHORT, 0);
@@ -121,7 +121,7 @@ static void begin(const char *fault)
 		request(IBV_WR_RDMA_WRITE, LONG, peer.rkey);
 }
 
-/* Until TERM. A while after each WRITE has ended another one begins, until one fails. */
+/* Until TERM: posts another WRITE some time after each WRITE has completed, until one fails. */
 static void go_on(bool is_bulk)
 {
 	struct ibv_wc wc;

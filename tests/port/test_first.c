@@ -26,7 +26,7 @@
 #include "../../user/port/port_object.h"
 #include "open_fds.h"
 
-#define WAIT_MS 10000 /* far more than any of it takes */
+#define WAIT_MS 10000 /* far more than any step takes */
 #define QPN	0x4711u
 
 /* How the broker answers a question, or its replacement. */
@@ -47,7 +47,7 @@ static struct broker {
 	_Atomic u32 binds_before_open;
 	_Atomic u32 last_claim;
 	u32 first_claim;
-	int qp_fd; /* from which the second QP goes when it is claimed */
+	int qp_fd; /* map from which the second QP is removed when it is claimed */
 	struct ask_service last_service; /* of BIND or UNBIND, whose count is after it */
 	bool knew_door, knew_link;
 	int fd[ASK_JOIN_FDS];
@@ -244,7 +244,7 @@ static int visitor_connect(void)
 	return fd;
 }
 
-/* Again if this thread was held up before it had asked: the process does not wait long for that. */
+/* Asks again if this thread was delayed before its question: the process waits only briefly. */
 static int visit(u32 what)
 {
 	const struct ask ask = { .version = ASK_VERSION, .what = what };
@@ -258,7 +258,7 @@ static int visit(u32 what)
 	return fd;
 }
 
-/* A visitor is disconnected. */
+/* Checks that the visitor is disconnected. */
 static void hangs_up(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
@@ -304,7 +304,7 @@ static u32 door_pid(void)
 	return broker_socket_holder(dev.ifindex, &pid) ? 0 : (u32)pid;
 }
 
-/* No more than that: a full queue says nothing of who listens. */
+/* Checks no more than that: a full queue does not reveal the listener. */
 static bool door_is_gone(void)
 {
 	struct sockaddr_un at;
@@ -333,7 +333,7 @@ static bool joined(struct port *port)
 	return is;
 }
 
-/* The interface's news are among the watched descriptors, and not the last. */
+/* Checks that the watch thread reads the interface's messages, which are not its last input. */
 static bool watch_thread_looks(struct port *port, u32 mtu)
 {
 	char command[64];
@@ -351,7 +351,7 @@ static bool watch_thread_looks(struct port *port, u32 mtu)
 
 static const struct ask_service service = { .id = 0x01064000, .families = ASK_IPV4 | ASK_IPV6 };
 
-/* And a service. */
+/* Opens a port with a QP and a service. */
 static struct port *port_with_a_qp(const struct script *script)
 {
 	struct xroce_qp qp = { 0 };
@@ -383,7 +383,7 @@ static void is_alone(struct port *port, bool lets_in)
 
 /* ---- the tests ---- */
 
-/* Whatever the broker does before others are in, the port stays as it was. */
+/* If the broker fails before others are admitted, the port stays unchanged. */
 static void share__fails(void **state)
 {
 	static const struct script scripts[] = {
@@ -410,7 +410,7 @@ static void share__fails(void **state)
 		struct port *port = port_with_a_qp(&scripts[i]);
 
 		print_message("%s\n", scripts[i].name);
-		/* not known whether the broker has let it in: it may ask again */
+		/* the broker may have admitted the visitor: it may ask again */
 		if (scripts[i].open != ANSWERS)
 			hangs_up(visit(ASK_HELLO));
 		else
@@ -423,7 +423,7 @@ static void share__fails(void **state)
 			is_alone(port, false);
 		} else {
 			is_alone(port, true);
-			/* the next one is not made to wait for another */
+			/* the next visitor is refused at once */
 			is_refused();
 			assert_int_equal(broker.starts, 1);
 		}
@@ -437,8 +437,7 @@ static void share__fails(void **state)
 	}
 }
 
-/* A QP is destroyed while the QPs are reported: the map's keys begin again, and one is reported
- * twice. */
+/* A QP is destroyed during the report: the walk over the map restarts and reports one twice. */
 static void share__a_qp_goes(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -477,7 +476,7 @@ static void share__begins_and_ends(void **state)
 	assert_true(port->shards.shared);
 	assert_non_null(port->made.io[0].local_tx);
 	port_unlock(port);
-	/* numbers are the broker's */
+	/* the broker assigns numbers */
 	pthread_mutex_lock(&port->numbers);
 	assert_int_equal(attach_draw(&port->made, &qpn), 0);
 	assert_int_equal(qpn, QPN + 1);
@@ -488,7 +487,7 @@ static void share__begins_and_ends(void **state)
 	assert_true(broker_answer(&(struct ask){ .what = ASK_CLAIM }, ANSWERS));
 	assert_true(watch_thread_looks(port, 4400) && watch_thread_looks(port, 4500));
 	assert_true(joined(port));
-	/* it is gone: numbers are ours at once, and the rest in a moment */
+	/* the broker has exited: numbers are assigned locally at once, the rest follows */
 	pthread_mutex_lock(&port->numbers);
 	broker_end();
 	assert_true(port->made.first.joined);
@@ -508,8 +507,8 @@ static void share__begins_and_ends(void **state)
 }
 
 /*
- * The broker learns of all services before others join, each once; then of the first process that
- * binds one and of the last that unbinds it. After the broker's exit they are this process's own.
+ * The broker learns of all services before others join, each once; then of a service's first bind
+ * and last unbind. After the broker's exit this process manages them alone.
  */
 static void share__tells_services(void **state)
 {
@@ -545,7 +544,7 @@ static void share__tells_services(void **state)
 	port_put(port);
 }
 
-/* The path is the broker's to unlink then. */
+/* The broker then unlinks the path. */
 static void share__ends_with_the_port(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -563,7 +562,7 @@ static void share__ends_with_the_port(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* The broker ends at the same time, and the port hears nothing of it any more: no path is left. */
+/* The broker exits at the same time, and the port does not notice: no path is left. */
 static void share__ends_with_the_broker(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -581,7 +580,7 @@ static void share__ends_with_the_broker(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* The broker goes, and the process could not start the next one. */
+/* The broker exits, and the process could not start the next one. */
 static void share__without_privileges_any_more(void **state)
 {
 	static const struct script willing = { .name = "willing" },
@@ -603,7 +602,7 @@ static void share__without_privileges_any_more(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* It reports its P_Keys itself, without a broker: a process without a port wants to know them. */
+/* It reports its P_Keys itself, without a broker, to a process without a port. */
 static void share__pkeys_are_told(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -612,7 +611,7 @@ static void share__pkeys_are_told(void **state)
 
 	setenv("XROCE_PKEY", "0x8001,2", 1);
 	port = port_with_a_qp(&willing);
-	/* as they were */
+	/* unchanged */
 	setenv("XROCE_PKEY", "0x8003", 1);
 	assert_true(ask_pkeys_of(netdev_netns(), dev.ifindex, &pkeys));
 	assert_int_equal(pkeys.num, 3);
@@ -622,12 +621,12 @@ static void share__pkeys_are_told(void **state)
 	is_alone(port, true);
 	port_put(port);
 	unsetenv("XROCE_PKEY");
-	/* no visitor is there: the table stays */
+	/* no answer: the table stays */
 	assert_false(ask_pkeys_of(netdev_netns(), dev.ifindex, &pkeys));
 	assert_int_equal(pkeys.num, 3);
 }
 
-/* Only a port is worth a broker. */
+/* Only a question for a port starts a broker. */
 static void share__is_not_asked_for(void **state)
 {
 	static const struct script willing = { .name = "willing" };
@@ -666,7 +665,7 @@ static void share__never(void **state)
 	unsetenv("XROCE_SHARE");
 }
 
-/* As on any interface. */
+/* Works as on any interface. */
 static void share__on_lo(void **state)
 {
 	struct netdev lo = { .ifindex = 1 };

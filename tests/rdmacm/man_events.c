@@ -45,7 +45,7 @@ static bool descriptor(void)
 	return true;
 }
 
-/* O_ASYNC is taken, as of any descriptor, and means nothing: ucma.c has no fasync operation. */
+/* O_ASYNC is accepted, as for any descriptor, without effect: ucma.c has no fasync operation. */
 static bool no_signals(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -68,7 +68,7 @@ static bool no_signals(void)
 	return true;
 }
 
-/* Readable while an event is queued, and not a moment longer. */
+/* Readable exactly while an event is queued. */
 static bool level(int family)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -82,7 +82,7 @@ static bool level(int family)
 		MUST(id[i] = resolving(ch, family));
 	for (int i = 0; i < 3; i++) {
 		MUST(readable(ch->fd, WAIT_MS));
-		MUST(readable(ch->fd, 0)); /* a look takes nothing away */
+		MUST(readable(ch->fd, 0)); /* polling takes nothing away */
 		FD_ZERO(&set);
 		FD_SET(ch->fd, &set);
 		now = (struct timeval){ 0 };
@@ -101,7 +101,7 @@ static bool level(int family)
 }
 BOTH(level)
 
-/* Edge-triggered: each event that comes is an edge, also while another is queued. */
+/* Edge-triggered: each new event is an edge, also while another is queued. */
 static bool edge(int family)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
@@ -118,7 +118,7 @@ static bool edge(int family)
 		MUST_EQ(ev.events, EPOLLIN);
 	}
 	MUST_EQ(epoll_wait(ep, &ev, 1, 0), 0);
-	/* Taken until there is none; the next one is an edge again. */
+	/* after the last one is taken, the next one is an edge again */
 	for (int i = 0; i < 2; i++)
 		MUST(take(ch, id[i], RDMA_CM_EVENT_ADDR_RESOLVED));
 	MUST_EQ(epoll_wait(ep, &ev, 1, 0), 0);
@@ -271,14 +271,14 @@ static bool migrate(int family)
 	MUST_EQ(rdma_resolve_route(id, WAIT_MS), 0);
 	MUST(take(to, id, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	MUST(no_event(from));
-	/* another's stay */
+	/* another id's events stay */
 	MUST(stays = resolving(from, family));
 	MUST(readable(from->fd, WAIT_MS));
 	MUST_EQ(rdma_migrate_id(id, from), 0);
 	MUST_EQ(rdma_migrate_id(id, to), 0);
 	MUST(take(from, stays, RDMA_CM_EVENT_ADDR_RESOLVED) && no_event(to));
 	MUST_EQ(rdma_destroy_id(stays), 0);
-	rdma_destroy_event_channel(from); /* without an owner by now */
+	rdma_destroy_event_channel(from); /* no id uses it any more */
 	MUST_EQ(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(to);
 	return true;
@@ -336,7 +336,7 @@ static bool migrate_to_synchronous(int family)
 }
 BOTH(migrate_to_synchronous)
 
-/* A listener moves, and the requests that come, with the ids that they bring. */
+/* A listener moves, and later requests arrive there, with their new ids. */
 static bool listener_moves(struct link *l)
 {
 	struct rdma_event_channel *to = rdma_create_event_channel();
@@ -356,7 +356,7 @@ static bool migrate_listener_body(struct link *l, int family)
 }
 ON_LINK(migrate_listener, migrate_listener_body)
 
-/* "any pending events": a request too. Linux 6.1 loses its id, so this is the page's word alone. */
+/* "any pending events": a request too. Linux 6.1 loses its id, so this follows the page alone. */
 static bool migrate_request_body(struct link *l, int family)
 {
 	MUST(link_open(l, family, RDMA_PS_TCP));
@@ -422,12 +422,12 @@ static bool devices(void)
 	return true;
 }
 
-/* ---- a channel that goes while a thread waits there, as rping does before it ends ---- */
+/* ---- a channel destroyed while a thread waits there, as rping does before it exits ---- */
 
-static _Atomic int goes = -1; /* the descriptor of the channel that goes when it is next polled */
+static _Atomic int goes = -1; /* the descriptor of the channel to destroy at its next poll() */
 static struct rdma_event_channel *going;
 
-/* In the place of the C library's: the moment between the decision to sleep and the sleep. */
+/* Replaces the C library's poll(), to act between the decision to sleep and the sleep. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	const struct timespec t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
@@ -440,7 +440,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return ppoll(fds, n, timeout_ms < 0 ? NULL : &t, NULL);
 }
 
-/* It sleeps, as in the kernel, until a signal without SA_RESTART. */
+/* The thread sleeps, as in the kernel, until a signal without SA_RESTART. */
 static bool gone_before_sleep(void)
 {
 	struct sigaction act = { .sa_handler = on_signal }, before;

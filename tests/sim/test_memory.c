@@ -3,9 +3,9 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Memory that goes bad after it was registered: unmapped, protected, read-only, truncated. Whatever
- * the engine does with it, the request ends as one whose key is bad, at both ends, and other queue
- * pairs go on.
+ * Memory that becomes inaccessible after its registration: unmapped, protected, read-only,
+ * truncated. However the engine uses it, the request ends as with a bad key, at both ends, and
+ * other queue pairs continue.
  */
 #include "../../user/engine/internal.h"
 #include "attack.h"
@@ -20,7 +20,7 @@
 #define LONG  (2 * SPOIL_PAGE)	/* from the first page's middle into the third */
 #define MID   (SPOIL_PAGE / 2)
 
-/* The use of memory that goes bad. */
+/* The role of the memory that becomes inaccessible. */
 enum where { LOCAL, REMOTE, RECEIVE };
 
 struct request {
@@ -29,13 +29,13 @@ struct request {
 	enum wr_opcode opcode;
 	u32 len;
 	enum where bad;
-	/* the engine does not write to it: read-only memory is good enough */
+	/* the engine does not write to it: read-only memory suffices */
 	bool reads;
 	bool srq;
 	enum cqe_status status;	/* of the request */
 	enum vendor_err verr;
-	enum cqe_status receive; /* of the receive, if it ends */
-	/* the requester's QP fails for its own reason: the responder's does not */
+	enum cqe_status receive; /* of the receive, if it completes */
+	/* the requester's QP fails for a local reason: the responder's does not fail */
 	bool is_mine;
 	u32 pmtu;		/* 0: the default; at 4096 packets come in two buffers */
 };
@@ -70,7 +70,7 @@ static const struct request requests[] = {
 	{ "UD send, received", XROCE_UD, WR_SEND, 64, RECEIVE, ALONE },
 };
 
-/* Memory of a node that will go bad, registered with all rights. */
+/* Memory of a node that will become inaccessible, registered with all rights. */
 struct bad {
 	struct spoiled memory;
 	struct mr *mr;
@@ -93,8 +93,8 @@ static void bad_end(struct bad *b)
 }
 
 /*
- * Short ones lie at the second page's start, long ones begin in the first: both are good until the
- * second page goes.
+ * Short requests lie at the second page's start, long ones begin in the first. Both work until the
+ * second page becomes inaccessible.
  */
 static u64 bad_va(const struct bad *b, u32 len)
 {
@@ -156,7 +156,7 @@ static void memory_receive(const struct scene *s, const struct request *r, const
 		post_recv((struct side *)s->b, 50, &sge, 1);
 }
 
-/* Another pair than the failed one: the engines work as before, and no lock is held. */
+/* Another pair than the failed one works as before, and no lock is held. */
 static void others_go_on(struct scene *s)
 {
 	struct pair_options o = pair_defaults();
@@ -286,9 +286,7 @@ static void memory__read_only_is_read(void **state)
 	assert_int_equal(landing_count(), 0);
 }
 
-/*
- * A packet is lost, and its source memory is gone at the resend: the request fails, in its turn.
- */
+/* A packet is lost, and its source is unmapped before the resend: the request fails in its turn. */
 static void memory__gone_before_it_is_sent_again(void **state)
 {
 	const struct request r = { .name = "sent again",
@@ -324,7 +322,7 @@ static void memory__gone_before_it_is_sent_again(void **state)
 	}
 }
 
-/* Of a packet in two buffers only the second buffer's part has nowhere to go. */
+/* For a packet in two buffers only the second buffer's destination is inaccessible. */
 static void memory__gone_under_the_second_buffer(void **state)
 {
 	struct request r = { .name = "second buffer",
@@ -353,8 +351,8 @@ static void memory__gone_under_the_second_buffer(void **state)
 }
 
 /*
- * A window's lock is held while its bytes are copied, where engines share it: not any more when the
- * copy has failed.
+ * A window's lock is held while its bytes are copied, where engines share it. A failed copy
+ * releases the lock.
  */
 static void memory__behind_a_window(void **state)
 {
@@ -390,7 +388,7 @@ static void memory__behind_a_window(void **state)
 		world_run(w);
 		check_eq(w, s.a->send->n, 1);
 		check_eq(w, s.a->send->log[0].status, CQE_REM_ACCESS_ERR);
-		/* takes the window's lock: would stand still */
+		/* takes the window's lock: would deadlock */
 		assert_int_equal(mw_bind(t, mw, mw->key, bad.mr->key, bad_va(&bad, 8), 0, 0, 0), 0);
 		others_go_on(&s);
 		mr_remove(t, mw);
@@ -399,7 +397,7 @@ static void memory__behind_a_window(void **state)
 	}
 }
 
-/* A READ of which the first two responses are good. */
+/* A READ whose first two responses succeed. */
 static const struct request half_good = { .name = "half good",
 					  .opcode = WR_READ,
 					  .len = LONG,
@@ -437,7 +435,7 @@ static void memory__refused_half_way(void **state)
 		check_eq(s.w, s.a->send->n, before + 1);
 		check_eq(s.w, s.a->send->log[before].status, CQE_REM_ACCESS_ERR);
 		check_eq(s.w, s.a->send->log[before].vendor_err, VERR_NAK_REMOTE_ACCESS);
-		/* at once where nothing is missing: earlier parts are requested again */
+		/* at once if no response is missing: earlier parts are requested again */
 		if (is_late && is_second)
 			check_eq(s.w, s.a->node->stats.timeouts, 0);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
@@ -448,7 +446,7 @@ static void memory__refused_half_way(void **state)
 	}
 }
 
-/* The refusal waits for a response that is lost, and an older NAK of a sequence error comes. */
+/* The refusal waits for a lost response, and an older NAK of a sequence error arrives. */
 static void memory__a_sequence_nak_hides_no_refusal(void **state)
 {
 	struct srq *srq = NULL;
@@ -477,7 +475,7 @@ static void memory__a_sequence_nak_hides_no_refusal(void **state)
 	scene_end(&s);
 }
 
-/* What a refusal says is kept as well; here responses are lost, and the memory is good. */
+/* The reason of a refusal is kept as well; here responses are lost, and the memory is valid. */
 static void memory__a_refusal_before_its_turn_says_which(void **state)
 {
 	static const struct {

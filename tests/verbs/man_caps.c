@@ -64,7 +64,7 @@ static bool refused(struct ibv_qp_init_attr_ex *a)
 
 /* ---- ibv_create_wq(3), ibv_modify_wq(3) and ibv_create_qp_ex(3) against raw_packet_caps ---- */
 
-/* What offers a flag of a work queue, and the same of a QP. */
+/* A feature that a flag of a work queue offers, and the same feature of a QP. */
 static const struct {
 	uint32_t wq, qp, raw_cap;
 	uint64_t device_cap;
@@ -109,13 +109,13 @@ static bool work_queues_offload_nothing(void)
 		MUST(wq_modify_refused(wq, offloads[i].wq, offloads[i].wq));
 		MUST(wq_modify_refused(wq, offloads[i].wq, 0));
 	}
-	/* IP_CSUM is no flag of a queue's */
+	/* IP_CSUM is not a flag of queues */
 	MUST_EQ(dev.raw_packet_caps, 0);
 	MUST_EQ(ibv_destroy_wq(wq), 0);
 	return end();
 }
 
-/* Of every type, each bit that there is or may come. Flags that no mask names are not looked at. */
+/* QPs of every type, with each existing or future bit. Flags outside all masks are ignored. */
 static bool queue_pairs_have_no_flags(void)
 {
 	struct ibv_qp *qp;
@@ -144,7 +144,7 @@ static bool queue_pairs_have_no_flags(void)
 
 /*
  * IBV_SEND_IP_CSUM is "valid only when device_cap_flags [...] indicates current QP is supported by
- * checksum offload"; IBV_WR_TSO where tso_caps has the type; other flags have no meaning at all.
+ * checksum offload"; IBV_WR_TSO where tso_caps has the type; other flags have no meaning.
  */
 static bool post_refused(struct ibv_qp *qp, enum ibv_wr_opcode opcode, unsigned int flags)
 {
@@ -226,7 +226,7 @@ static bool hashed_by(struct ibv_rwq_ind_table *table, enum ibv_qp_type type, ui
 	return true;
 }
 
-/* Each field of verbs.h alone, each function, each type: as rss_caps has them. */
+/* Each field of verbs.h alone, each function, each type: accepted as in rss_caps. */
 static bool what_is_hashed(void)
 {
 	static const uint32_t inner[] = { 0, IBV_RX_HASH_INNER };
@@ -284,7 +284,7 @@ static bool which_types_are_paced(void)
 
 /* ---- odp_caps ---- */
 
-/* The operations that a bit of enum ibv_odp_transport_cap_bits is of, as the service has them. */
+/* Returns the operations of a bit of enum ibv_odp_transport_cap_bits, for the service. */
 static uint32_t odp_of(enum ibv_qp_type type)
 {
 	uint32_t caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -330,7 +330,7 @@ static bool pages_on_demand(void)
 
 /* ---- atomic_cap, and pci_atomic_caps ---- */
 
-/* 8 bytes, and no other size; over PCI there are none. */
+/* 8 bytes, and no other size; no PCI atomics. */
 static bool atomics_of_one_size(void)
 {
 	static const uint32_t sizes[] = { 0, 1, 4, 7, 9, 16 };
@@ -370,7 +370,7 @@ static bool atomics_of_one_size(void)
 
 /* ---- device_cap_flags ---- */
 
-/* All that are claimed: what follows goes through them. */
+/* The claimed flags, all tested below. */
 static bool no_other_flag_is_set(void)
 {
 	const unsigned int claimed =
@@ -409,7 +409,7 @@ static bool current_state_is_looked_at(void)
 	return end();
 }
 
-/* RC_RNR_NAK_GEN: without a receive there is a NAK, and it is not a time-out that ends it. */
+/* RC_RNR_NAK_GEN: without a receive the request ends by a NAK, not by a time-out. */
 static bool rnr_naks_are_made(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
@@ -427,7 +427,7 @@ static bool rnr_naks_are_made(void)
 	return end();
 }
 
-/* SRQ_RESIZE, XRC, MEM_WINDOW, MEM_WINDOW_TYPE_2B, MANAGED_FLOW_STEERING: there is one of each. */
+/* SRQ_RESIZE, XRC, MEM_WINDOW, MEM_WINDOW_TYPE_2B, MANAGED_FLOW_STEERING: makes one of each. */
 static bool what_is_claimed_is_made(void)
 {
 	struct ibv_srq_init_attr s = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -466,7 +466,7 @@ static bool what_is_claimed_is_made(void)
 
 /*
  * RESIZE_MAX_WR: "Modify the maximum number of outstanding WRs"; CHANGE_PHY_PORT: another port of
- * an alternate path or of a QP that drains. Not set: none of this is allowed.
+ * an alternate path or of a draining QP. The flags are clear, so these are refused.
  */
 static bool what_is_not_claimed_is_refused(void)
 {

@@ -3,8 +3,8 @@
 /* tier: long san XROCE_CYCLES=1000 */
 /*
  * ibv_alloc_dm(3), ibv_import_dm(3), and max_dm_size of ibv_query_device_ex(3): allocating device
- * memory, copies to and from it, its regions and its handles. What its keys open is in
- * man_dm_traffic.c.
+ * memory, copies to and from it, its regions and its handles. man_dm_traffic.c has access by its
+ * keys.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -80,7 +80,7 @@ static bool all_at_once(void)
 	return true;
 }
 
-/* ... and in several, of all contexts of the process: each takes whole pages. */
+/* ... and in several pieces, over all contexts of the process: each takes whole pages. */
 static bool piece_by_piece(void)
 {
 	const size_t max = max_bytes(), page = (size_t)sysconf(_SC_PAGESIZE);
@@ -113,7 +113,7 @@ static void fill(char *buf, size_t length, unsigned int seed)
 		buf[i] = (char)(seed + i * 7 + (i >> 8));
 }
 
-/* Every byte that was named, no other; from buffers that are not aligned. */
+/* Copies exactly the given bytes; from unaligned buffers. */
 static bool copies(void)
 {
 	char want[BYTES] = { 0 }, got[BYTES + 1], from[BYTES + 3];
@@ -141,7 +141,7 @@ static bool copies(void)
 	return true;
 }
 
-/* mlx5's rules: EFAULT beyond the end, EINVAL for sizes that are no multiple of 4. */
+/* mlx5's rules: EFAULT beyond the end, EINVAL for sizes that are not multiples of 4. */
 static bool bounds(void)
 {
 	static const struct {
@@ -216,7 +216,7 @@ static bool refused_regions(struct ibv_pd *pd, struct ibv_dm *dm)
 	return true;
 }
 
-/* A refused registration keeps nothing; an accepted one keeps the memory, and is not changed. */
+/* A refused registration keeps nothing; an accepted one keeps the memory, unchanged. */
 static bool regions(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -244,7 +244,7 @@ static bool regions(void)
 	return true;
 }
 
-/* Of another context, and with public fields that differ from the created ones. */
+/* Memory of another context, and with public fields that differ from the created ones. */
 static bool unknown(void)
 {
 	struct ibv_context *other = ibv_open_device(ctx->device);
@@ -274,7 +274,7 @@ static bool unknown(void)
 
 /* ---- imports ---- */
 
-/* The same bytes, by either handle; a region of either keeps them. */
+/* Both handles access the same bytes; a region of either keeps them. */
 static bool import_shares(struct ibv_context *other, struct ibv_pd *pd)
 {
 	struct ibv_dm *dm = alloc(ctx, BYTES), *dm2;
@@ -308,8 +308,8 @@ static bool import_shares(struct ibv_context *other, struct ibv_pd *pd)
 }
 
 /*
- * "Once destroy is done no other process can touch the object except for unimport": of whichever
- * handle it was. Until then the memory counts.
+ * "Once destroy is done no other process can touch the object except for unimport": by either
+ * handle. Until then the memory counts.
  */
 static bool import_of_the_freed(struct ibv_context *other, struct ibv_pd *pd, bool by_import)
 {

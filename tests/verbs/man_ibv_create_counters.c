@@ -4,8 +4,8 @@
 /* tier: long tsan */
 /*
  * ibv_create_counters(3), which is ibv_destroy_counters(3) as well; ibv_read_counters(3),
- * ibv_attach_counters_point_flow(3); the action of ibv_create_flow(3). Frames are the interface's
- * own: tests/netns/flows.sh has others'.
+ * ibv_attach_counters_point_flow(3); the action of ibv_create_flow(3). The interface itself sends
+ * the frames: tests/netns/flows.sh has frames of others.
  */
 #include <arpa/inet.h>
 
@@ -13,7 +13,7 @@
 
 #define FRAME 64
 
-/* Specs lie one after the other, as in ibv_create_flow(3)'s example. */
+/* Specs are contiguous, as in ibv_create_flow(3)'s example. */
 struct rule {
 	struct ibv_flow_attr attr;
 	struct ibv_flow_spec_counter_action count;
@@ -62,7 +62,7 @@ static int attach(struct ibv_counters *c, enum ibv_counter_description what, uin
 	return ibv_attach_counters_point_flow(c, &attr, NULL);
 }
 
-/* All multicast frames, which a frame that is sent to a group is for the sender as well. */
+/* Matches all multicast frames, also the ones that the interface sends to a group. */
 static struct rule rule(struct ibv_counters *c)
 {
 	return (struct rule){
@@ -82,7 +82,7 @@ static struct ibv_flow *flow_with(struct ibv_counters *c)
 	return ibv_create_flow(qp, &r.attr);
 }
 
-/* No receive is posted: whether a QP takes it or not makes no difference to the counters. */
+/* Sends a frame; without a receive, as the counters do not depend on its delivery. */
 static bool send_one(void)
 {
 	struct ibv_sge sge = { (uintptr_t)frame, FRAME, mr->lkey };
@@ -142,7 +142,7 @@ static bool attach_errors(void)
 	MUST(flow = flow_with(c));
 	/* "EBUSY the counter object is already bound to a flow (valid for static attach only)" */
 	MUST_EQ(attach(c, IBV_COUNTER_BYTES, 1), EBUSY);
-	/* to a flow that is there: this device has none of it */
+	/* to an existing flow: this device does not support that */
 	attr.comp_mask = 0;
 	MUST_EQ(ibv_attach_counters_point_flow(c, &attr, flow), ENOTSUP);
 	MUST_EQ(ibv_destroy_flow(flow), 0);
@@ -151,7 +151,7 @@ static bool attach_errors(void)
 	return end();
 }
 
-/* "user should detach the counters object before destroying it": it is in use until then. */
+/* "user should detach the counters object before destroying it": until then it is in use. */
 static bool busy_while_a_flow_has_it(void)
 {
 	struct ibv_counters *c;
@@ -180,7 +180,7 @@ static bool flow_errors(void)
 	MUST(begin());
 	MUST(c = ibv_create_counters(ctx, &plain));
 	MUST_FAIL(flow_with(NULL), EINVAL);
-	/* nothing would be counted */
+	/* no counter would count */
 	MUST_FAIL(flow_with(c), EINVAL);
 	MUST_EQ(attach(c, IBV_COUNTER_PACKETS, 0), 0);
 	r = rule(c);
@@ -195,7 +195,7 @@ static bool flow_errors(void)
 	MUST_FAIL(flow_with(others), EINVAL);
 	MUST_EQ(ibv_destroy_counters(others), 0);
 	MUST_EQ(ibv_close_device(other), 0);
-	/* none of these has it */
+	/* none of the failed calls uses it */
 	MUST_EQ(ibv_destroy_counters(c), 0);
 	return end();
 }
@@ -229,7 +229,7 @@ static bool reads_what_was_counted(void)
 	MUST(send_one());
 	MUST_EQ(ibv_read_counters(c, after, 2, 0), 0);
 	MUST(after[0] == before[0] && after[1] == before[1]);
-	/* "accumulate": the next flow goes on */
+	/* "accumulate": the next flow continues */
 	MUST(flow = flow_with(c));
 	MUST(send_one());
 	MUST(reads(c, before[0] + 1));
@@ -248,8 +248,8 @@ static bool reads_what_was_counted(void)
 }
 
 /*
- * "setting the index more than once [...] will aggregate the values"; an index that has no point is
- * 0. A point that comes later counts from then on.
+ * "setting the index more than once [...] will aggregate the values"; an index without a point is
+ * 0. A point that is attached later counts from then on.
  */
 static bool indexes(void)
 {
@@ -281,7 +281,7 @@ static bool indexes(void)
 	return end();
 }
 
-/* "ENOMEM": as many with flows as there may be, and they come and go. */
+/* "ENOMEM": the maximum number of counters with flows, repeatedly. */
 static bool as_many_as_there_may_be(void)
 {
 	static struct ibv_counters *c[1024];
