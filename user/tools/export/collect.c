@@ -33,7 +33,7 @@ const struct qp_field qp_fields[] = {
 	STAT(tx_rnr_naks, NULL, "RNR NAKs sent: no receive was posted here"),
 	STAT(rx_rnr_naks, NULL, "RNR NAKs received: no receive was posted there"),
 	STAT(remote_errors, NULL, "fatal NAKs sent"),
-	STAT(duplicate_requests, NULL, "requests that had come before"),
+	STAT(duplicate_requests, NULL, "requests that had arrived before"),
 	{ "rx_dropped", "packets", "packets that its engine did not use",
 	  offsetof(struct qp_view, stat.rx_dropped) },
 	XDP("xdp_dropped", rx_dropped, "packets", "frames that XDP dropped"),

@@ -25,7 +25,7 @@ const struct sums_field sums_fields[] = {
 	ENGINE(implied_naks, "responses that showed that one before them is missing"),
 	ENGINE(tx_rnr_naks, "RNR NAKs sent: no receive was posted here"),
 	ENGINE(rx_rnr_naks, "RNR NAKs received: no receive was posted there"),
-	ENGINE(duplicate_requests, "requests that had come before"),
+	ENGINE(duplicate_requests, "requests that had arrived before"),
 	ENGINE(remote_errors, "fatal NAKs sent"),
 	ENGINE(cq_overruns, "completion queues that overran"),
 	ENGINE(tx_no_room, "times that the transmit ring was full"),
