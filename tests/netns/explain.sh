@@ -66,7 +66,7 @@ is_nothing() { explain_in "$@" && [ -z "$(causes)" ]; }
 nothing() {
 	wait_until 40 is_nothing "$@" || { fail "something is wrong: $(causes)"; show said; return; }
 	keep_text "${FUNCNAME[1]}-$1"
-	need_line said '^  Nothing wrong is seen\.$'
+	need_line said '^  No problem found\.$'
 }
 
 # ---- a pair of programs ----
@@ -199,7 +199,7 @@ peer_killed() {
 	finish "$server" 10
 	fails 'transport retry counter exceeded'
 	names b root peer-silent broken "$qpn_b"
-	need_line said 'process has ended|has ended, was killed'
+	need_line said 'of the peer has exited|has probably exited, or was killed'
 	nothing_but b root peer-silent broken "$qpn_b"
 	unstage
 }
@@ -218,7 +218,7 @@ peer_gone_here() {
 	nothing a nobody "$client"
 	explain_in a user "$client"
 	need_equal "exit status for another's process" $? 1
-	need_line said 'there is no such queue pair or process, or none that this user may look into'
+	need_line said 'no such queue pair or process, or permission denied for this user'
 	# its own user sees both ends
 	explain_in a nobody
 	need_equal "processes that their user sees" "$(json '[p["pid"] for p in d["processes"]] == sorted(['"$server, $client"'])')" True
@@ -280,7 +280,7 @@ link_down() {
 	ip -n $NS_P link set pb up
 	ip -n $NS_B link set $IF_B down
 	names b root link-down broken "$qpn_b"
-	need_line said 'switched off'
+	need_line said 'is down: it neither sends nor receives'
 	ip -n $NS_B link set $IF_B up
 	unstage
 	path_with -l 0 # it has ended with its interface
@@ -307,7 +307,7 @@ pkey_mismatch() {
 	explain_in b nobody "$client"
 	need_equal "exit status of the user at the other end" $? $FOUND
 	need_equal "what can be known there" "$(first)" "peer-silent broken"
-	need_line said 'its P_Key is another'
+	need_line said 'its P_Key differs'
 	unstage
 	stop "$a"
 	stop "$b"
@@ -384,7 +384,7 @@ forged() {
 	forger=$child
 	wait_until 10 has_more "$server" xroce_drop peer 10 || fail "nothing is dropped"
 	names a root foreign-packets slow "$qpn_a"
-	need_line said 'another address than'
+	need_line said 'their addresses are not those of the connection'
 	stop "$forger"
 	unstage
 }

@@ -3,7 +3,7 @@
 	{
 		.name = "spoiled, by server",
 		.found = "slow icrc-errors, (loss-inbound)",
-		.words = "wrong checksum",
+		.words = "wrong ICRC",
 		.number = "icrc_errors",
 		.least = 1,
 		.seconds = 1.0296,
@@ -95,7 +95,7 @@
 		.name = "forged, by server",
 		.found = "slow foreign-packets",
 		.note = "idle",
-		.words = "another address than",
+		.words = "not those of the connection",
 		.number = "drop_peer",
 		.least = 10,
 		.seconds = 1.08515,

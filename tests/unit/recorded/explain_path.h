@@ -235,7 +235,7 @@
 	{
 		.name = "loss, by client",
 		.found = "slow loss",
-		.words = "get lost",
+		.words = "are lost",
 		.number = "tx_retransmitted",
 		.least = 5,
 		.seconds = 1.06279,
@@ -318,7 +318,7 @@
 	{
 		.name = "loss, by server",
 		.found = "slow loss-inbound",
-		.words = "asked for missing ones",
+		.words = "requested missing packets",
 		.number = "tx_sequence_naks",
 		.least = 5,
 		.seconds = 1.07741,

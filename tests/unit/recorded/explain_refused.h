@@ -455,7 +455,7 @@
 	{
 		.name = "rnr_for_ever, by server",
 		.found = "broken rnr-here",
-		.words = "no message has got through",
+		.words = "no message was delivered",
 		.number = "tx_rnr_naks",
 		.least = 1,
 		.seconds = 1.01667,

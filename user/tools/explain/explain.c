@@ -60,7 +60,7 @@ static int explain_target(struct explain *x, const char *text, u32 number)
 
 	if (qp && pid)
 		return usage_error(x->look->command,
-				   "%s is a queue pair and a process: --qpn or --pid says which",
+				   "%s is both a queue pair and a process; use --qpn or --pid",
 				   text);
 	x->look->has_pid = pid;
 	x->look->pid = number;
@@ -173,7 +173,7 @@ static void explain_port(struct explain *x, const struct gathered_port *now)
 	u32 num = 0;
 
 	if (!cases) {
-		fprintf(stderr, "xroce: no memory\n");
+		fprintf(stderr, "xroce: out of memory\n");
 		exit(EXIT_FAILED);
 	}
 	explain_end_port(x, &port.own, now);
@@ -226,8 +226,8 @@ static int explain_ends(const struct explain *x)
 		fprintf(stderr, "xroce %s: no process uses an interface here\n", name);
 		return EXIT_FAILED;
 	}
-	fprintf(stderr, "xroce %s: there is no such queue pair or process%s\n", name,
-		x->before.is_whole ? "" : ", or none that this user may look into");
+	fprintf(stderr, "xroce %s: no such queue pair or process%s\n", name,
+		x->before.is_whole ? "" : ", or permission denied for this user");
 	return EXIT_FAILED;
 }
 
@@ -282,12 +282,14 @@ static int explain_main(int argc, char **argv)
 		return ret;
 	x.look = &l;
 	if (argc > 1)
-		ret = usage_error(&command_explain, "one queue pair or process, not '%s' as well",
+		ret = usage_error(&command_explain, "unexpected argument '%s' after the queue pair "
+						    "or process",
 				  argv[1]);
 	else if (argc && (l.has_qpn || l.has_pid))
-		ret = usage_error(&command_explain, "'%s' beside --qpn or --pid", argv[0]);
+		ret = usage_error(&command_explain, "'%s' cannot be used with --qpn or --pid",
+				  argv[0]);
 	else if (argc && !explain_number(argv[0], &number))
-		ret = usage_error(&command_explain, "'%s' is no number of a queue pair or process",
+		ret = usage_error(&command_explain, "'%s' is neither a QP number nor a PID",
 				  argv[0]);
 	else
 		ret = explain_run(&x, argc ? argv[0] : NULL, number);
@@ -302,33 +304,31 @@ static void explain_options(void)
 
 const struct command command_explain = {
 	.name = "explain",
-	.summary = "why a queue pair or a process is in error, slow or silent",
+	.summary = "explain why a queue pair or process is in error, slow or idle",
 	.main = explain_main,
 	.help = "usage: xroce explain [OPTION...] [QPN|PID]\n"
 		"\n"
-		"Looks twice at a queue pair, or at all queue pairs of a process, and says what is "
-		"wrong, the likeliest cause first, with the\n"
-		"numbers that show it and what to do; or that nothing wrong is seen. Without a "
-		"number it looks at all processes.\n"
+		"Takes two samples of a queue pair, or of all queue pairs of a process, and\n"
+		"prints the problems, the likeliest cause first, with the numbers that show them\n"
+		"and the remedy, or that it found no problem. Without a number it examines all\n"
+		"processes.\n"
 		"\n",
 	.print_options = explain_options,
-	.help_end = "\n"
-		    "A number with 0x is a queue pair's. The other end of a connection is looked "
-		    "at "
-		    "as well, if it is on this host.\n"
-		    "\n"
-		    "  broken  it does not work\n"
-		    "  slow    it works at a loss\n"
-		    "  note    good to know, and nothing wrong\n"
-		    "  so      follows from what is said before it\n"
-		    "\n"
-		    "Exit status: 0 if nothing wrong is seen; 1 if there is no such queue pair or "
-		    "process, or none that this user may see;\n"
-		    "2 for wrong usage; 3 if something is wrong.\n"
-		    "\n"
-		    "Examples:\n"
-		    "  xroce explain 0x8001f3\n"
-		    "  xroce explain --interval 5 4711\n"
-		    "  xroce explain --peer 192.0.2.7 --json | jq -r "
-		    "'.processes[].findings[].id'\n",
+	.help_end =
+		"\n"
+		"A number with 0x is a QP number. The peer of a connection is examined as well if\n"
+		"it is on this host.\n"
+		"\n"
+		"  broken  does not work\n"
+		"  slow    works with reduced performance\n"
+		"  note    information, not a problem\n"
+		"  so      consequence of a problem above\n"
+		"\n"
+		"Exit status: 0 if no problem was found; 1 if there is no such queue pair or\n"
+		"process, or it may not be inspected; 2 for wrong usage; 3 if there is a problem.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce explain 0x8001f3\n"
+		"  xroce explain --interval 5 4711\n"
+		"  xroce explain --peer 192.0.2.7 --json | jq -r '.processes[].findings[].id'\n",
 };

@@ -9,75 +9,76 @@ static const struct meaning {
 } meanings[] = {
 	{ XROCE_REASON_NONE,
 	  "It is in the error state because the application, or its connection manager, moved it "
-	  "there: it ended the connection, or the peer did.",
-	  "Look for ibv_modify_qp() to ERR, rdma_disconnect(), and what came before it in the "
+	  "there: the application or the peer ended the connection.",
+	  "Look for ibv_modify_qp() to ERR or rdma_disconnect(), and for earlier events in the "
 	  "application." },
-	{ XROCE_REASON_FLUSHED, "It was in error before its requests ran: they were flushed.",
+	{ XROCE_REASON_FLUSHED, "It was in the error state before its requests ran: they were "
+				"flushed.",
 	  "Look for the completion that failed first." },
 	{ XROCE_REASON_LKEY,
-	  "A request of the application named local memory that its L_Key does not open: the key "
+	  "A request of the application uses local memory that its L_Key does not cover: the key "
 	  "is unknown or of another protection domain, the range is out of bounds, or the region "
 	  "lacks IBV_ACCESS_LOCAL_WRITE.",
-	  "Compare the sge of the work request that failed with 'xroce mr': key, address, length, "
-	  "PD and rights." },
+	  "Compare the sge of the failed work request with 'xroce mr': key, address, length, PD "
+	  "and rights." },
 	{ XROCE_REASON_SEQUENCE_RETRY,
-	  "The same packets were lost again and again: retry_cnt sequence NAKs without progress.",
-	  "The path loses most packets of some kind: measure it with 'xroce ping', look for frames "
-	  "that are too long for it, and for a receiver whose ring overflows." },
+	  "The same packets were lost in all retries: retry_cnt sequence NAKs without progress.",
+	  "The path loses most packets of some kind: measure the loss with 'xroce ping', and look "
+	  "for frames that are too long for the path and for a receive ring that overflows." },
 	{ XROCE_REASON_NAK_INVALID_REQUEST,
-	  "The peer says that a request of this QP is invalid (NAK, remote invalid request): a "
-	  "message longer than the receive that the peer had posted, a kind of operation that its "
-	  "QP does not allow, or more READs and atomics at once than its max_dest_rd_atomic.",
-	  "Compare what was sent with what the peer posts: the length of its receives, its "
-	  "qp_access_flags, max_rd_atomic here and max_dest_rd_atomic there." },
+	  "The peer rejected a request of this QP (NAK, remote invalid request): a message longer "
+	  "than the peer's receive, an operation that the peer's QP does not allow, or more READs "
+	  "and atomics at once than its max_dest_rd_atomic.",
+	  "Compare the request with the peer: the length of its receives, its qp_access_flags, "
+	  "max_rd_atomic here and max_dest_rd_atomic there." },
 	{ XROCE_REASON_NAK_REMOTE_ACCESS,
 	  "The peer refused the access (NAK, remote access error): the R_Key of the request is "
-	  "wrong there, or the address and length are not inside the region, or the region or the "
-	  "QP does not give the right.",
-	  "Compare R_Key, remote address and length of the work request with the peer's 'xroce "
-	  "mr': the key, the range, the rights (REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC), the "
-	  "same PD; and whether the region is still registered." },
+	  "wrong there, the address and length are not inside the region, or the region or the QP "
+	  "lacks the access right.",
+	  "Compare R_Key, remote address and length of the work request with 'xroce mr' of the "
+	  "peer: the key, the range, the rights (REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC), the "
+	  "PD; and check that the region is still registered." },
 	{ XROCE_REASON_NAK_REMOTE_OPERATION,
 	  "The peer could not execute a request (NAK, remote operational error).",
-	  "Look at the peer's QP: 'xroce explain' there." },
-	{ XROCE_REASON_BAD_RESPONSE, "A response came that contradicts its request.",
-	  "Somebody else uses the QP's PSNs, or one of both ends was reset: connect anew; 'xroce "
-	  "capture' shows the packets." },
+	  "Run 'xroce explain' at the peer." },
+	{ XROCE_REASON_BAD_RESPONSE, "A response contradicts its request.",
+	  "Another sender uses the PSNs of this QP, or one of both ends was reset: connect again; "
+	  "'xroce capture' shows the packets." },
 	{ XROCE_REASON_RECV_TOO_SHORT,
-	  "A message came that is longer than the receive that was posted for it.",
-	  "Post receives as long as the longest message of the peer's." },
+	  "A message is longer than the receive that was posted for it.",
+	  "Post receives as long as the longest message of the peer." },
 	{ XROCE_REASON_TOO_LONG, "A request is longer than the transport or the path MTU allows.",
-	  "A datagram holds one path MTU; other messages 2 GiB." },
+	  "A datagram can be as long as the path MTU, other messages 2 GiB." },
 	{ XROCE_REASON_REMOTE_ACCESS_HERE,
-	  "A request of the peer's asked for what its R_Key does not open here: its receive is "
-	  "lost with it.",
-	  "Compare 'xroce mr' with the R_Key, address and length that the peer was given." },
-	{ XROCE_REASON_INVALIDATE, "The R_Key that was to be invalidated is not one of this QP's.",
-	  "Look at the R_Key of SEND with invalidate, or of the local invalidate." },
-	{ XROCE_REASON_TAG_CONSUMED, "A tag was to be deleted that is not in the list any more.",
-	  "It has matched meanwhile: wait for its completion." },
-	{ XROCE_REASON_RENDEZVOUS, "A message must be fetched by the application itself.",
+	  "The peer requested access that its R_Key does not permit here: the receive that the "
+	  "message consumed is lost.",
+	  "Compare 'xroce mr' with the R_Key, address and length that the peer uses." },
+	{ XROCE_REASON_INVALIDATE, "The R_Key to invalidate does not belong to this QP.",
+	  "Check the R_Key of SEND with invalidate, or of the local invalidate." },
+	{ XROCE_REASON_TAG_CONSUMED, "The tag to delete is no longer in the list.",
+	  "It has matched already: wait for its completion." },
+	{ XROCE_REASON_RENDEZVOUS, "The application must fetch a message itself.",
 	  "See docs/tag-matching.md." },
 	{ XROCE_REASON_MEMORY,
-	  "The key is good, but the memory behind it is not there any more: the application "
-	  "unmapped it while it was registered, or it is a file that was cut.",
+	  "The key is valid, but its memory is not accessible: the application unmapped it while "
+	  "it was registered, or truncated the file.",
 	  "Keep buffers mapped until their regions are deregistered." },
 	{ XROCE_REASON_REQUEST,
-	  "The transport service has no such request, or none of that length.",
-	  "Look at the opcode and length of the work request." },
+	  "The transport service does not have this request or length.",
+	  "Check the opcode and length of the work request." },
 	{ XROCE_REASON_PEER_INVALID,
-	  "A request of the peer's was invalid, and this QP answered with a NAK: an operation that "
-	  "qp_access_flags do not allow here, a message longer than the receive that was posted, "
-	  "more READs and atomics at once than max_dest_rd_atomic, or opcodes out of order.",
-	  "Compare the peer's requests with this QP's qp_access_flags, its receives and "
+	  "The peer sent an invalid request, and this QP answered with a NAK: an operation that "
+	  "its qp_access_flags do not allow, a message longer than the receive, more READs and "
+	  "atomics at once than max_dest_rd_atomic, or opcodes out of order.",
+	  "Compare the peer's requests with this QP's qp_access_flags, receives and "
 	  "max_dest_rd_atomic." },
 	{ XROCE_REASON_PEER_ACCESS,
-	  "The peer asked for memory that its R_Key does not open here, and was answered with a "
+	  "The peer requested memory that its R_Key does not permit here; this QP answered with a "
 	  "remote access error.",
 	  "Compare the R_Key, address and length that the peer uses with 'xroce mr --pid' of this "
 	  "process: key, range, rights, PD." },
-	{ XROCE_REASON_PORT_LOST, "The interface has gone, or the broker that shared it has ended.",
-	  "Start 'xroce serve' again, and the program: its device does not come back." },
+	{ XROCE_REASON_PORT_LOST, "The interface was removed, or its broker exited.",
+	  "Run 'xroce serve' again and restart the program: its device does not recover." },
 };
 
 /* These reasons have separate rules. */
@@ -115,7 +116,7 @@ bool explain_error(const struct explain_case *c, struct finding *f)
 			finding_advise(f, "%s", meanings[i].advice);
 		}
 	if (!*f->text)
-		finding_say(f, "It is in error, for the reason %u.", (u32)reason);
+		finding_say(f, "It is in the error state for reason %u.", (u32)reason);
 	if (QP(c->own, remote_errors))
 		finding_number(f, "remote_errors", QP(c->own, remote_errors));
 	return true;
@@ -133,12 +134,12 @@ bool explain_cq_overrun(const struct explain_case *c, struct finding *f)
 	      q->stat.error_reason == XROCE_REASON_CQ_OVERRUN))
 		return false;
 	finding_say(f,
-		    "Its completion queue overran: a completion came when all %u entries held one "
-		    "that the application had not polled. All QPs of that CQ are in error.",
+		    "Its completion queue overran: a completion arrived while all %u entries held "
+		    "completions not polled yet. All QPs of that CQ are in the error state.",
 		    cq->entries);
-	finding_advise(f, "Make the CQ as large as all work requests that can be posted to its QPs "
-			  "at once (ibv_create_cq), or poll it more often; 'xroce cq' shows how "
-			  "full CQs were.");
+	finding_advise(f, "Create the CQ as large as all work requests that can be posted to its "
+			  "QPs at once (ibv_create_cq), or poll it more often; 'xroce cq' shows "
+			  "how full the CQs were.");
 	finding_number(f, "cq_entries", cq->entries);
 	finding_number(f, "cq_waiting", cq->waiting);
 	finding_number(f, "cq_most_waiting", cq->most_waiting);
@@ -158,23 +159,23 @@ bool explain_rnr(const struct explain_case *c, struct finding *f)
 		return false;
 	if (has_ended)
 		finding_say(f,
-			    "The peer never had a receive posted for what this QP sends: rnr_retry "
-			    "tries have ended with \"receiver not ready\", and the QP in error.");
+			    "The peer never posted a receive for the messages of this QP: after "
+			    "rnr_retry retries (\"receiver not ready\") the QP entered the error "
+			    "state.");
 	else if (is_stuck)
 		finding_say(
 			f,
-			"The peer has no receive posted for what this QP sends: it has answered "
-			"\"receiver not ready\" %llu times in %.1f s, and nothing gets on. With "
-			"rnr_retry 7 that goes on for ever.",
+			"The peer has no receive posted for the messages of this QP: it answered "
+			"\"receiver not ready\" %llu times in %.1f s, without progress. With "
+			"rnr_retry 7 the retries never end.",
 			(unsigned long long)naks, c->seconds);
 	else
 		finding_say(f,
-			    "The peer posts receives too slowly: it has answered \"receiver not "
-			    "ready\" %llu times in %.1f s, and each time this QP waits.",
+			    "The peer posts receives too slowly: it answered \"receiver not "
+			    "ready\" %llu times in %.1f s, and this QP waits each time.",
 			    (unsigned long long)naks, c->seconds);
-	finding_advise(f, "At the peer: post receives before the messages come, and more of them "
-			  "(ibv_post_recv, or to its SRQ); see that it polls its CQ and posts "
-			  "again.");
+	finding_advise(f, "At the peer: post more receives, before messages arrive (ibv_post_recv, "
+			  "or to its SRQ); check that it polls its CQ and posts again.");
 	if (!has_ended && !is_stuck)
 		f->severity = EXPLAIN_SLOW;
 	QP_COUNT(c, f, c->own, rx_rnr_naks);
@@ -194,20 +195,20 @@ bool explain_rnr_here(const struct explain_case *c, struct finding *f)
 	if (!naks)
 		return false;
 	finding_say(f,
-		    "A message of the peer's found no receive here: \"receiver not ready\" was "
-		    "answered %llu times in %.1f s, and ",
+		    "No receive was posted here for messages of the peer: this QP answered "
+		    "\"receiver not ready\" %llu times in %.1f s, and ",
 		    (unsigned long long)naks, c->seconds);
 	if (c->own.qp[0]->stat.msn == q->stat.msn) {
-		finding_say(f, "no message has got through.");
+		finding_say(f, "no message was delivered.");
 	} else {
-		finding_say(f, "each time the peer waits.");
+		finding_say(f, "the peer waits each time.");
 		f->severity = EXPLAIN_SLOW;
 	}
 	if (q->has_srq)
 		finding_say(f, " The shared receive queue %u had %u receives left.", q->srq.srq,
 			    q->srq.waiting);
-	finding_advise(f, "Post receives (ibv_post_recv, ibv_post_srq_recv) before the peer sends, "
-			  "and again as soon as one is polled; post more of them.");
+	finding_advise(f, "Post more receives (ibv_post_recv, ibv_post_srq_recv) before the peer "
+			  "sends, and post again after each poll.");
 	QP_COUNT(c, f, c->own, tx_rnr_naks);
 	QP_COUNT(c, f, c->own, msn);
 	if (q->has_srq)

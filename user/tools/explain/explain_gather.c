@@ -16,7 +16,7 @@ static void *gather_room(void *list, u32 num, u32 *room, size_t size)
 	*room = *room ? 2 * *room : 16;
 	list = reallocarray(list, *room, size);
 	if (!list) {
-		fprintf(stderr, "xroce: no memory\n");
+		fprintf(stderr, "xroce: out of memory\n");
 		exit(EXIT_FAILED);
 	}
 	return list;

@@ -11,17 +11,18 @@ bool explain_congested(const struct explain_case *c, struct finding *f)
 	if (!n)
 		return false;
 	finding_say(f,
-		    "The network is congested on the way to the peer: it has notified this QP of "
-		    "marked packets %llu times (CNP) in %.1f s",
+		    "The network to the peer is congested: the peer notified this QP of marked "
+		    "packets %llu times (CNP) in %.1f s",
 		    (unsigned long long)n, c->seconds);
 	if (QP(c->own, rate))
 		finding_say(f,
-			    ", and its rate is down to %.1f MB/s",
+			    ", and the rate is reduced to %.1f MB/s",
 			    (double)QP(c->own, rate) / 1e6);
 	finding_say(f, ".");
-	finding_advise(f, "Find the link that is full: a switch port with several senders, a "
-			  "slower link on the way. Fewer senders at once, or more bandwidth there; "
-			  "ECN thresholds of the switch that are too low do the same.");
+	finding_advise(f, "Find the saturated link: a switch port with several senders, or a "
+			  "slower link on the path. Use fewer senders at once or more bandwidth "
+			  "there; ECN thresholds of the switch that are too low have the same "
+			  "effect.");
 	QP_COUNT(c, f, c->own, rx_cnps);
 	finding_number(f, "rate", QP(c->own, rate));
 	QP_COUNT(c, f, c->own, tx_packets);
@@ -35,12 +36,13 @@ bool explain_marked(const struct explain_case *c, struct finding *f)
 	if (!n)
 		return false;
 	finding_say(f,
-		    "Packets come marked \"congestion experienced\": %llu of %llu in %.1f s. The "
-		    "path towards here is full, and the peer is told to slow down (%llu CNPs).",
+		    "Packets arrive marked \"congestion experienced\": %llu of %llu in %.1f s. The "
+		    "path to this host is congested, and this QP asked the peer to slow down (%llu "
+		    "CNPs).",
 		    (unsigned long long)n, (unsigned long long)QP_GROWN(c->own, rx_packets),
 		    c->seconds, (unsigned long long)QP_GROWN(c->own, tx_cnps));
-	finding_advise(f, "Several senders share a link to this host, or it is slower than they "
-			  "are: spread them, or send less at once.");
+	finding_advise(f, "Several senders share a link to this host, or the link is slower than "
+			  "the senders: spread the senders, or reduce their rate.");
 	QP_COUNT(c, f, c->own, rx_ce);
 	QP_COUNT(c, f, c->own, tx_cnps);
 	QP_COUNT(c, f, c->own, rx_packets);
@@ -81,13 +83,13 @@ bool explain_loss(const struct explain_case *c, struct finding *f)
 	if (!qp_repairs(&c->own) || gaps < LOSS_LEAST || share(again, sent) < LOSS_SHARE)
 		return false;
 	finding_say(f,
-		    "Packets get lost between this QP and its peer: in %.1f s %llu of %llu packets "
-		    "were sent again (%.1f %%), and %llu times an answer showed a gap.",
+		    "Packets are lost between this QP and its peer: in %.1f s %llu of %llu packets "
+		    "were retransmitted (%.1f %%), and %llu times an answer showed a gap.",
 		    c->seconds, (unsigned long long)again, (unsigned long long)sent,
 		    100 * share(again, sent), (unsigned long long)gaps);
-	finding_advise(f, "Is it at the peer's end? There 'xroce explain' tells of rings that "
-			  "overflow. Else find the place: 'xroce ping PEER' measures the loss, 'ip "
-			  "-s link', 'ethtool -S' and the switch's port counters show who drops.");
+	finding_advise(f, "Run 'xroce explain' at the peer: it reports rings that overflow. "
+			  "Otherwise find the place: 'xroce ping PEER' measures the loss; 'ip -s "
+			  "link', 'ethtool -S' and the port counters of switches count the drops.");
 	QP_COUNT(c, f, c->own, tx_retransmitted);
 	QP_COUNT(c, f, c->own, rx_sequence_naks);
 	QP_COUNT(c, f, c->own, implied_naks);
@@ -105,24 +107,24 @@ bool explain_late(const struct explain_case *c, struct finding *f)
 	if (!qp_repairs(&c->own) || qp_gaps(&c->own) >= LOSS_LEAST || n < LOSS_LEAST)
 		return false;
 	finding_say(f,
-		    "Answers come late, or not at all: in %.1f s %llu requests were sent again, as "
-		    "no answer had come in time.",
+		    "Answers arrive late or never: in %.1f s %llu requests were retransmitted "
+		    "because no answer arrived in time.",
 		    c->seconds, (unsigned long long)n);
 	if (spurious >= n / 2)
 		finding_guess(f,
 			      "Most of them were answered twice (%llu), so nothing is lost: one of "
-			      "both processes waits for a CPU.",
+			      "the two processes waits for a CPU.",
 			      (unsigned long long)spurious);
 	else if (c->has_peer && QP_GROWN(c->peer, duplicate_requests) >= n / 2)
 		finding_guess(
 			f,
-			"The peer had had most of them (%llu duplicates), so nothing is lost: one "
-			"of both processes waits for a CPU.",
+			"The peer received most of them before (%llu duplicates), so nothing is "
+			"lost: one of the two processes waits for a CPU.",
 			(unsigned long long)QP_GROWN(c->peer, duplicate_requests));
 	else
 		finding_guess(f, "Either the peer's process waits for a CPU, or packets are lost.");
-	finding_advise(f, "See whether both have the CPU time that they want (top; 'xroce explain' "
-			  "at the peer); else 'xroce ping PEER' measures the loss.");
+	finding_advise(f, "Check that both processes get enough CPU time (top; 'xroce explain' at "
+			  "the peer); otherwise 'xroce ping PEER' measures the loss.");
 	QP_COUNT(c, f, c->own, rto_probes);
 	QP_COUNT(c, f, c->own, rto_spurious);
 	QP_COUNT(c, f, c->own, timeouts);
@@ -143,13 +145,13 @@ bool explain_loss_in(const struct explain_case *c, struct finding *f)
 	if (!c->own.qp[1]->has_stat || naks < LOSS_LEAST || share(naks, came) < LOSS_SHARE / 4)
 		return false;
 	finding_say(f,
-		    "Packets of the peer's are lost, or overtaken, on the way here: in %.1f s this "
-		    "QP asked for missing ones %llu times; %llu came ahead of one that was "
-		    "missing, %llu twice.",
+		    "Packets from the peer are lost or reordered on the path to this host: in %.1f "
+		    "s this QP requested missing packets %llu times; %llu arrived before a missing "
+		    "one, %llu arrived twice.",
 		    c->seconds, (unsigned long long)naks, (unsigned long long)early,
 		    (unsigned long long)twice);
-	finding_advise(f, "If no ring of this process overflows, the path loses them: 'xroce ping "
-			  "PEER', 'ip -s link', 'ethtool -S', the switch's counters.");
+	finding_advise(f, "If no ring of this process overflows, the path loses them: use 'xroce "
+			  "ping PEER', 'ip -s link', 'ethtool -S' and the counters of the switch.");
 	QP_COUNT(c, f, c->own, tx_sequence_naks);
 	QP_COUNT(c, f, c->own, rx_held);
 	QP_COUNT(c, f, c->own, duplicate_requests);

@@ -11,12 +11,12 @@ bool explain_mtu_here(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f,
 		    "The path MTU of this QP is too large for its interface: packets of %u bytes "
-		    "need a link MTU of %u, and that of %s is %u (now). Large messages do not "
-		    "leave.",
+		    "need a link MTU of %u, and the current MTU of %s is %u. Large messages are "
+		    "not sent.",
 		    q->stat.path_mtu, q->link_mtu, p->dev, p->mtu);
 	finding_advise(f,
-		       "ip link set %s mtu %u, at both ends and between them; or connect with a "
-		       "smaller path_mtu.",
+		       "Run 'ip link set %s mtu %u', at both ends and on the path; or connect with "
+		       "a smaller path_mtu.",
 		       p->dev, q->link_mtu);
 	finding_number(f, "path_mtu", q->stat.path_mtu);
 	finding_number(f, "mtu", p->mtu);
@@ -67,15 +67,15 @@ bool explain_mtu_path(const struct explain_case *c, struct finding *f)
 	if (!qp_is_too_large(&c->own) || !s->rx_packets || qp_is_refused_here(c))
 		return false;
 	finding_say(f,
-		    "The path to the peer does not carry frames as long as this QP's: a packet of "
-		    "%u bytes was sent again %u times and never acknowledged, none of that length "
-		    "ever was, and short ones are (%llu packets came from the peer). Some link or "
-		    "forwarder on the way has a smaller MTU than the path MTU %u needs.",
+		    "The path to the peer does not carry frames as long as those of this QP: a "
+		    "packet of %u bytes was retransmitted %u times and never acknowledged, nor was "
+		    "any other of that length, but shorter ones arrive (%llu packets came from the "
+		    "peer). A link or router on the path has a smaller MTU than path MTU %u needs.",
 		    s->resent_bytes, s->resent_times, (unsigned long long)s->rx_packets,
 		    s->path_mtu);
 	finding_advise(f,
-		       "Try it: ping -M do -s %u PEER; 'xroce ping PEER' measures the path MTU. "
-		       "Then raise the MTU of every link on the way to %u, or connect with a "
+		       "Check with 'ping -M do -s %u PEER'; 'xroce ping PEER' measures the path "
+		       "MTU. Then raise the MTU of every link on the path to %u, or connect with a "
 		       "smaller path_mtu.",
 		       qp_ping_bytes(s), c->own.qp[1]->link_mtu);
 	finding_number(f, "resent_bytes", s->resent_bytes);
@@ -95,8 +95,9 @@ bool explain_pkey(const struct explain_case *c, struct finding *f)
 	    !roce_pkey_matches((u16)q->stat.pkey, (u16)QP(c->peer, pkey))) {
 		finding_say(f,
 			    "The P_Keys of both ends do not match: 0x%04x here, 0x%04x there. Each "
-			    "drops what the other sends. They match if their lower 15 bits are the "
-			    "same, and one of them at least has the upper bit (a full member).",
+			    "end drops the packets of the other. P_Keys match if their lower 15 "
+			    "bits are equal and at least one has the upper bit set (a full "
+			    "member).",
 			    q->stat.pkey & 0xffff, QP(c->peer, pkey) & 0xffff);
 		finding_number(f, "pkey", q->stat.pkey & 0xffff);
 		finding_number(f, "pkey", QP(c->peer, pkey) & 0xffff);
@@ -111,8 +112,8 @@ bool explain_pkey(const struct explain_case *c, struct finding *f)
 		    (q->steer.rx_packets && !SUM_GROWN(c->own, xdp.pkey)))
 			return false;
 		finding_say(f,
-			    "Packets come for this QP with a P_Key that does not match its own, "
-			    "0x%04x, and XDP drops them: the peer's QP is of another partition.",
+			    "XDP drops packets for this QP because their P_Key does not match its "
+			    "own, 0x%04x: the QP of the peer is in another partition.",
 			    (q->has_stat ? q->stat.pkey : q->steer.pkey) & 0xffff);
 		SUM_COUNT(c, f, c->own, "drop_pkey", xdp.pkey);
 		finding_count(c, f, "xdp_dropped", c->own.qp[0]->steer.rx_dropped,
@@ -120,7 +121,7 @@ bool explain_pkey(const struct explain_case *c, struct finding *f)
 		finding_number(f, "xdp_packets", q->steer.rx_packets);
 	}
 	finding_advise(f, "Choose the pkey_index of a P_Key that both tables have (ibv_query_pkey; "
-			  "'xroce list' shows the table, 'xroce serve --pkey' makes it).");
+			  "'xroce list' prints the table, 'xroce serve --pkey' sets it).");
 	return true;
 }
 
@@ -131,11 +132,11 @@ bool explain_peer_gone(const struct explain_case *c, struct finding *f)
 	if (!c->is_peer_gone)
 		return false;
 	finding_say(f,
-		    "The peer's queue pair is not there any more: its address is of this host, and "
-		    "no process here has a QP 0x%06x. The peer's process has ended or was killed, "
+		    "The queue pair of the peer no longer exists: its address is on this host, and "
+		    "no process here has QP 0x%06x. The process of the peer exited or was killed, "
 		    "or destroyed the QP.",
 		    s->peer_qpn & 0xffffff);
-	finding_advise(f, "Start the peer again and connect anew; look for why it ended (its exit "
+	finding_advise(f, "Restart the peer and connect again; find out why it exited (exit "
 			  "status, dmesg for the OOM killer).");
 	/* a QP without requests works normally */
 	if (!qp_gets_no_answer(&c->own))
@@ -153,8 +154,8 @@ bool explain_peer_link(const struct explain_case *c, struct finding *f)
 
 	if (!p || !p->has_iface || p->is_up || !strcmp(p->dev, c->own.port[1]->dev))
 		return false;
-	finding_say(f, "The peer's interface %s, on this host, is down.", p->dev);
-	finding_advise(f, "ip link set %s up; then look at its other end.", p->dev);
+	finding_say(f, "The interface %s of the peer, on this host, is down.", p->dev);
+	finding_advise(f, "Run 'ip link set %s up'; then check its other end.", p->dev);
 	finding_number(f, "is_up", 0);
 	finding_is_peers(f);
 	return true;
@@ -167,10 +168,10 @@ bool explain_peer_stopped(const struct explain_case *c, struct finding *f)
 	if (!p || p->pid == c->own.port[1]->pid || !port_is_stopped(p))
 		return false;
 	finding_say(f,
-		    "The peer's process %u (%s), on this host, is stopped (by SIGSTOP, ^Z or a "
-		    "debugger): it answers nothing.",
+		    "The process of the peer, %u (%s) on this host, is stopped (by SIGSTOP, ^Z or "
+		    "a debugger) and does not answer.",
 		    p->pid, p->command);
-	finding_advise(f, "kill -CONT %u", p->pid);
+	finding_advise(f, "Run 'kill -CONT %u'.", p->pid);
 	finding_number(f, "threads_stopped", p->process.stopped);
 	finding_is_peers(f);
 	QP_COUNT(c, f, c->own, timeouts);
@@ -186,10 +187,10 @@ bool explain_peer_error(const struct explain_case *c, struct finding *f)
 	    c->own.qp[1]->stat.state == XROCE_QPS_ERR)
 		return false;
 	finding_say(f,
-		    "The peer's queue pair, 0x%06x of process %u (%s) on this host, is in error: "
-		    "it takes nothing any more.",
+		    "The queue pair of the peer, 0x%06x of process %u (%s) on this host, is in the "
+		    "error state and accepts no packets.",
 		    q->qpn, c->peer.port[1]->pid, c->peer.port[1]->command);
-	finding_advise(f, "xroce explain 0x%06x tells why.", q->qpn);
+	finding_advise(f, "Run 'xroce explain 0x%06x' for the reason.", q->qpn);
 	finding_number(f, "error_reason", q->stat.error_reason);
 	finding_is_peers(f);
 	return true;
@@ -203,10 +204,10 @@ bool explain_peer_starved(const struct explain_case *c, struct finding *f)
 	    !port_is_starved(&c->peer, c->seconds))
 		return false;
 	finding_say(f,
-		    "The peer's process %u (%s), on this host, gets hardly any CPU time, and so "
+		    "The process of the peer, %u (%s) on this host, gets hardly any CPU time and "
 		    "answers late.",
 		    p->pid, p->command);
-	finding_advise(f, "Give it a CPU; xroce explain %u tells more.", p->pid);
+	finding_advise(f, "Give it more CPU time; run 'xroce explain %u' for details.", p->pid);
 	finding_count(c, f, "ran_ns", c->peer.port[0]->process.ran_ns, p->process.ran_ns);
 	finding_is_peers(f);
 	finding_count(c, f, "waited_ns", c->peer.port[0]->process.waited_ns, p->process.waited_ns);
@@ -223,10 +224,10 @@ bool explain_peer_ring(const struct explain_case *c, struct finding *f)
 	if (!p || p->pid == c->own.port[1]->pid || !port_ring_overflows(&c->peer))
 		return false;
 	finding_say(f,
-		    "The receive ring of the peer's process %u (%s), on this host, overflows: what "
-		    "is lost is lost there, not on the way.",
+		    "The receive ring of the peer's process, %u (%s) on this host, overflows: the "
+		    "packets are lost there, not on the path.",
 		    p->pid, p->command);
-	finding_advise(f, "xroce explain %u tells more.", p->pid);
+	finding_advise(f, "Run 'xroce explain %u' for details.", p->pid);
 	SUM_COUNT(c, f, c->peer, "sock_rx_ring_full", sock.rx_ring_full);
 	finding_is_peers(f);
 	SUM_COUNT(c, f, c->peer, "drop_ring_full", xdp.ring_full);
@@ -244,31 +245,32 @@ static void silent_causes(const struct explain_case *c, struct finding *f)
 
 	if (s->resent_times && qp_is_refused_here(c)) {
 		finding_guess(f,
-			      "Its packets may not have left: the kernel has refused %llu frames "
-			      "of this process. Does a rule of this host drop them ('nft list "
-			      "ruleset')?",
+			      "Its packets may not have been sent: the kernel refused %llu frames "
+			      "of this process. Check for a rule of this host that drops them "
+			      "('nft list ruleset').",
 			      (unsigned long long)SUM(c->own, engine.tx_lost));
 		return;
 	}
 	if (icmp)
 		finding_guess(f,
-			      "Its host lives and says that nobody listens there (%llu ICMP "
-			      "\"unreachable\" came meanwhile): the peer's process has ended.",
+			      "Its host is up but nothing listens there (%llu ICMP \"unreachable\" "
+			      "arrived in that time): the process of the peer has exited.",
 			      (unsigned long long)icmp);
 	else if (s->rx_packets)
 		finding_guess(f,
-			      "It did answer before (%llu packets), so most likely its process has "
-			      "ended, was killed or stopped; else its host or the path is down.",
+			      "It answered before (%llu packets), so its process has probably "
+			      "exited, or was killed or stopped; otherwise its host or the path is "
+			      "down.",
 			      (unsigned long long)s->rx_packets);
 	else
 		finding_guess(
-			f, "It never sent anything to this QP: the address or the QP number is "
-			   "wrong, its QP is not in RTR yet, its P_Key is another, or a firewall "
+			f, "It never sent a packet to this QP: the address or the QP number is "
+			   "wrong, its QP is not in RTR yet, its P_Key differs, or a firewall "
 			   "drops UDP port 4791.");
 	if (!icmp && qp_is_too_large(&c->own) && !s->rx_packets && s->resent_bytes > MTU_COMMON)
 		finding_guess(f,
-			      " Or the path is too narrow: each try was a frame of %u bytes, and "
-			      "none that long was ever acknowledged.",
+			      " Or the MTU of the path is too small: each attempt was a frame of "
+			      "%u bytes, and none of that length was ever acknowledged.",
 			      s->resent_bytes);
 }
 
@@ -280,16 +282,16 @@ bool explain_silent(const struct explain_case *c, struct finding *f)
 		return false;
 	if (s->state == XROCE_QPS_ERR)
 		finding_say(f,
-			    "The peer did not answer: retry_cnt time-outs went by, and the QP is "
-			    "in error.");
+			    "The peer did not answer: after retry_cnt time-outs the QP entered the "
+			    "error state.");
 	else
 		finding_say(f,
 			    "The peer does not answer: %u packets wait for an acknowledgement, and "
-			    "in %.1f s nothing came from it.",
+			    "in %.1f s no packet arrived from it.",
 			    s->outstanding, c->seconds);
 	silent_causes(c, f);
-	finding_advise(f, "At the peer: does its process run ('xroce qp', 'xroce explain')? From "
-			  "here: 'xroce ping PEER', ");
+	finding_advise(f, "At the peer: check that its process runs ('xroce qp', 'xroce explain'). "
+			  "On this host: use 'xroce ping PEER', ");
 	if (s->resent_bytes > MTU_LEAST)
 		finding_advise(f, "'ping -M do -s %u PEER', ", qp_ping_bytes(s));
 	finding_advise(f, "'xroce trace -e'.");

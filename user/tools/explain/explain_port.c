@@ -95,18 +95,18 @@ bool explain_link_down(const struct explain_case *c, struct finding *f)
 	finding_number(f, "is_up", p->is_up);
 	if (!p->is_enabled) {
 		finding_say(f,
-			    "The interface %s is switched off: nothing leaves and nothing comes.",
+			    "The interface %s is down: it neither sends nor receives.",
 			    p->dev);
-		finding_advise(f, "ip link set %s up", p->dev);
+		finding_advise(f, "Run 'ip link set %s up'.", p->dev);
 		return true;
 	}
 	finding_say(f,
-		    "The interface %s has no link: its cable is out, or the other end of it is "
-		    "down. Nothing leaves and nothing comes.",
+		    "The interface %s has no link: the cable is unplugged, or its other end is "
+		    "down. It neither sends nor receives.",
 		    p->dev);
 	finding_advise(f,
-		       "Look at the other end (of a veth: its peer interface; else cable and "
-		       "switch port); 'ip link show %s' must say LOWER_UP.",
+		       "Check the other end (of a veth: its peer interface; otherwise cable and "
+		       "switch port) until 'ip link show %s' prints LOWER_UP.",
 		       p->dev);
 	return true;
 }
@@ -121,9 +121,9 @@ bool explain_stopped(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f,
 		    "The process %u (%s) is stopped (by SIGSTOP, ^Z or a debugger; all %u "
-		    "threads): it takes no packet, answers nothing and polls nothing.",
+		    "threads): it receives, answers and polls nothing.",
 		    p->pid, p->command, p->process.threads);
-	finding_advise(f, "kill -CONT %u, or let the debugger continue it.", p->pid);
+	finding_advise(f, "Run 'kill -CONT %u', or let the debugger continue the process.", p->pid);
 	finding_number(f, "threads_stopped", p->process.stopped);
 	finding_number(f, "frames_not_taken", port_backlog(p));
 	return true;
@@ -140,14 +140,14 @@ bool explain_starved(const struct explain_case *c, struct finding *f)
 		    "%.0f ms, and ",
 		    p->pid, p->command, c->seconds, MS(port_ran(&c->own)));
 	if ((double)port_waited(&c->own) / 1e9 > c->seconds / 2)
-		finding_say(f, "stood ready to run, without a CPU, for %.0f ms.",
+		finding_say(f, "waited for a CPU for %.0f ms.",
 			    MS(port_waited(&c->own)));
 	else
 		finding_say(f, "%u of %u were ready to run all the time.", p->process.ready,
 			    p->process.threads);
 	finding_advise(f,
-		       "Give it a CPU: fewer busy processes there (top), another priority or CPU "
-		       "set (chrt -p, taskset -p), a higher cpu.max of its cgroup.");
+		       "Give it more CPU time: run fewer busy processes (top), change its priority "
+		       "or CPU set (chrt -p, taskset -p), or raise cpu.max of its cgroup.");
 	finding_count(c, f, "ran_ns", c->own.port[0]->process.ran_ns, p->process.ran_ns);
 	finding_count(c, f, "waited_ns", c->own.port[0]->process.waited_ns, p->process.waited_ns);
 	finding_number(f, "threads_ready", p->process.ready);
@@ -166,19 +166,19 @@ bool explain_ring_full(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f, "The receive ring of process %u (%s) overflows: ", p->pid, p->command);
 	if (lost)
-		finding_say(f, "%llu frames found no room in it in %.1f s and are lost.",
+		finding_say(f, "%llu frames were dropped in %.1f s because the ring was full.",
 			    (unsigned long long)lost, c->seconds);
 	else
 		finding_say(f,
-			    "XDP has handed over %llu frames that nobody has taken, more than a "
+			    "XDP redirected %llu frames that the process has not read, more than a "
 			    "ring holds.",
 			    (unsigned long long)port_backlog(p));
-	finding_say(f, " Packets come faster than the process takes them.");
+	finding_say(f, " Packets arrive faster than the process reads them.");
 	finding_advise(f, port_is_stopped(p) ?
-				  "Let the process run (kill -CONT): see above." :
-				  "Let the process poll its CQs more often or from a thread of its "
-				  "own, give it more CPU or more engines (xroce run --shards), or "
-				  "have the peers send less at once.");
+				  "Let the process continue (kill -CONT): see above." :
+				  "Let the process poll its CQs more often or from another thread, "
+				  "give it more CPU time or more engines (xroce run --shards), or "
+				  "reduce the rate of the peers.");
 	SUM_COUNT(c, f, c->own, "sock_rx_ring_full", sock.rx_ring_full);
 	SUM_COUNT(c, f, c->own, "drop_ring_full", xdp.ring_full);
 	finding_number(f, "frames_not_taken", port_backlog(p));
@@ -195,10 +195,11 @@ bool explain_not_taken(const struct explain_case *c, struct finding *f)
 	    SUM_GROWN(c->own, sock.rx_frames) || port_ring_overflows(&c->own))
 		return false;
 	finding_say(f,
-		    "%llu frames lie in the receive ring of process %u (%s), and it has taken none "
+		    "%llu frames wait in the receive ring of process %u (%s), and it has read none "
 		    "in %.1f s.",
 		    (unsigned long long)port_backlog(p), p->pid, p->command, c->seconds);
-	finding_advise(f, "See what it does: 'cat /proc/%u/stack', gdb -p %u, or top -H -p %u.",
+	finding_advise(f, "Find out what it does: 'cat /proc/%u/stack', gdb -p %u, or top -H -p "
+			  "%u.",
 		       p->pid, p->pid, p->pid);
 	finding_number(f, "frames_not_taken", port_backlog(p));
 	finding_count(c, f, "wakeups", c->own.port[0]->wakeups, p->wakeups);
@@ -213,11 +214,11 @@ bool explain_no_buffer(const struct explain_case *c, struct finding *f)
 	if (!lost)
 		return false;
 	finding_say(f,
-		    "%llu frames were lost in %.1f s as the socket had no buffer to receive into, "
-		    "or as they are too long for this kernel.",
+		    "%llu frames were lost in %.1f s because the socket had no receive buffer, or "
+		    "because they are too long for this kernel.",
 		    (unsigned long long)lost, c->seconds);
-	finding_advise(f, "Before Linux 6.6 the path MTU must be 2048 at most; else the process is "
-			  "too slow: as for a ring that overflows.");
+	finding_advise(f, "Before Linux 6.6 the path MTU must be at most 2048; otherwise the "
+			  "process is too slow: see the remedy for a ring that overflows.");
 	SUM_COUNT(c, f, c->own, "sock_rx_dropped", sock.rx_dropped);
 	SUM_COUNT(c, f, c->own, "sock_rx_fill_ring_empty", sock.rx_fill_ring_empty);
 	return true;
@@ -232,12 +233,13 @@ bool explain_egress(const struct explain_case *c, struct finding *f)
 	if (!n)
 		return false;
 	finding_say(f,
-		    "The broker of %s does not let this process's frames out: %llu were refused in "
-		    "%.1f s, as their addresses, QP numbers, P_Key, length or messages of the "
-		    "connection manager are not its own or not allowed.",
+		    "The broker of %s refuses to send frames of this process: %llu in %.1f s, "
+		    "because their addresses, QP numbers, P_Key, length or connection manager "
+		    "messages do not belong to the process or are not allowed.",
 		    c->own.port[1]->dev, (unsigned long long)n, c->seconds);
-	finding_advise(f, "As root: 'bpftool map dump name xroce_refused' has a counter a reason. "
-			  "Was an address or the MTU of the interface changed?");
+	finding_advise(f, "As root, run 'bpftool map dump name xroce_refused', which has a counter "
+			  "per reason. Check whether an address or the MTU of the interface was "
+			  "changed.");
 	finding_count(c, f, "refused", c->own.port[0]->refused, c->own.port[1]->refused);
 	return true;
 }
@@ -251,9 +253,9 @@ bool explain_tx_lost(const struct explain_case *c, struct finding *f)
 	finding_say(f, "The kernel refused %llu frames that this process sent in %.1f s.",
 		    (unsigned long long)n, c->seconds);
 	finding_advise(f,
-		       "Does a rule of the host drop them ('nft list ruleset', 'tc filter show dev "
-		       "%s egress')? 'tc -s qdisc show dev %s' shows what the interface drops; "
-		       "'xroce doctor %s' checks the ways to send.",
+		       "Check for a rule of the host that drops them ('nft list ruleset', 'tc "
+		       "filter show dev %s egress'). 'tc -s qdisc show dev %s' counts the drops of "
+		       "the interface; 'xroce doctor %s' checks the ways to send.",
 		       c->own.port[1]->dev, c->own.port[1]->dev, c->own.port[1]->dev);
 	SUM_COUNT(c, f, c->own, "tx_lost", engine.tx_lost);
 	SUM_COUNT(c, f, c->own, "tx_no_room", engine.tx_no_room);
@@ -269,18 +271,18 @@ bool explain_port_dropped(const struct explain_case *c, struct finding *f)
 		return false;
 	if (n)
 		finding_say(f,
-			    "XDP dropped %llu packets in %.1f s that are to queue pairs which do "
-			    "not exist (any more).",
+			    "XDP dropped %llu packets in %.1f s because their queue pair does not "
+			    "exist, or no longer exists.",
 			    (unsigned long long)n, c->seconds);
 	else
 		finding_say(f,
-			    "XDP dropped %llu packets in %.1f s that came by a receive queue "
-			    "without a socket.",
+			    "XDP dropped %llu packets in %.1f s because they arrived on a receive "
+			    "queue without a socket.",
 			    (unsigned long long)mad, c->seconds);
-	finding_advise(f, n ? "A peer still sends to a QP that was destroyed, or has a wrong QP "
-			      "number: 'xroce capture --drops -w FILE' shows from where." :
-			      "The interface has more receive queues than when the process began: "
-			      "start it again.");
+	finding_advise(f, n ? "A peer still sends to a destroyed QP, or uses a wrong QP number: "
+			      "'xroce capture --drops -w FILE' shows the sender." :
+			      "The interface has more receive queues than when the process "
+			      "started: restart the process.");
 	f->severity = EXPLAIN_NOTE;
 	SUM_COUNT(c, f, c->own, "drop_qp_unknown", xdp.qp_unknown);
 	SUM_COUNT(c, f, c->own, "drop_no_socket", xdp.no_socket);

@@ -100,7 +100,8 @@ static void print_qp(const struct explained *e, const struct explain_case *c, FI
 	char text[46];
 
 	if (!q->has_stat) {
-		sentence_add(&line, "QP 0x%06x (%s): of an older library, which tells little of it",
+		sentence_add(&line, "QP 0x%06x (%s): of an older library, which publishes few "
+				    "counters",
 			     q->qpn, observe_options_transport(q->steer.transport));
 		print_paragraph(out, width, 4, line.text);
 		return;
@@ -112,7 +113,7 @@ static void print_qp(const struct explained *e, const struct explain_case *c, FI
 			     s->peer_qpn & 0xffffff, c->has_peer ? ", on this host" : "");
 	sentence_add(&line,
 		     "): in %.1f s sent %" PRIu64 " packets (%.2f MB), received %" PRIu64
-		     " (%.2f MB); sent again %" PRIu64 ", refused %" PRIu64 ", in flight %u",
+		     " (%.2f MB); retransmitted %" PRIu64 ", refused %" PRIu64 ", in flight %u",
 		     e->seconds, QP_GROWN(c->own, tx_packets), mega(QP_GROWN(c->own, tx_bytes)),
 		     QP_GROWN(c->own, rx_packets), mega(QP_GROWN(c->own, rx_bytes)),
 		     QP_GROWN(c->own, tx_retransmitted),
@@ -130,8 +131,8 @@ static void print_port(const struct explained *e, FILE *out, u32 width)
 	struct sentence line = { "" };
 
 	sentence_add(&line,
-		     "its rings: took %" PRIu64 " frames, lost %" PRIu64 "; XDP dropped %" PRIu64
-		     "; the kernel refused %" PRIu64 " of those sent",
+		     "its rings: received %" PRIu64 " frames, lost %" PRIu64 "; XDP dropped %" PRIu64
+		     "; the kernel refused %" PRIu64 " of the frames sent",
 		     SUM_GROWN(end, sock.rx_frames),
 		     SUM_GROWN(end, sock.rx_ring_full) + SUM_GROWN(end, sock.rx_dropped) +
 			     SUM_GROWN(end, xdp.ring_full),
@@ -192,7 +193,7 @@ void explain_print(const struct explained *e, FILE *out, u32 width, bool is_colo
 	const u32 shown = e->num_cases < PRINT_QPS ? e->num_cases : PRINT_QPS;
 	char dev[OUTPUT_NAME];
 
-	fprintf(out, "%s: process %u (%s), looked at twice, %.1f s apart\n",
+	fprintf(out, "%s: process %u (%s), two samples %.1f s apart\n",
 		output_name(port->dev, dev), port->pid, port->command, e->seconds);
 	for (u32 i = 0; i < shown; i++)
 		print_qp(e, &e->cases[i], out, width);
@@ -201,7 +202,7 @@ void explain_print(const struct explained *e, FILE *out, u32 width, bool is_colo
 	print_port(e, out, width);
 	fputc('\n', out);
 	if (explain_worst(e->findings) == EXPLAIN_NOTE)
-		fprintf(out, "  Nothing wrong is seen.\n");
+		fprintf(out, "  No problem found.\n");
 	for (u32 i = 0; i < e->findings->num; i++)
 		print_finding(&e->findings->list[i], out, width, is_coloured);
 }

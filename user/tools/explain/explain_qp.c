@@ -53,22 +53,21 @@ bool explain_foreign(const struct explain_case *c, struct finding *f)
 	if (why == XROCE_DROP_pkey || (!q->steer.receiving && why == XROCE_DROP_qp_state))
 		return false;
 	finding_say(f,
-		    "Packets come for this QP that are not its peer's: XDP dropped %llu of them in "
-		    "%.1f s",
+		    "XDP dropped %llu packets for this QP in %.1f s",
 		    (unsigned long long)n, c->seconds);
 	switch (why) {
 	case XROCE_DROP_peer:
-		finding_say(f, ", as they are from or to another address than the connection's.");
-		finding_advise(f, "A former peer of that QP number still sends, or somebody forges "
-				  "packets. ");
+		finding_say(f, ", because their addresses are not those of the connection.");
+		finding_advise(f, "A former peer of that QP number still sends, or another host "
+				  "forges packets. ");
 		break;
 	case XROCE_DROP_qkey:
-		finding_say(f, ", as their Q_Key is another.");
+		finding_say(f, ", because their Q_Key differs.");
 		finding_advise(f, "The sender must use this QP's Q_Key. ");
 		break;
 	case XROCE_DROP_qp_transport:
-		finding_say(f, ", as they are of another transport service (RC, UC, UD).");
-		finding_advise(f, "A sender has a wrong QP number, or QPs of both ends are of "
+		finding_say(f, ", because they are of another transport service (RC, UC, UD).");
+		finding_advise(f, "A sender uses a wrong QP number, or the QPs of both ends have "
 				  "different types. ");
 		break;
 	case XROCE_DROP_none:
@@ -78,10 +77,10 @@ bool explain_foreign(const struct explain_case *c, struct finding *f)
 		finding_say(f, " (%s).", drop_name(why));
 		break;
 	}
-	finding_say(f, " They do it no harm but the time to look at them.");
+	finding_say(f, " They only cost the time to check them.");
 	finding_advise(f,
-		       "'xroce capture --drops -q %u -w FILE' shows from where they come; a "
-		       "firewall can keep them out.",
+		       "'xroce capture --drops -q %u -w FILE' shows the sender; a firewall can "
+		       "block it.",
 		       q->qpn);
 	finding_count(c, f, "xdp_dropped", c->own.qp[0]->steer.rx_dropped, q->steer.rx_dropped);
 	finding_count(c, f, "xdp_packets", c->own.qp[0]->steer.rx_packets, q->steer.rx_packets);
@@ -99,12 +98,11 @@ bool explain_corrupted(const struct explain_case *c, struct finding *f)
 	if (!n)
 		return false;
 	finding_say(f,
-		    "Packets come with a wrong checksum (ICRC), and are dropped: %llu in %.1f s. "
-		    "Something changes them on the way, or somebody forges them.",
+		    "Packets arrive with a wrong ICRC and are dropped: %llu in %.1f s. They are "
+		    "corrupted on the path, or forged.",
 		    (unsigned long long)n, c->seconds);
-	finding_advise(f, "Look for devices that rewrite packets (NAT, a firewall), for bad memory "
-			  "or cables ('ethtool -S' there), and for other senders: 'xroce "
-			  "capture'.");
+	finding_advise(f, "Check devices that rewrite packets (NAT, firewall), memory and cables "
+			  "('ethtool -S' there), and other senders ('xroce capture').");
 	QP_COUNT(c, f, c->own, icrc_errors);
 	QP_COUNT(c, f, c->own, rx_packets);
 	QP_COUNT(c, f, c->own, tx_sequence_naks);
@@ -127,16 +125,15 @@ bool explain_refused(const struct explain_case *c, struct finding *f)
 	if (!n || drop_is_ordinary(why) || n == QP_GROWN(c->own, icrc_errors))
 		return false;
 	finding_say(f,
-		    "Packets came that this QP could not use: %llu in %.1f s, the last for the "
-		    "reason '%s'.",
+		    "This QP dropped %llu packets in %.1f s, the last one for the reason '%s'.",
 		    (unsigned long long)n, c->seconds, drop_name(why));
 	if (why == XROCE_DROP_no_receive || why == XROCE_DROP_receive_short)
-		finding_advise(f, "Post more receives, each as long as the longest message (of UD "
-				  "40 bytes more), before messages come.");
+		finding_advise(f, "Post more receives before messages arrive, each as long as the "
+				  "longest message (for UD plus 40 bytes).");
 	else
 		finding_advise(f,
-			       "docs/xdp.md and xroce(7) say what '%s' means; 'xroce trace -q %u' "
-			       "shows the packets.",
+			       "docs/xdp.md and xroce(7) explain '%s'; 'xroce trace -q %u' prints "
+			       "the packets.",
 			       drop_name(why), c->own.qp[1]->qpn);
 	QP_COUNT(c, f, c->own, rx_dropped);
 	QP_COUNT(c, f, c->own, rx_packets);
@@ -161,9 +158,9 @@ bool explain_cq_full(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f,
 		    "The application does not poll its completion queue: %u of %u entries held "
-		    "completions when the last one came.",
+		    "completions when the last one was written.",
 		    cq->waiting, cq->entries);
-	finding_advise(f, "Poll it (ibv_poll_cq), or the next completions overrun it.");
+	finding_advise(f, "Poll the CQ (ibv_poll_cq), or the next completions overrun it.");
 	finding_number(f, "cq_waiting", cq->waiting);
 	finding_number(f, "cq_entries", cq->entries);
 	return true;
@@ -177,8 +174,8 @@ bool explain_rate_limit(const struct explain_case *c, struct finding *f)
 	    rate < 0.8 * (double)QP(c->own, rate_limit))
 		return false;
 	finding_say(f,
-		    "It sends as fast as the application allows: %.1f MB/s, with a limit of %.1f "
-		    "(ibv_modify_qp_rate_limit).",
+		    "It sends at the limit that the application set: %.1f MB/s, with a limit of "
+		    "%.1f (ibv_modify_qp_rate_limit).",
 		    rate / 1e6, (double)QP(c->own, rate_limit) / 1e6);
 	finding_number(f, "rate_limit", QP(c->own, rate_limit));
 	return true;
@@ -191,10 +188,10 @@ bool explain_credits(const struct explain_case *c, struct finding *f)
 	if (!n && !flow)
 		return false;
 	finding_say(f,
-		    "It waited %llu times in %.1f s for what the peer can take: messages find few "
-		    "receives there, or its process takes packets slowly.",
+		    "It waited %llu times in %.1f s for credits of the peer: the peer posts few "
+		    "receives, or its process is slow.",
 		    (unsigned long long)(n + flow), c->seconds);
-	finding_advise(f, "If it is too slow: have the peer post more receives.");
+	finding_advise(f, "If the throughput is too low, post more receives at the peer.");
 	QP_COUNT(c, f, c->own, credit_waits);
 	QP_COUNT(c, f, c->own, flow_waits);
 	return true;
@@ -203,9 +200,9 @@ bool explain_credits(const struct explain_case *c, struct finding *f)
 bool explain_not_connected(const struct explain_case *c, struct finding *f)
 {
 	static const char *const states[] = {
-		"RESET: the application has not begun to connect it",
-		"INIT: it neither receives nor sends until the application knows its peer (RTR)",
-		"RTR: it receives, and sends nothing until the application moves it to RTS",
+		"RESET: the application has not started to connect it",
+		"INIT: it neither receives nor sends until the application sets its peer (RTR)",
+		"RTR: it receives, but does not send until the application moves it to RTS",
 	};
 	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
 
@@ -214,8 +211,8 @@ bool explain_not_connected(const struct explain_case *c, struct finding *f)
 	     (s->transport == XROCE_UD || QP_GROWN(c->own, rx_packets))))
 		return false;
 	finding_say(f, "It is in %s.", states[s->state]);
-	finding_advise(f, "If it should work by now, the application waits for something: the "
-			  "exchange of addresses (TCP, rdma_cm) with its peer.");
+	finding_advise(f, "If it should work already, the application waits for the exchange of "
+			  "addresses with its peer (TCP, rdma_cm).");
 	finding_number(f, "state", s->state);
 	return true;
 }
@@ -229,14 +226,15 @@ bool explain_idle(const struct explain_case *c, struct finding *f)
 	    QP_GROWN(c->own, rx_packets) || port_is_stopped(c->own.port[1]))
 		return false;
 	finding_say(f,
-		    "Nothing is under way: all that was posted is done, and nothing came in %.1f "
-		    "s.",
+		    "Nothing is in progress: all posted work is done, and no packet arrived in "
+		    "%.1f s.",
 		    c->seconds);
 	if (q->has_recv_cq && q->recv_cq.waiting)
-		finding_say(f, " Completions that waited to be polled when the last one came: %u.",
+		finding_say(f, " Completions not polled when the last one was written: %u.",
 			    q->recv_cq.waiting);
-	finding_advise(f, "If more was expected: does the application wait for its peer, for an "
-			  "event it has not armed (ibv_req_notify_cq), or for a lock of its own?");
+	finding_advise(f, "If you expected more, check whether the application waits for its peer, "
+			  "for an event that it has not requested (ibv_req_notify_cq), or for one "
+			  "of its locks.");
 	finding_number(f, "outstanding", 0);
 	QP_COUNT(c, f, c->own, tx_packets);
 	QP_COUNT(c, f, c->own, rx_packets);
@@ -257,9 +255,9 @@ bool explain_before(const struct explain_case *c, struct finding *f)
 	     share(s->rx_rnr_naks, s->tx_packets) < LOSS_SHARE))
 		return false;
 	finding_say(f,
-		    "It had trouble before, and has none now: since it was made %llu of %llu "
-		    "packets were sent again, %llu time-outs ran out, and %llu times the peer had "
-		    "no receive.",
+		    "It had problems before, but has none now: since its creation %llu of %llu "
+		    "packets were retransmitted, %llu time-outs expired, and %llu times the peer "
+		    "had no receive posted.",
 		    (unsigned long long)s->tx_retransmitted, (unsigned long long)s->tx_packets,
 		    (unsigned long long)s->timeouts, (unsigned long long)s->rx_rnr_naks);
 	QP_COUNT(c, f, c->own, tx_retransmitted);

@@ -93,7 +93,7 @@ static void findings_add(struct findings *f, const struct finding *one)
 		f->room = f->room ? 2 * f->room : 16;
 		f->list = reallocarray(f->list, f->room, sizeof(*f->list));
 		if (!f->list) {
-			fprintf(stderr, "xroce: no memory\n");
+			fprintf(stderr, "xroce: out of memory\n");
 			exit(1);
 		}
 	}
