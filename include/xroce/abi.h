@@ -360,7 +360,7 @@ struct xroce_flows {
 	X(bth_version, "BTH transport version is not 0")                                           \
 	X(opcode, "opcode is not in the table")                                                    \
 	X(ext_short, "too short for its extension headers")                                        \
-	X(pad, "pad count does not fit the payload, or payload where there can be none")           \
+	X(pad, "pad count does not match the payload, or payload not allowed")                     \
 	X(payload_long, "payload longer than 4096 bytes")                                          \
 	X(qp_unknown, "no such QP")                                                                \
 	X(qp_transport, "opcode of another transport service than the QP's")                       \
@@ -381,13 +381,13 @@ struct xroce_flows {
 	X(receive_short, "receive WQE too short (UD, UC)")                                         \
 	X(unexpected_response, "response that no outstanding request asked for")                   \
 	X(access, "remote access refused (UC)")                                                    \
-	X(cnp, "congestion notification that no packet of ours can have caused")                   \
-	X(multibuffer, "frame in more buffers than any packet of ours needs")                      \
-	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                            \
-	X(not_handed, "for a QP of another engine, to which it was not handed over")               \
-	X(mad, "to QP 1 of a shared interface, and not a whole MAD of the CM")                     \
-	X(mad_port, "MAD for a privileged port that no process has, and none may answer for")     \
-	X(flow, "frame that no flow takes any more")                                               \
+	X(cnp, "congestion notification that no sent packet can have caused")                      \
+	X(multibuffer, "frame in more buffers than a RoCEv2 packet needs")                         \
+	X(descriptor, "AF_XDP descriptor with an invalid buffer address")                          \
+	X(not_handed, "for a QP of another engine, and could not be handed over")                  \
+	X(mad, "to QP 1 of a shared interface, but not a complete CM MAD")                         \
+	X(mad_port, "MAD for a privileged port that no process is bound to")                      \
+	X(flow, "frame that no longer matches a flow")                                             \
 	X(flow_drop, "frame that a flow drops (IBV_FLOW_SPEC_ACTION_DROP)")                        \
 	X(mad_silent, "connection message from an address with no known MAC")                      \
 	X(mad_half_open, "connection request of an address with too many half-open ones")
@@ -733,21 +733,21 @@ struct xroce_tap {
 
 /* Reasons for which xroce_egress rejects a frame, counted in xroce_refused (PERCPU_ARRAY of 1). */
 #define XROCE_EGRESS_REASONS(X)                                                                    \
-	X(unknown_tap, "from a device that is no client's")                                        \
+	X(unknown_tap, "from a device that belongs to no client")                                  \
 	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths, opcode")                 \
 	X(source, "source address is not one of the interface's")                                  \
-	X(multicast, "to a multicast address, and no datagram to a group")                         \
-	X(offload, "asks the kernel for a checksum or for segments that RoCEv2 has not")           \
-	X(segments, "super-packet whose packets are not alike, or not cut as it says")             \
-	X(qp1, "to QP 1, and not from the sender's QP 1")                                          \
+	X(multicast, "to a multicast address, but not a datagram to a group")                      \
+	X(offload, "requests a checksum or segmentation that RoCEv2 does not use")                 \
+	X(segments, "super-packet with unequal packets or a wrong segment size")                   \
+	X(qp1, "to QP 1, but not from the sender's QP 1")                                          \
 	X(qkey, "a privileged Q_Key")                                                              \
-	X(pkey, "a P_Key that is not in the table")                                                \
+	X(pkey, "P_Key is not in the table")                                                       \
 	X(src_qpn, "source QP number is not the sender's")                                         \
-	X(no_wire, "to another host, by lo")                                                       \
-	X(mtu, "longer than the interface takes")                                                  \
-	X(mad, "from QP 1 to QP 1, and not a whole MAD of the CM")                                 \
+	X(no_wire, "to another host, through lo")                                                  \
+	X(mtu, "longer than the interface's MTU allows")                                           \
+	X(mad, "from QP 1 to QP 1, but not a complete CM MAD")                                     \
 	X(mad_id, "MAD with the communication id of another process")                              \
-	X(mad_answer, "answer to a MAD that was not for the sender, or is forgotten")
+	X(mad_answer, "answer to a MAD that was not for the sender or is no longer known")
 
 enum xroce_egress_reason {
 	XROCE_EGRESS_none,

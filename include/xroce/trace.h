@@ -83,25 +83,25 @@ enum {
  * has the name of its counter (struct xroce_engine_stats).
  */
 #define XROCE_EVENTS(X)                                                                            \
-	X(implied_naks, "an answer came for a later request: those before it are lost")            \
+	X(implied_naks, "response to a later request: the responses before it are lost")           \
 	X(rx_rnr_naks, "RNR NAK received: the peer has no receive WQE")                            \
-	X(rx_sequence_naks, "sequence NAK received: the peer misses packets")                      \
-	X(rx_ce, "packet received that met congestion")                                            \
+	X(rx_sequence_naks, "sequence NAK received: packets are missing at the peer")              \
+	X(rx_ce, "packet received with a congestion mark")                                         \
 	X(rx_cnps, "CNP received: the rate is cut")                                                \
 	X(credit_waits, "waits for the peer's credits")                                            \
-	X(duplicate_requests, "request received again")                                            \
-	X(flow_waits, "waits to hear what the receiver can take")                                  \
+	X(duplicate_requests, "duplicate request received")                                        \
+	X(flow_waits, "waits for the receiver's limit")                                            \
 	X(remote_errors, "NAK sent: the peer's request is refused")                                \
 	X(tx_cnps, "CNP sent")                                                                     \
-	X(tx_retransmitted, "request sent again")                                                  \
+	X(tx_retransmitted, "request retransmitted")                                               \
 	X(rx_writes, "RDMA WRITE executed")                                                        \
 	X(rx_reads, "RDMA READ executed")                                                          \
 	X(rx_atomics, "atomic executed")                                                           \
 	X(tx_sequence_naks, "sequence NAK sent: packets are missing")                              \
 	X(tx_rnr_naks, "RNR NAK sent: no receive WQE")                                             \
-	X(late_deadlines, "time-out noticed late, and put off")                                    \
-	X(rto_probes, "no answer: the oldest request is sent again, before the time-out")          \
-	X(rto_spurious, "the repetition was answered too: nothing was lost")                       \
+	X(late_deadlines, "time-out noticed late and postponed")                                   \
+	X(rto_probes, "no answer: oldest request retransmitted before the time-out")               \
+	X(rto_spurious, "the retransmission was answered too: nothing was lost")                   \
 	X(timeouts, "time-out")                                                                    \
 	X(state, "state")                                                                          \
 	X(error, "error")

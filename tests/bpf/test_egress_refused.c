@@ -517,7 +517,7 @@ static const struct row {
 	{ "source QPN 1", XROCE_EGRESS_src_qpn, .before = src_1 },
 	{ "another client's flow probe", XROCE_EGRESS_src_qpn, .before = flow_of_other,
 	  .right_of_other = true },
-	{ "longer than the interface takes", XROCE_EGRESS_mtu, .before = too_long },
+	{ "longer than the interface's MTU allows", XROCE_EGRESS_mtu, .before = too_long },
 };
 
 static void build(const struct row *row)

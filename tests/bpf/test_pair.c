@@ -387,7 +387,7 @@ static void pair__is_checked_as_all(void **state)
 	s.ecn_qpn = 0x4321;
 	s.payload_len = 4200;
 	make();
-	expect_refused("longer than the interface takes");
+	expect_refused("longer than the interface's MTU allows");
 }
 
 static void pair__is_none(void **state)

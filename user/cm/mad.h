@@ -38,15 +38,15 @@ enum cm_kind {
 	X(method, "a method that is not Send")                                           \
 	X(attribute, "an attribute that the class does not have")                        \
 	X(field, "a field with a reserved value")                                        \
-	X(busy, "no room for an event: the peer repeats it")                             \
-	X(refused, "answered by a refusal, without keeping anything")                    \
-	X(path, "from or to another address than its connection")                        \
-	X(tid, "a transaction id that answers nothing")                                  \
+	X(busy, "no room for an event: the peer retransmits it")                         \
+	X(refused, "rejected without creating a connection")                             \
+	X(path, "addresses differ from the connection's")                                \
+	X(tid, "a transaction id that matches no request")                               \
 	X(qpn, "a disconnect that names another QP")                                     \
-	X(state, "nothing that its connection waits for")                                \
-	X(duplicate, "seen before, and answered again if that was asked")                \
-	X(backlog, "the listener's backlog is full: the peer repeats it")                \
-	X(half_open, "too many half-open connections of that address: the peer repeats it") \
+	X(state, "not expected in the connection's state")                               \
+	X(duplicate, "duplicate; answered again if it is a request")                     \
+	X(backlog, "the listener's backlog is full: the peer retransmits it")            \
+	X(half_open, "too many half-open connections of the address: the peer retransmits it") \
 	X(resources, "refused: too many connections")
 
 enum cm_drop {

@@ -7,24 +7,24 @@
 #define ENGINE_VENDOR_ERR_H
 
 #define VENDOR_ERRORS(X)                                                                           \
-	X(FLUSHED, 1, "flushed: the QP was in error, or was moved to it, before this ran")         \
-	X(LKEY, 2, "L_Key: unknown, of another PD, out of bounds, or without the right")           \
+	X(FLUSHED, 1, "flushed: the QP entered the error state before this request ran")           \
+	X(LKEY, 2, "L_Key: unknown, of another PD, out of bounds, or without the access right")    \
 	X(TIMEOUT, 3, "retry_cnt time-outs without an answer")                                     \
 	X(SEQUENCE_RETRY, 4, "retry_cnt sequence NAKs without progress")                           \
 	X(RNR, 5, "rnr_retry RNR NAKs")                                                            \
-	X(NAK_INVALID_REQUEST, 6, "NAK: the peer says that the request is invalid")                \
-	X(NAK_REMOTE_ACCESS, 7, "NAK: the peer refused the access")                                \
-	X(NAK_REMOTE_OPERATION, 8, "NAK: the peer could not execute it")                           \
+	X(NAK_INVALID_REQUEST, 6, "NAK: remote invalid request")                                   \
+	X(NAK_REMOTE_ACCESS, 7, "NAK: remote access error")                                        \
+	X(NAK_REMOTE_OPERATION, 8, "NAK: remote operational error")                                \
 	X(BAD_RESPONSE, 9, "a response that contradicts its request")                              \
 	X(RECV_TOO_SHORT, 10, "the receive is shorter than the message")                           \
-	X(TOO_LONG, 11, "longer than the transport or the path MTU allows")                        \
-	X(REMOTE_ACCESS_HERE, 12, "a peer's request was refused: its receive is lost")             \
+	X(TOO_LONG, 11, "message longer than the transport or the path MTU allows")                \
+	X(REMOTE_ACCESS_HERE, 12, "a peer's request was refused: its receive is consumed")          \
 	X(CQ_OVERRUN, 13, "the CQ overran")                                                        \
-	X(INVALIDATE, 14, "the R_Key to invalidate is not ours")                                   \
-	X(TAG_CONSUMED, 15, "the tag to delete is not in the list any more")                       \
+	X(INVALIDATE, 14, "the R_Key to invalidate does not belong to this QP")                    \
+	X(TAG_CONSUMED, 15, "the tag to delete is no longer in the list")                          \
 	X(RENDEZVOUS, 16, "the application must fetch this message into the tag's buffer")         \
-	X(MEMORY, 17, "the key is good, the memory behind it is not")                              \
-	X(REQUEST, 18, "the service has no such request, or none of that length")
+	X(MEMORY, 17, "the key is valid, but its memory is not accessible")                        \
+	X(REQUEST, 18, "the transport service does not have this request or length")
 
 enum vendor_err {
 	VERR_NONE = 0,

@@ -70,7 +70,7 @@ static int export_option(struct export *e, int option)
 		good = export_number(optarg, &e->most_processes);
 		break;
 	}
-	return good ? EXIT_OK : usage_error(&command_export, "'%s' is not valid here", optarg);
+	return good ? EXIT_OK : usage_error(&command_export, "invalid argument '%s'", optarg);
 }
 
 static int export_options(struct export *e, int argc, char **argv)
@@ -104,9 +104,9 @@ static int export_options(struct export *e, int argc, char **argv)
 			return ret;
 	}
 	if (optind < argc)
-		return usage_error(&command_export, "'%s' is no option", argv[optind]);
+		return usage_error(&command_export, "unexpected argument '%s'", argv[optind]);
 	if (e->once && e->listen)
-		return usage_error(&command_export, "--once listens nowhere");
+		return usage_error(&command_export, "--once does not listen");
 	return EXIT_OK;
 }
 
@@ -165,7 +165,7 @@ static int export_loop(struct export *e, int signals)
 		if (http_run(&e->http))
 			break;
 	}
-	fprintf(stderr, "xroce export: cannot serve any more: %s\n", strerror(errno));
+	fprintf(stderr, "xroce export: cannot serve any longer: %s\n", strerror(errno));
 	return EXIT_FAILED;
 }
 
@@ -180,12 +180,12 @@ static int export_serve(struct export *e)
 		const char *text = e->listen ? e->listen : "127.0.0.1";
 
 		if (listen_parse(text, &at))
-			return usage_error(&command_export, "'%s' is no address to listen at",
+			return usage_error(&command_export, "'%s' is not an address to listen on",
 					   text);
 		fd = listen_open(&at);
 	}
 	if (fd < 0) {
-		fprintf(stderr, "xroce export: cannot listen at %s: %s\n",
+		fprintf(stderr, "xroce export: cannot listen on %s: %s\n",
 			is_inherited ? "systemd's socket" : e->listen ? e->listen : "127.0.0.1",
 			strerror(-fd));
 		return EXIT_FAILED;
@@ -233,33 +233,33 @@ static int export_main(int argc, char **argv)
 
 const struct command command_export = {
 	.name = "export",
-	.summary = "all counters for Prometheus, by HTTP or once",
+	.summary = "export all counters to Prometheus, over HTTP or once",
 	.main = export_main,
 	.help = "usage: xroce export [OPTION...]\n"
 		"\n"
-		"Serves the counters of every process on every interface as OpenMetrics, or as the "
-		"older text format for whoever asks for that, at\n"
-		"http://127.0.0.1:9791/metrics, until it is ended. Root sees all processes, others "
-		"their own that share an interface.\n"
+		"Serves the counters of every process on every interface at\n"
+		"http://127.0.0.1:9791/metrics until it is stopped, as OpenMetrics, or in the\n"
+		"Prometheus text format for clients that request it. Root sees all processes,\n"
+		"other users their own processes that use a broker.\n"
 		"\n"
-		"  -l, --listen ADDR[:PORT]  where: an IPv4 address, an IPv6 address in brackets, "
-		"or the path of a Unix socket\n"
-		"  -1, --once                prints them once, and listens nowhere\n"
-		"  --format FORMAT           of --once: prometheus (as it is) or openmetrics\n"
-		"  -d, --dev IFACE           of this interface alone\n"
-		"  --max-qps N               so many queue pairs by themselves, the busiest "
-		"(256); the others as one\n"
-		"  --max-processes N         so many processes (64)\n"
-		"  -h, --help                this text\n"
+		"  -l, --listen ADDR[:PORT]  listen on an IPv4 address, an IPv6 address in\n"
+		"                            brackets, or the path of a Unix socket\n"
+		"  -1, --once                print the metrics once and do not listen\n"
+		"  --format FORMAT           with --once: prometheus (default) or openmetrics\n"
+		"  -d, --dev IFACE           select interface IFACE\n"
+		"  --max-qps N               export the N busiest queue pairs, default 256, and\n"
+		"                            the sum of the others\n"
+		"  --max-processes N         export N processes, default 64\n"
+		"  -h, --help                print this help\n"
 		"\n"
-		"What listens is not encrypted, and tells whoever can connect the names of "
-		"programs.\n"
+		"The connection is not encrypted, and any client that can connect sees the names\n"
+		"of programs.\n"
 		"\n"
-		"Exit status: 0; 1 if it cannot listen or read the interfaces; 2 for wrong usage "
+		"Exit status: 0; 1 if it cannot listen or read the interfaces; 2 for wrong usage\n"
 		"or no such interface.\n"
 		"\n"
 		"Examples:\n"
 		"  xroce export --listen [::1]:9000\n"
-		"  xroce export --once >xroce.prom.new && mv xroce.prom.new "
-		"/var/lib/node_exporter/xroce.prom\n",
+		"  xroce export --once >xroce.prom.new &&\n"
+		"          mv xroce.prom.new /var/lib/node_exporter/xroce.prom\n",
 };

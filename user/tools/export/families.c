@@ -38,13 +38,13 @@ const struct count_field count_fields[] = {
 	  offsetof(struct counts, cq_completions) },
 	{ "cq_events", "events raised on completion channels",
 	  offsetof(struct counts, cq_events) },
-	{ "cq_overflows", "completions for which a completion queue had no room",
+	{ "cq_overflows", "completions that did not fit into a completion queue",
 	  offsetof(struct counts, cq_overruns) },
-	{ "srq_taken", "receives that messages took from shared receive queues",
+	{ "srq_taken", "receives that messages consumed from shared receive queues",
 	  offsetof(struct counts, srq_taken) },
 	{ "srq_limit_events", "IBV_EVENT_SRQ_LIMIT_REACHED",
 	  offsetof(struct counts, srq_limit_events) },
-	{ "broker_refused_packets", "frames that the broker's program did not let out",
+	{ "broker_refused_packets", "frames that the broker's program refused to send",
 	  offsetof(struct counts, broker_refused) },
 };
 
@@ -52,13 +52,14 @@ const u32 count_num_fields = ARRAY_SIZE(count_fields);
 
 const struct count_field object_fields[] = {
 	{ "cqs", "completion queues", offsetof(struct objects_now, cqs) },
-	{ "cq_entries", "room of all completion queues", offsetof(struct objects_now, cq_entries) },
-	{ "cq_waiting", "completions that were not polled when the last one of each came",
+	{ "cq_entries", "entries of all completion queues",
+	  offsetof(struct objects_now, cq_entries) },
+	{ "cq_waiting", "completions not polled when the last one of each queue was written",
 	  offsetof(struct objects_now, cq_waiting) },
 	{ "srqs", "shared receive queues", offsetof(struct objects_now, srqs) },
-	{ "srq_entries", "room of all shared receive queues",
+	{ "srq_entries", "entries of all shared receive queues",
 	  offsetof(struct objects_now, srq_entries) },
-	{ "srq_waiting", "receives that were posted and not taken when one was taken last",
+	{ "srq_waiting", "receives posted and not consumed when one was last consumed",
 	  offsetof(struct objects_now, srq_waiting) },
 	{ "mrs", "memory regions", offsetof(struct objects_now, mrs) },
 	{ "mr_bytes", "bytes of all memory regions", offsetof(struct objects_now, mr_bytes) },
@@ -73,6 +74,6 @@ const char *qp_state_name(u32 state)
 }
 
 const char drops_text[] = "packets that XDP or an engine dropped, by reason";
-const char lost_text[] = "frames that no ring or socket had room for";
+const char lost_text[] = "frames dropped because a ring or socket was full";
 const char qps_text[] = "queue pairs by their state";
-const char fullest_text[] = "how full the fullest completion queue was, 1: no room";
+const char fullest_text[] = "fill ratio of the fullest completion queue, 1: full";

@@ -162,11 +162,11 @@ static enum MHD_Result http_answer_metrics(struct http *h, struct MHD_Connection
 
 	if (!accept_format(accept, &format))
 		return http_say(h, connection, MHD_HTTP_NOT_ACCEPTABLE, "text/plain",
-				"There are application/openmetrics-text and text/plain.\n");
+				"Available: application/openmetrics-text and text/plain.\n");
 	r = http_metrics(h, format);
 	if (!r)
 		return http_say(h, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain",
-				"no memory\n");
+				"out of memory\n");
 	return http_send(h, connection, MHD_HTTP_OK, r);
 }
 
@@ -181,7 +181,7 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *connect
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return http_say(h, connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
-				"GET and HEAD alone\n");
+				"only GET and HEAD are supported\n");
 	if (!strcmp(url, "/metrics"))
 		return http_answer_metrics(h, connection);
 	if (!strcmp(url, "/"))

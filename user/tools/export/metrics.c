@@ -22,15 +22,16 @@ static void metrics_http(struct text *t, const struct http_counts *http)
 	const struct text_label label = { "code", code };
 
 	text_family(t, TEXT_COUNTER, "xroce_exporter_requests", NULL,
-		    "requests that were answered, by HTTP status");
+		    "requests answered, by HTTP status");
 	for (u32 i = 0; i < HTTP_CODES; i++) {
 		snprintf(code, sizeof(code), "%u", http_codes[i]);
 		text_sample(t, &label, 1, http->requests[i]);
 	}
-	text_family(t, TEXT_GAUGE, "xroce_exporter_connections", NULL, "connections, this one too");
+	text_family(t, TEXT_GAUGE, "xroce_exporter_connections", NULL,
+		    "connections, including this one");
 	text_sample(t, NULL, 0, http->connections);
 	text_family(t, TEXT_COUNTER, "xroce_exporter_connections_cut", NULL,
-		    "connections that were ended as they took too long");
+		    "connections closed because they took too long");
 	text_sample(t, NULL, 0, http->cut);
 }
 
@@ -47,12 +48,12 @@ static void metrics_self(struct text *t, const struct collector *c, const struct
 	text_family(t, TEXT_INFO, "xroce_build", NULL, "the exporter's version");
 	text_sample(t, &label, 1, 1);
 	metrics_plain(t, TEXT_GAUGE, "xroce_exporter_collect_duration", "seconds",
-		      "how long the collection of these metrics took", (double)c->took_ns / 1e9);
+		      "duration of the collection of these metrics", (double)c->took_ns / 1e9);
 	text_family(t, TEXT_COUNTER, "xroce_exporter_collections", NULL, "collections");
 	text_sample(t, NULL, 0, c->collects);
 	label.name = "what";
 	text_family(t, TEXT_COUNTER, "xroce_exporter_errors", NULL,
-		    "what could not be collected");
+		    "failed collections, by part");
 	for (u32 i = 0; i < COLLECT_ERRORS; i++) {
 		label.value = errors[i];
 		text_sample(t, &label, 1, c->errors[i]);
@@ -161,17 +162,17 @@ static void metrics_device_state(struct text *t, const struct collector *c)
 			    ports = offsetof(struct device, ports);
 
 	text_family(t, TEXT_INFO, "xroce_device", NULL,
-		    "interfaces that are used: their device's name, and how they are used");
+		    "interfaces in use: name of the device, and how it is used");
 	metrics_devices(t, c, device_info, NULL);
 	metrics_family(t, TEXT_GAUGE, "device", "up", "1 if the link is up");
 	metrics_devices(t, c, device_bool, &up);
 	metrics_family(t, TEXT_GAUGE, "device", "mtu_bytes", "MTU of the link");
 	metrics_devices(t, c, device_u32, &mtu);
 	metrics_family(t, TEXT_GAUGE, "device", "hidden",
-		       "1 if processes of other users are not shown to the exporter");
+		       "1 if processes of other users are hidden from the exporter");
 	metrics_devices(t, c, device_bool, &hidden);
 	metrics_family(t, TEXT_GAUGE, "device", "broker_lost",
-		       "1 if the broker was killed and no process has the interface since");
+		       "1 if the broker was killed and no process has used the interface since");
 	metrics_devices(t, c, device_bool, &lost);
 	metrics_family(t, TEXT_GAUGE, "device", "processes", "processes that use the interface");
 	metrics_devices(t, c, device_u32, &ports);
@@ -237,8 +238,8 @@ static void metrics_rests(struct text *t, const struct collector *c)
 {
 	static const char *const names[] = { "processes_other", "qps_other" };
 	static const char *const texts[] = {
-		"processes that are summed up under pid=\"" METRICS_REST "\"",
-		"queue pairs that are summed up under qpn=\"" METRICS_REST "\"",
+		"processes summed under pid=\"" METRICS_REST "\"",
+		"queue pairs summed under qpn=\"" METRICS_REST "\"",
 	};
 
 	for (u32 k = 0; k < 2; k++) {

@@ -283,14 +283,14 @@ void metrics_qp(struct text *t, const struct collector *c)
 			       "0 reset, 1 init, 2 rtr, 3 rts, 4 sqd, 5 sqe, 6 err" },
 		[QP_OUTSTANDING] = { "xroce_qp_outstanding", "packets",
 				     "request packets in flight" },
-		[QP_WINDOW] = { "xroce_qp_window", "packets", "so many may be" },
+		[QP_WINDOW] = { "xroce_qp_window", "packets", "limit of request packets in flight" },
 		[QP_RTT] = { "xroce_qp_rtt", "seconds",
 			     "smoothed round-trip time; 0: not measured" },
 		[QP_RATE] = { "xroce_qp_rate", "bytes",
-			      "per second, that notifications of congestion leave; 0: no limit" },
+			      "rate limit per second set by congestion control; 0: no limit" },
 		[QP_ERROR] = { "xroce_qp_error_reason", NULL,
-			       "why it stopped working last, as vendor_err of a completion; 0: it "
-			       "did not" },
+			       "reason for the last error state, a vendor_err of a completion; 0: "
+			       "none" },
 	};
 	char name[64];
 
