@@ -146,7 +146,7 @@ no_gnuplot() {
 	start bench b env PATH="$WORK" "$XROCE" bench "${SHORT[@]}" --svg "$WORK/x.svg" $IP4_A
 	finish "$child" 20
 	need_equal "its status" $? 1
-	need_line bench "^xroce bench: --svg needs gnuplot: install it"
+	need_line bench "^xroce bench: --svg needs gnuplot; install it"
 	need_no_line bench 'Round trip'
 	[ ! -e "$WORK/x.svg" ] || fail "a file was made"
 	server_ends
@@ -187,7 +187,7 @@ compare() {
 	json_has '[p["verdict"] for p in d] == ["better", "within the rounds"]'
 	need_equal "what it says" "$(cat "$WORK/bench.out")" ""
 	bench_from 1 --compare "$WORK/one" "$WORK/other"
-	need_line bench 'no way and size in common'
+	need_line bench 'no transport and size in common'
 	bench_from 2 --compare "$WORK/one"
 	bench_from 1 --compare "$WORK/one" "$WORK/none"
 	need_line bench 'No such file'
@@ -197,7 +197,7 @@ compare() {
 	echo '[1]' >"$WORK/list"
 	for file in later cut empty list ../..; do
 		bench_from 1 --compare "$WORK/one" "$WORK/$file"
-		need_line bench '^xroce bench: .*: no (JSON|result)'
+		need_line bench '^xroce bench: .*: (invalid JSON|not a result)'
 	done
 	need_equal "what it prints of none" "$(cat "$WORK/bench.json")" ""
 	# what a run has given is equal to itself

@@ -109,8 +109,8 @@ static int peer_look_up(const struct command *command, const char *name, int fam
 static int peer_no_way(const struct command *command, const struct peer *p, const char *iface,
 		       int err)
 {
-	fprintf(stderr, "xroce %s: no way to %s%s%s by a device: %s\n", command->name, p->text,
-		iface ? " over " : "", iface ? iface : "", strerror(-err));
+	fprintf(stderr, "xroce %s: cannot reach %s%s%s: %s\n", command->name, p->text,
+		iface ? " through " : "", iface ? iface : "", strerror(-err));
 	return EXIT_USAGE;
 }
 

@@ -50,9 +50,9 @@ static int bench_set_sizes(struct bench_options *o, char *list)
 		if (!args_size(one, BENCH_LEAST_SIZE, BENCH_MOST_SIZE, &size))
 			return bench_bad("-s", one, "a size from 16 to 8M");
 		if (o->num_sizes && size <= o->sizes[o->num_sizes - 1])
-			return bench_bad("-s", one, "larger than the one before it");
+			return bench_bad("-s", one, "larger than the size before it");
 		if (o->num_sizes == BENCH_MOST_SIZES)
-			return bench_bad("-s", one, "among the first 32");
+			return bench_bad("-s", one, "one of at most 32 sizes");
 		o->sizes[o->num_sizes++] = (u32)size;
 	}
 	return EXIT_OK;
@@ -216,37 +216,36 @@ static int bench_main(int argc, char **argv)
 
 const struct command command_bench = {
 	.name = "bench",
-	.summary = "measure latency and bandwidth to a host, beside UDP and TCP",
+	.summary = "measure latency and bandwidth to a host, compared with UDP and TCP",
 	.main = bench_main,
-	.help = "usage: xroce bench [OPTION...] HOST | xroce bench --server [OPTION...] | "
-		"xroce bench --compare A B\n"
+	.help = "usage: xroce bench [OPTION...] {HOST | --server | --compare A B}\n"
 		"\n"
-		"Measures round trips and bandwidth between this host and HOST, where 'xroce bench "
-		"--server' runs, by RDMA\n"
-		"verbs and on the same path by UDP and TCP. Rounds are interleaved.\n"
+		"Measures round trips and bandwidth between this host and HOST, which runs\n"
+		"'xroce bench --server', with RDMA verbs, and on the same path with UDP and TCP.\n"
+		"Rounds are interleaved.\n"
 		"\n"
-		"  -t, --transport LIST  of send, write, read (RC), ud, udp, tcp; otherwise "
-		"send,udp,tcp\n"
-		"  -s, --sizes LIST      message sizes, rising, 16 to 8M; otherwise "
-		"64,1k,4k,16k,64k,256k,1M\n"
-		"  --only MEASURE        latency or bandwidth\n"
-		"  -D, --duration S      seconds of each test, at most 60; otherwise 0.2\n"
-		"  -r, --rounds N        rounds, 1 to 100; otherwise 3\n"
-		"  -e, --events          sleep until there is something; otherwise both ends poll\n"
-		"  -m, --mtu BYTES       path MTU; otherwise the largest of both devices\n"
-		"  -d, --dev IFACE       measure from this interface\n"
-		"  -4, -6                the first IPv4 or IPv6 address of HOST's name\n"
-		"  -p, --port PORT       TCP port of the control connection; otherwise 18620\n"
-		"  -q, --quiet           no progress\n"
-		"  --json                the result as JSON, with histograms\n"
-		"  --svg FILE            draw it, too (needs gnuplot)\n"
-		"  --server              be the other end, for one client after the other\n"
-		"  --once                as a server: end after the first client\n"
-		"  --compare             compare two results of --json; a median is worse if the "
-		"rounds do not overlap\n"
-		"  -h, --help            this text\n"
+		"  -t, --transport LIST  measure send, write, read (RC), ud, udp, tcp;\n"
+		"                        default send,udp,tcp\n"
+		"  -s, --sizes LIST      use message sizes of LIST, increasing, 16 to 8M;\n"
+		"                        default 64,1k,4k,16k,64k,256k,1M\n"
+		"  --only MEASURE        measure only latency or bandwidth\n"
+		"  -D, --duration S      run each test for S seconds, at most 60; default 0.2\n"
+		"  -r, --rounds N        run N rounds, 1 to 100; default 3\n"
+		"  -e, --events          sleep until a completion event; default: both ends poll\n"
+		"  -m, --mtu BYTES       set the path MTU; default: the largest of both devices\n"
+		"  -d, --dev IFACE       measure from interface IFACE\n"
+		"  -4, -6                use the first IPv4 or IPv6 address of HOST\n"
+		"  -p, --port PORT       use TCP port PORT for control; default 18620\n"
+		"  -q, --quiet           print no progress\n"
+		"  --json                print the result as JSON, with histograms\n"
+		"  --svg FILE            draw the result to FILE (needs gnuplot)\n"
+		"  --server              be the other end, for one client at a time\n"
+		"  --once                with --server: exit after the first client\n"
+		"  --compare             compare two results of --json; a median is worse if the\n"
+		"                        rounds do not overlap\n"
+		"  -h, --help            print this help\n"
 		"\n"
-		"Exit status: 0 success; 1 failure, or a median of B is worse than that of A; 2 "
+		"Exit status: 0 success; 1 failure, or a median of B is worse than that of A; 2\n"
 		"wrong usage.\n"
 		"\n"
 		"Examples:\n"

@@ -229,8 +229,8 @@ static int bench_hello(struct bench_run *run)
 	}
 	result->path_mtu = min_u32(run->dev.mtu, m.path_mtu);
 	if (want > result->path_mtu || result->path_mtu < 256) {
-		fprintf(stderr, "xroce bench: the devices have a path MTU of %u and %u here, and "
-				"not %u\n", m.path_mtu, run->dev.mtu, want);
+		fprintf(stderr, "xroce bench: the path MTUs of the devices are %u and %u, not %u "
+				"as requested\n", m.path_mtu, run->dev.mtu, want);
 		return EXIT_FAILED;
 	}
 	if (want)

@@ -151,7 +151,7 @@ static void compare_conditions(const struct json_value *a, const struct json_val
 			printf("note: %s is %s before, %s after\n", texts[i],
 			       json_text_of(a, texts[i]), json_text_of(b, texts[i]));
 	if (ea && eb && ea->is_true != eb->is_true)
-		printf("note: one slept until events, the other polled\n");
+		printf("note: one result used events, the other polling\n");
 }
 
 /* ---- files ---- */
@@ -177,15 +177,15 @@ static struct json_value *compare_load(const char *file)
 		      MAP_FAILED;
 	close(fd);
 	if (map == MAP_FAILED) {
-		fprintf(stderr, "xroce bench: %s: no result of 'xroce bench --json'\n", file);
+		fprintf(stderr, "xroce bench: %s: not a result of 'xroce bench --json'\n", file);
 		return NULL;
 	}
 	v = json_read(map, (size_t)st.st_size, &at);
 	munmap(map, (size_t)st.st_size);
 	if (!v)
-		wrong = "no JSON";
+		wrong = "invalid JSON";
 	else if (json_number_of(v, "xroce_bench", 0) != 1)
-		wrong = "no result of 'xroce bench --json', or one of another version";
+		wrong = "not a result of 'xroce bench --json', or of another version";
 	if (!wrong)
 		return v;
 	fprintf(stderr, "xroce bench: %s: %s", file, wrong);
@@ -218,7 +218,7 @@ int bench_compare(const char *before, const char *after, bool as_json)
 		json_end(&j);
 	}
 	if (b && !counts.points)
-		fprintf(stderr, "xroce bench: they have no way and size in common\n");
+		fprintf(stderr, "xroce bench: the results have no transport and size in common\n");
 	if (counts.worse)
 		fprintf(stderr, "xroce bench: %u of %u medians are worse in %s\n", counts.worse,
 			counts.points, after);

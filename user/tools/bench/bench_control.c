@@ -70,6 +70,6 @@ int bench_hear(int fd, enum bench_type type, u64 timeout_ns, struct bench_messag
 	if (!wrong && m->type == type)
 		return 0;
 	fprintf(stderr, "xroce bench: the other end sent %s\n",
-		wrong ? wrong : "a message out of its order");
+		wrong ? wrong : "a message out of order");
 	return -EPROTO;
 }

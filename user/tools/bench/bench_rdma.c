@@ -249,7 +249,7 @@ static int bench_rdma_judge(const struct ibv_wc *wc, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (wc[i].status != IBV_WC_SUCCESS) {
-			fprintf(stderr, "xroce bench: a work request ended with %s\n",
+			fprintf(stderr, "xroce bench: a work request failed: %s\n",
 				verbs.wc_status_str(wc[i].status));
 			return -EIO;
 		}

@@ -95,7 +95,7 @@ static int bench_find_interface(const struct gid *gid, char name[IF_NAMESIZE])
 	if (n >= 0)
 		free(all);
 	if (ret)
-		fprintf(stderr, "xroce bench: no device has the address %s that was connected to\n",
+		fprintf(stderr, "xroce bench: no device has the address %s of this connection\n",
 			gid_text(gid, text));
 	return ret;
 }
@@ -186,7 +186,7 @@ int bench_server(const struct bench_options *options)
 	p.fd = bench_listen(options->port);
 	if (p.fd < 0)
 		return EXIT_FAILED;
-	printf("xroce bench: listens on TCP port %u\n", options->port);
+	printf("xroce bench: listening on TCP port %u\n", options->port);
 	fflush(stdout);
 	while (!stop_requested() && !(options->once && served)) {
 		if (poll(&p, 1, -1) <= 0)

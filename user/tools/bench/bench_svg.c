@@ -30,8 +30,8 @@ bool bench_svg_possible(void)
 			return true;
 		path += len;
 	}
-	fprintf(stderr, "xroce bench: --svg needs gnuplot: install it (Debian: gnuplot-nox), or "
-			"keep the result by --json\n");
+	fprintf(stderr, "xroce bench: --svg needs gnuplot; install it (Debian: gnuplot-nox), or "
+			"save the result with --json\n");
 	return false;
 }
 

@@ -66,9 +66,9 @@ static const char *bench_check_test(const struct bench_test *t)
 	if (!t->duration_ns || t->duration_ns > BENCH_MOST_NS)
 		return "a duration out of bounds";
 	if (!is_path_mtu(t->path_mtu))
-		return "no path MTU";
+		return "an invalid path MTU";
 	if (t->size > bench_way_most(t->way, t->path_mtu))
-		return "a message too large for its way";
+		return "a message too large for its transport";
 	return NULL;
 }
 
@@ -78,12 +78,12 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 
 	memcpy(&w, wire, sizeof(w));
 	if (be32toh(w.magic) != MAGIC)
-		return "it is no xroce bench";
+		return "data that is not from xroce bench";
 	if (be16toh(w.version) != VERSION)
-		return "an xroce bench of another version";
+		return "data from another version of xroce bench";
 	if (w.type >= BENCH_TYPE_END || w.way >= BENCH_WAY_END || w.measure >= BENCH_MEASURE_END ||
 	    w.events > 1)
-		return "a field with no meaning";
+		return "an unknown field";
 	*m = (struct bench_message){
 		.type = w.type,
 		.test = { .way = w.way,
@@ -112,7 +112,7 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 		return "no errno";
 	/* 0 in a client's HELLO */
 	if (m->type == BENCH_HELLO && m->path_mtu && !is_path_mtu(m->path_mtu))
-		return "no path MTU";
+		return "an invalid path MTU";
 	return m->type == BENCH_SETUP ? bench_check_test(&m->test) : NULL;
 }
 

@@ -25,19 +25,19 @@ static int ping_option(struct ping_options *o, int opt)
 	case 'c':
 		return args_number(optarg, 1, UINT32_MAX, &o->count) ?
 			       EXIT_OK :
-			       ping_bad("-c", optarg, "a number from 1 on");
+			       ping_bad("-c", optarg, "a number from 1 up");
 	case 'i':
 		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->interval_ns) ?
 			       EXIT_OK :
-			       ping_bad("-i", optarg, "a time of 0.001 s at least");
+			       ping_bad("-i", optarg, "a time of at least 0.001 s");
 	case 'W':
 		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->timeout_ns) ?
 			       EXIT_OK :
-			       ping_bad("-W", optarg, "a time of 0.001 s at least");
+			       ping_bad("-W", optarg, "a time of at least 0.001 s");
 	case 'w':
 		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->deadline_ns) ?
 			       EXIT_OK :
-			       ping_bad("-w", optarg, "a time of 0.001 s at least");
+			       ping_bad("-w", optarg, "a time of at least 0.001 s");
 	case 's':
 		if (!args_number(optarg, sizeof(struct ping_header), DATAGRAM_MOST, &number))
 			return ping_bad("-s", optarg, "a number of bytes from 24 to 4096");
@@ -116,34 +116,34 @@ static int ping_main(int argc, char **argv)
 
 const struct command command_ping = {
 	.name = "ping",
-	.summary = "measure round trips to a peer's RDMA device",
+	.summary = "measure round trips to the RDMA device of a peer",
 	.main = ping_main,
 	.help = "usage: xroce ping [OPTION...] PEER | xroce ping --server [--dev IFACE]\n"
 		"\n"
-		"Sends messages of the connection manager (256 bytes, QP 1 to QP 1) to PEER's RDMA "
-		"device and\n"
-		"measures how long their answers take. PEER needs something that answers there:\n"
-		"  - the kernel's connection manager: Soft-RoCE, an adapter, with rdma_cm loaded;\n"
-		"  - with xroce a broker, a program that uses rdma_cm, or 'xroce ping --server'. A "
-		"program\n"
-		"    that has its interface alone and uses verbs alone does not answer.\n"
+		"Sends messages of the connection manager (256 bytes, QP 1 to QP 1) to the RDMA\n"
+		"device of PEER and measures the round-trip time. On PEER one of these answers:\n"
+		"  - the kernel's connection manager: Soft-RoCE, or an adapter, with rdma_cm;\n"
+		"  - with xroce: a broker, a program that uses rdma_cm, or 'xroce ping --server'.\n"
+		"    A program that owns its interface and uses only verbs does not answer.\n"
 		"\n"
-		"  -c, --count N        stop after N\n"
-		"  -i, --interval S     seconds from one to the next, 0.001 at least; otherwise 1\n"
-		"  -s, --size BYTES     datagrams of 24 to 4096 bytes, which 'xroce ping --server' "
-		"echoes\n"
-		"  -W, --timeout S      how long the last answer is waited for; otherwise 1\n"
-		"  -w, --deadline S     stop after so many seconds\n"
-		"  -d, --dev IFACE      send from this interface\n"
-		"  -4, -6               the first IPv4 or IPv6 address of PEER's name\n"
-		"  -q, --quiet          the summary alone\n"
-		"  --json               the summary alone, as JSON\n"
-		"  --server             answer others and echo their datagrams until interrupted\n"
-		"  -h, --help           this text\n"
+		"  -c, --count N        stop after N messages\n"
+		"  -i, --interval S     send every S seconds, at least 0.001; default 1\n"
+		"  -s, --size BYTES     send datagrams of 24 to 4096 bytes, which 'xroce ping\n"
+		"                       --server' echoes\n"
+		"  -W, --timeout S      wait S seconds for the last answer; default 1\n"
+		"  -w, --deadline S     stop after S seconds\n"
+		"  -d, --dev IFACE      send from interface IFACE\n"
+		"  -4, -6               use the first IPv4 or IPv6 address of PEER\n"
+		"  -q, --quiet          print only the summary\n"
+		"  --json               print only the summary, as JSON\n"
+		"  --server             answer peers and echo their datagrams until interrupted\n"
+		"  -h, --help           print this help\n"
 		"\n"
-		"The path MTU is tried out where a server answers; else an upper bound is said.\n"
+		"If a server answers, the path MTU is measured; otherwise an upper bound is\n"
+		"printed.\n"
 		"\n"
-		"Exit status, as of ping(8): 0 if there was an answer, 1 if none, 2 for errors.\n"
+		"Exit status, like ping(8): 0 if there was an answer, 1 if there was none, 2 for\n"
+		"errors.\n"
 		"\n"
 		"Examples:\n"
 		"  xroce ping -c 5 192.0.2.7\n"

@@ -268,7 +268,7 @@ static int ping_find_mtu(struct ping *p)
 	int n = 1;
 
 	for (u32 mtu = 256; mtu <= p->dev.mtu && n > 0; mtu *= 2) {
-		terminal_say("xroce ping: tries datagrams of %u bytes", mtu);
+		terminal_say("xroce ping: trying datagrams of %u bytes", mtu);
 		n = ping_try(p, mtu, &seq);
 		if (n > 0)
 			p->result.path_mtu = mtu;
@@ -295,18 +295,18 @@ static int ping_open(struct ping *p)
 
 	err = datagrams_make(&p->dev, true, XROCE_CM_QKEY, CM_MAD_BYTES, &p->mads);
 	if (err)
-		return ping_failed(p, "cannot make QP 1", err);
+		return ping_failed(p, "cannot create QP 1", err);
 	err = -verbs.cm_place(p->dev.ctx, &p->first_id, &p->num_ids);
 	if (err)
-		return ping_failed(p, "no communication ids", err);
+		return ping_failed(p, "cannot allocate communication IDs", err);
 	err = datagrams_make(&p->dev, false, PING_QKEY, DATAGRAM_MOST, &p->data);
 	if (err)
-		return ping_failed(p, "cannot make a queue pair", err);
+		return ping_failed(p, "cannot create a queue pair", err);
 	p->ah = device_create_ah(&p->dev, &p->peer.gid);
 	if (p->ah)
 		return PING_ANSWERED;
 	err = -errno;
-	fprintf(stderr, "xroce ping: no way to %s by %s: %s\n", p->peer.text,
+	fprintf(stderr, "xroce ping: cannot reach %s through %s: %s\n", p->peer.text,
 		output_name(p->dev.name, name), strerror(-err));
 	return err == -EHOSTUNREACH || err == -ETIMEDOUT ? PING_SILENT : PING_ERROR;
 }
@@ -330,7 +330,7 @@ static int ping_need_server(struct ping *p)
 	int err = ping_find_server(p);
 
 	if (err)
-		return ping_failed(p, "asking for a server", err);
+		return ping_failed(p, "cannot look for a server", err);
 	if (p->server_qpn)
 		return PING_ANSWERED;
 	if (!p->is_refused) {
@@ -338,7 +338,7 @@ static int ping_need_server(struct ping *p)
 		return PING_SILENT;
 	}
 	fprintf(stderr,
-		"xroce ping: %s has no 'xroce ping --server', which -s needs; without -s its "
+		"xroce ping: %s does not run 'xroce ping --server', which -s needs; without -s its "
 		"connection manager answers\n",
 		p->peer.text);
 	return PING_ERROR;
@@ -354,7 +354,8 @@ static int ping_run(struct ping *p)
 	r->bytes = r->by_mads ? CM_MAD_BYTES : p->options->size;
 	if (r->bytes > p->dev.mtu) {
 		fprintf(stderr,
-			"xroce ping: a datagram has %u bytes at most on %s, by its MTU of %u\n",
+			"xroce ping: a datagram can have at most %u bytes on %s, because its MTU "
+			"is %u\n",
 			p->dev.mtu, output_name(p->dev.name, name), p->peer.dev.mtu);
 		return PING_ERROR;
 	}
@@ -378,7 +379,7 @@ static int ping_run(struct ping *p)
 		err = ping_find_mtu(p);
 	ping_print(p->options, &p->peer, r);
 	if (err)
-		return ping_failed(p, "round trips ended", err);
+		return ping_failed(p, "cannot measure round trips", err);
 	return r->received ? PING_ANSWERED : PING_SILENT;
 }
 

@@ -63,17 +63,17 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 static void ping_print_mtu(const struct ping_result *r)
 {
 	if (r->path_mtu && r->path_mtu >= r->path_mtu_most)
-		printf("path MTU %u: datagrams of that size came back, and the interface (MTU %u) "
-		       "takes no larger ones\n",
+		printf("path MTU %u: datagrams of that size returned, and the interface (MTU %u) "
+		       "allows no larger ones\n",
 		       r->path_mtu, r->link_mtu);
 	else if (r->path_mtu)
-		printf("path MTU %u: datagrams of that size came back, larger ones did not\n",
+		printf("path MTU %u: datagrams of that size returned, larger ones did not\n",
 		       r->path_mtu);
 	else if (r->has_server)
-		printf("path MTU: no datagram came back\n");
+		printf("path MTU: no datagram returned\n");
 	else
-		printf("path MTU %u at most, by the MTUs of the interface (%u) and the kernel's "
-		       "route (%u): to try it, run 'xroce ping --server' there\n",
+		printf("path MTU %u at most, because of the MTU of the interface (%u) and of the "
+		       "route (%u); to measure it, run 'xroce ping --server' there\n",
 		       r->path_mtu_most, r->link_mtu, r->route_mtu);
 }
 
@@ -93,7 +93,7 @@ void ping_print(const struct ping_options *options, const struct peer *peer,
 		printf("%llu damaged, ", (unsigned long long)r->damaged);
 	printf("%.4g%% loss, time %.0f ms\n", ping_loss_percent(r), to_ms((double)r->elapsed_ns));
 	if (!r->received) {
-		printf("nobody answers there: 'xroce ping --help' says what has to run\n");
+		printf("no answer: 'xroce ping --help' lists the programs that answer\n");
 		return;
 	}
 	printf("rtt min/avg/max/mdev = %.3f/%.3f/%.3f/%.3f ms\n", to_ms((double)r->rtt.min_ns),

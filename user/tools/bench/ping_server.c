@@ -160,7 +160,7 @@ static int ping_server_open(struct ping_server *s)
 		err = -verbs.cm_bind(s->dev.ctx, &service);
 	if (err)
 		fprintf(stderr, "xroce ping: %s: %s\n", output_name(s->dev.name, name),
-			err == -EADDRINUSE ? "another 'xroce ping --server' is there" :
+			err == -EADDRINUSE ? "another 'xroce ping --server' is running" :
 					     strerror(-err));
 	return err;
 }
@@ -187,7 +187,7 @@ int ping_server(const struct ping_options *options)
 	    !verbs_load(&command_ping) &&
 	    !device_open(&command_ping, s->netdev.name, &s->netdev.gid[0].gid, &s->dev) &&
 	    !ping_server_open(s)) {
-		printf("xroce ping: answers on %s\n", output_name(s->dev.name, name));
+		printf("xroce ping: answering on %s\n", output_name(s->dev.name, name));
 		fflush(stdout);
 		err = ping_serve(s);
 		printf("%llu answered, %llu others refused, %llu datagrams echoed\n",

@@ -46,7 +46,8 @@ int verbs_load(const struct command *command)
 		return EXIT_OK;
 	err = library_dir(dir, sizeof(dir));
 	if (err) {
-		fprintf(stderr, "xroce %s: our libibverbs.so.1 is not in %s: %s\n", command->name,
+		fprintf(stderr, "xroce %s: xroce's libibverbs.so.1 is not in %s: %s\n",
+			command->name,
 			err == -ENOENT ? dir : "its place", strerror(-err));
 		return EXIT_FAILED;
 	}
@@ -59,7 +60,7 @@ int verbs_load(const struct command *command)
 	missing = verbs_find_all(library);
 	if (!missing)
 		return EXIT_OK;
-	fprintf(stderr, "xroce %s: %s has no %s: it is of another version\n", command->name, file,
+	fprintf(stderr, "xroce %s: %s has no %s: another version of xroce\n", command->name, file,
 		missing);
 	memset(&verbs, 0, sizeof(verbs));
 	return EXIT_FAILED;
@@ -114,16 +115,16 @@ int device_open(const struct command *command, const char *iface, const struct g
 	else if (verbs.query_port(dev->ctx, PORT, (struct _compat_ibv_port_attr *)&port))
 		failed = "cannot query the port";
 	else if (!device_find_gid(dev, port.gid_tbl_len))
-		failed = "the address that the kernel sends from is no GID of the device";
+		failed = "the source address of the route is not a GID of the device";
 	else if (!(dev->pd = verbs.alloc_pd(dev->ctx)))
-		failed = "cannot make a protection domain";
+		failed = "cannot allocate a protection domain";
 	if (!failed) {
 		dev->mtu = 128u << port.active_mtu;
 		return EXIT_OK;
 	}
 	if (!err)
 		err = -errno;
-	fprintf(stderr, "xroce %s: %s: %s: %s; 'xroce doctor %s' tells what is missing\n",
+	fprintf(stderr, "xroce %s: %s: %s: %s; 'xroce doctor %s' shows what is missing\n",
 		command->name, iface, failed, strerror(-err), iface);
 	device_close(dev);
 	return EXIT_FAILED;
