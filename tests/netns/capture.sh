@@ -158,7 +158,7 @@ ends() {
 	for fifth in 1 2 3; do capture "more$fifth" a; done
 	wait_until 10 looked_at 15 || fail "not all places can be taken"
 	capture toomany a
-	wait_until 10 grep -q 'as many look at it as can' "$WORK/toomany.out" || { fail "a fifth is not told"; show toomany; }
+	wait_until 10 grep -q 'all trace slots of the process are in use' "$WORK/toomany.out" || { fail "a fifth is not told"; show toomany; }
 	kill -9 "$server"
 	finish "$server" 5
 	captured second "$capa"
@@ -365,7 +365,7 @@ in_order() {
 	captured order "$capa"
 	need_line order ' 0 packets lost'
 	need_line order "va: pid $client \\(vdata\\) had received [1-9][0-9]* packets and sent [1-9][0-9]* when the capture joined"
-	need_no_line order 'came too late'
+	need_no_line order 'written out of order'
 	grep -qx 'backwards 0' "$WORK/order.packets" || fail "times fall: $(grep backwards "$WORK/order.packets")"
 	need_equal "packets received before they were sent, of many" "$(awk '
 		/ sent by QP / { if (!(($3, $4, $5) in out)) out[$3, $4, $5] = NR }
@@ -455,7 +455,7 @@ users_bounds() {
 	start third a timeout 20 "${nobody[@]}" "$WORK/own/bin/xroce" trace -d 1 $IF_A
 	finish "$child" 20
 	ended=$?
-	need_line third 'as many look at it as can'
+	need_line third 'all trace slots of the process are in use'
 	need_equal "status of a third" "$ended" 1
 	# root has room for two more
 	capture roots a $IF_A
@@ -483,7 +483,7 @@ users_bounds() {
 	server_on_a || return
 	in_a timeout 20 "${nobody[@]}" "$WORK/own/bin/xroce" trace $IF_A >"$WORK/alone.out" 2>&1
 	need_equal "status of a user without a broker" $? 1
-	need_line alone 'it takes root, or a broker'
+	need_line alone 'run as root, or use a broker'
 	stop "$server"
 }
 

@@ -49,7 +49,7 @@ clients_nobody_there() {
 	need_equal "clients" "$(json 'd')" "{'clients': []}"
 	show_as root clients --pid 1
 	need_equal "exit status of a filter that finds nothing" $? 1
-	need_line said '^xroce clients: there is no such process$'
+	need_line said '^xroce clients: no such process$'
 }
 
 clients_alone() {
@@ -61,7 +61,7 @@ clients_alone() {
 		"[('$IF_A', $waiting, 0, 'alone', None, 1)]"
 	show_as nobody clients
 	need_equal "exit status of one that may see nothing" $? 1
-	need_line said 'there are processes that only root may look into'
+	need_line said 'permission denied for some processes; run as root'
 	need_equal "lines" "$(wc -l <"$WORK/shown.out")" 1
 	stop "$waiting"
 }
@@ -194,7 +194,7 @@ qp_waiting() {
 	need_equal "the QP" "$(json '[(q["type"], q["state"], q["pid"], q["error"]) for q in d["qps"]]')" "[('RC', 'init', $waiting, None)]"
 	show_as root qp --state rts
 	need_equal "exit status for a state that none has" $? 1
-	need_line said '^xroce qp: there is no such queue pair$'
+	need_line said '^xroce qp: no such queue pair$'
 	stop "$waiting"
 }
 
@@ -304,11 +304,11 @@ few_descriptors() {
 		# shellcheck disable=SC2086 # words
 		in_a timeout 20 prlimit --nofile=10 "$XROCE" $command >"$WORK/few.out" 2>&1
 		need_equal "exit status of $command" $? 1
-		need_line few 'cannot look at processes with at most 10 descriptors: raise `ulimit -n` to 64'
+		need_line few 'too few file descriptors to inspect processes: the limit is 10; raise `ulimit -n` to 64'
 	done
 	in_a timeout 20 prlimit --nofile=10 "$XROCE" doctor >"$WORK/few.out" 2>&1 && fail "doctor finds nothing"
 	need_line few '^FAIL .*Too many open files -> raise `ulimit -n`$'
-	need_no_line few 'Too many open files -> a kernel'
+	need_no_line few 'Too many open files -> use '
 	waiting one 18515
 	in_a timeout 20 prlimit --nofile=64 "$XROCE" stat >"$WORK/few.out" 2>&1 || { fail "stat with 64"; show few; }
 	in_a timeout 20 prlimit --nofile=64 "$XROCE" qp >"$WORK/few.out" 2>&1 || { fail "qp with 64"; show few; }
@@ -327,7 +327,7 @@ broker_is_stopped() {
 	need_equal "exit status" $? 1
 	need_line silent "^xroce clients: the broker of $IF_A does not answer"
 	in_a timeout 15 "$XROCE" list $IF_A >"$WORK/silent.out" 2>&1 || fail "list ends with $?"
-	need_line silent "^  broker    pid $broker .xroce., which does not answer"
+	need_line silent "^  broker    pid $broker .xroce., does not answer"
 	in_a timeout 15 "$XROCE" list --json $IF_A >"$WORK/silent.out" 2>&1 || fail "list --json ends with $?"
 	need_line silent '"silent": true'
 	in_a timeout 15 "$XROCE" doctor $IF_A >"$WORK/silent.out" 2>&1

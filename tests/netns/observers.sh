@@ -177,10 +177,10 @@ stopped_observers() {
 	stranger
 	wait_until 5 listens_to 0 || fail "the leases go on"
 	kill -CONT "$trace"
-	wait_at_most 5 grep -q '^xroce trace: stopped here for longer than 2 s' "$WORK/trace.out" || fail "trace does not say where it was stopped"
+	wait_at_most 5 grep -q '^xroce trace: the command was stopped for longer than 2 s' "$WORK/trace.out" || fail "trace does not say where it was stopped"
 	kill -INT "$trace"
 	finish_at_most "$trace" 10 || fail "trace ends with $?"
-	need_line trace '^xroce trace: it was stopped 1 times for longer than 2 s'
+	need_line trace '^xroce trace: the command was stopped 1 times for longer than 2 s'
 	# the capture's place can be taken now
 	pause_for 2
 	for i in 1 2 3 4; do
@@ -189,17 +189,17 @@ stopped_observers() {
 	done
 	wait_until 10 listens_to 15 || fail "the four do not look"
 	kill -CONT "$capture"
-	wait_at_most 5 grep -q 'as many .* can' "$WORK/capture.out" || fail "capture does not say that it is out"
+	wait_at_most 5 grep -q 'all trace slots' "$WORK/capture.out" || fail "capture does not say that it is out"
 	start fifth a "$XROCE" trace $IF_A
 	i=$child
-	wait_at_most 3 grep -q 'as many look at it as can' "$WORK/fifth.out" || fail "a fifth does not say why it sees nothing"
-	need_no_line fifth 'no process has'
+	wait_at_most 3 grep -q 'all trace slots of the process are in use' "$WORK/fifth.out" || fail "a fifth does not say why it sees nothing"
+	need_no_line fifth 'no process uses'
 	stop "$i"
 	for i in "${others[@]}"; do stop "$i"; done
 	wait_at_most 5 listens_to '[1248]' || fail "capture does not come back to a place"
 	kill -INT "$capture"
 	finish_at_most "$capture" 10 || fail "capture ends with $?"
-	need_line capture '^xroce capture: it was stopped 1 times for longer than 2 s'
+	need_line capture '^xroce capture: the command was stopped 1 times for longer than 2 s'
 	stop "$idle"
 }
 
@@ -257,10 +257,10 @@ many_objects() {
 	wait_until 30 grep -q '^ready' "$WORK/many.out" || { fail "no objects"; show many; }
 	for what in qp cq mr; do
 		in_a "$XROCE" $what --json >"$WORK/$what.json" 2>"$WORK/$what.out" || fail "$what ends with $?"
-		need_line $what "^xroce $what: $IF_A: pid $many \\(many_objects\\): 512 ${what}s .*of a process are seen, and it may have more"
+		need_line $what "^xroce $what: $IF_A: pid $many \\(many_objects\\): only 512 ${what}s .*of the process are visible; it may have more"
 	done
 	in_a "$XROCE" srq --json >/dev/null 2>"$WORK/srq.out"
-	need_line srq ': 128 srqs of a process are seen'
+	need_line srq ': only 128 srqs of the process are visible'
 	need_equal "QPs, and those with a state" "$(python3 -c 'import json, sys
 qps = json.load(open(sys.argv[1]))["qps"]
 print(len(qps), sum(q["state"] is not None for q in qps))' "$WORK/qp.json")" '600 512'

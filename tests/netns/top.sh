@@ -106,7 +106,7 @@ keys_and_views() {
 	keys Escape
 	keys Space; sees 'paused' "space"
 	keys Space; sees_not 'paused' "space again"
-	keys h; sees '^ RETR/S +request packets sent again per second' "h"
+	keys h; sees '^ RETR/S +request packets retransmitted per second' "h"
 	keys x; sees "^$IF_A +$qpn" "a key after h"
 	keys q; sees '^ready' "q"
 	wait_until 10 are_modes "$before" || fail "q: the modes are $(modes), not $before"
@@ -376,7 +376,7 @@ tables() {
 	shown --peer $IP4_B -n 1 -w 0.1 || fail "its peer: exit status $?"
 	shown --peer $IP4_A -n 1 -w 0.1
 	need_equal "exit status for a peer that none has" $? 1
-	need_line said 'there is no such queue pair or process'
+	need_line said 'no such queue pair or process'
 	shown --pid "$server" --dev $IF_A --state rts --json -n 1 -w 0.1 || fail "filters: exit status $?"
 	need_equal "what filters leave" "$(json '[(len(r["qps"]), len(r["processes"]), len(r["cqs"]), len(r["interfaces"])) for r in d]')" "[(1, 1, 1, 1)]"
 	shown --qpn 1 --json -n 1 -w 0.1
@@ -452,7 +452,7 @@ own_and_others() {
 	pair || return
 	in_a timeout 20 "${NOBODY[@]}" "$OWN/bin/xroce" top --json -n 1 -w 0.1 >"$WORK/shown.out" 2>"$WORK/said.out"
 	need_equal "exit status of one that may see nothing" $? 1
-	need_line said 'only root may look into'
+	need_line said 'run as root to inspect them'
 	end_pair
 }
 

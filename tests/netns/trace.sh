@@ -21,7 +21,7 @@ trace() {
 traced() {
 	kill -INT "$2" 2>/dev/null
 	finish "$2" 20 || { fail "$1 ends with $?"; show "$1"; }
-	need_no_line "$1" 'records lost'
+	need_no_line "$1" 'records were lost'
 }
 lines() { grep -cE -- "$2" "$WORK/$1.out"; }
 
@@ -84,7 +84,7 @@ dead_peer() {
 	start_on client a ib_send_bw -d $DEV_A -x "$gid_a" -s 1024 -n 100000000 -F $IP4_B
 	client=$child
 	# some packet is always unacknowledged
-	wait_until 20 grep -q 'event\|request sent again' "$WORK/dead.out"
+	wait_until 20 grep -q 'event\|request retransmitted' "$WORK/dead.out"
 	kill -9 "$server"
 	finish "$server" 5
 	wait_until 30 is_gone_or_zombie "$client" || fail "the sender does not end"

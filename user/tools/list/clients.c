@@ -120,7 +120,7 @@ static int clients_main(int argc, char **argv)
 		return ret;
 	if (argc) {
 		observe_options_end(&l);
-		return usage_error(&command_clients, "'%s' is no option", argv[0]);
+		return usage_error(&command_clients, "unexpected argument '%s'", argv[0]);
 	}
 	table_begin(&t, columns, ARRAY_SIZE(columns));
 	observe_options_each(&l, clients_add, &t);
@@ -138,22 +138,22 @@ static void clients_options(void)
 
 const struct command command_clients = {
 	.name = "clients",
-	.summary = "the processes that use interfaces, and what each has sent and received",
+	.summary = "list the processes that use interfaces, and their traffic",
 	.main = clients_main,
 	.help = "usage: xroce clients [OPTION...]\n"
 		"\n"
-		"A line for each process that has an interface of this network namespace open: "
-		"alone, as the first that was there before a\n"
-		"broker, or as a client of one. Root sees all of them, others their own that "
-		"share an interface.\n"
+		"Prints a line for each process that uses an interface of this network namespace:\n"
+		"as its owner, or as a client of a broker. Root sees all processes; other users\n"
+		"see their own processes that use a broker.\n"
 		"\n",
 	.print_options = clients_options,
-	.help_end = "\n"
-		    "  LOST     frames that a full receive ring or socket had no room for\n"
-		    "  DROPPED  frames that a check refused, in XDP or the engine: 'xroce stat' "
-		    "tells why\n"
-		    "  REFUSED  frames that the broker's program did not let out\n"
-		    "\n"
-		    "Exit status: 0; 1 if there is no such process, or none that this user may "
-		    "look into; 2 for wrong usage.\n",
+	.help_end =
+		"\n"
+		"  LOST     frames dropped because the receive ring or socket was full\n"
+		"  DROPPED  frames that a check refused, in XDP or in the engine: 'xroce stat'\n"
+		"           prints the reasons\n"
+		"  REFUSED  frames that the broker's program refused to send\n"
+		"\n"
+		"Exit status: 0; 1 if there is no such process or it may not be inspected; 2 for\n"
+		"wrong usage.\n",
 };

@@ -48,7 +48,7 @@ static struct stat_before *stat_remember(struct stat *s)
 		s->now = reallocarray(s->now, s->room, sizeof(*s->now));
 		s->before = reallocarray(s->before, s->room, sizeof(*s->before));
 		if (!s->now || !s->before) {
-			fprintf(stderr, "xroce: no memory\n");
+			fprintf(stderr, "xroce: out of memory\n");
 			exit(EXIT_FAILED);
 		}
 	}
@@ -246,7 +246,7 @@ static int stat_main(int argc, char **argv)
 		return ret;
 	if (argc) {
 		observe_options_end(&l);
-		return usage_error(&command_stat, "'%s' is no option", argv[0]);
+		return usage_error(&command_stat, "unexpected argument '%s'", argv[0]);
 	}
 	err = l.interval_ms ? stat_watch(&s, &l) : stat_once(&s, &l);
 	if (err)
@@ -266,25 +266,26 @@ static void stat_options(void)
 
 const struct command command_stat = {
 	.name = "stat",
-	.summary = "the counters of each process, once or as they grow",
+	.summary = "print the counters of each process, once or periodically",
 	.main = stat_main,
 	.help = "usage: xroce stat [OPTION...]\n"
 		"\n"
-		"What each process that uses an interface has sent, received, sent again, dropped "
-		"and lost, since it opened the interface: a line\n"
-		"for each counter that is not 0, with its meaning. With --watch, those that have "
-		"grown since the last time. JSON has all of them.\n"
+		"Prints the counters of each process that uses an interface: packets sent,\n"
+		"received, retransmitted, dropped and lost since it opened the interface. There\n"
+		"is a line for each counter that is not 0, with its meaning. With --watch, only\n"
+		"counters that have grown are printed. JSON has all counters.\n"
 		"\n",
 	.print_options = stat_options,
-	.help_end = "\n"
-		    "With --json and --watch each document is a line; from the second on it has "
-		    "what came per second.\n"
-		    "\n"
-		    "Exit status: 0; 1 if there is no such process, or none that this user may "
-		    "look into; 2 for wrong usage.\n"
-		    "\n"
-		    "Examples:\n"
-		    "  xroce stat --dev eth0\n"
-		    "  xroce stat -w 1 --pid 4145\n"
-		    "  xroce stat --json | jq '.ports[].counters.tx_retransmitted'\n",
+	.help_end =
+		"\n"
+		"With --json and --watch each document is a line; from the second line on, it has\n"
+		"rates per second.\n"
+		"\n"
+		"Exit status: 0; 1 if there is no such process or it may not be inspected; 2 for\n"
+		"wrong usage.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce stat --dev eth0\n"
+		"  xroce stat -w 1 --pid 4145\n"
+		"  xroce stat --json | jq '.ports[].counters.tx_retransmitted'\n",
 };

@@ -24,7 +24,8 @@ static void print_path_mtu(const struct netdev *dev)
 	u32 active = tx_preferred_path_mtu(dev, pmtu);
 
 	if (active < pmtu)
-		printf("  path MTU  %u; active %u, as longer frames cannot be redirected\n", pmtu,
+		printf("  path MTU  %u; active %u, because longer frames cannot be "
+		       "redirected\n", pmtu,
 		       active);
 	else if (pmtu)
 		printf("  path MTU  %u\n", pmtu);
@@ -67,7 +68,7 @@ static void print_sent(u32 prog_id)
 	       (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
 	       (unsigned long long)stats.tx_xsk);
 	if (stats.tx_slowed)
-		printf("; losses slowed it %llu times", (unsigned long long)stats.tx_slowed);
+		printf("; slowed down %llu times after losses", (unsigned long long)stats.tx_slowed);
 	if (stats.tx_lost)
 		printf("; %llu refused", (unsigned long long)stats.tx_lost);
 	if (stats.tx_gave_up)
@@ -89,7 +90,7 @@ static void print_way_out(const struct netdev *dev, const struct xdp_driver *dri
 		       sockets);
 		return;
 	case TX_PROBE_NOT_NOW:
-		printf("  sends by  %s; XDP redirection while %s takes redirected frames%s\n",
+		printf("  sends by  %s; XDP redirection while %s accepts redirected frames%s\n",
 		       sockets, name,
 		       strcmp(name, "veth") ?
 			       "" :
@@ -99,17 +100,17 @@ static void print_way_out(const struct netdev *dev, const struct xdp_driver *dri
 		printf("  sends by  AF_XDP, zero-copy\n");
 		return;
 	case TX_PROBE_FORCED_XSK:
-		printf("  sends by  AF_XDP, as XROCE_TX says\n");
+		printf("  sends by  AF_XDP, set by XROCE_TX\n");
 		return;
 	case TX_PROBE_FORCED_GSO:
-		printf("  sends by  UDP super-packets, as XROCE_TX says\n");
+		printf("  sends by  UDP super-packets, set by XROCE_TX\n");
 		return;
 	case TX_PROBE_NO_NATIVE:
-		printf("  sends by  %s: %s takes no redirected frames\n", sockets, name);
+		printf("  sends by  %s: %s does not accept redirected frames\n", sockets, name);
 		return;
 	case TX_PROBE_UNTOLD:
-		printf("  sends by  %s: the kernel does not tell whether %s takes redirected "
-		       "frames; 6.3 does\n",
+		printf("  sends by  %s: the kernel does not report whether %s accepts redirected "
+		       "frames (Linux 6.3 does)\n",
 		       sockets, name);
 		return;
 	case TX_PROBE_NO_TUN:
@@ -127,7 +128,7 @@ static void print_hook(const struct xdp_hook *hook)
 		printf("program %u " DISPATCHER_OURS " in dispatcher %u", hook->ours_id,
 		       hook->prog_id);
 	else if (hook->is_dispatcher)
-		printf("dispatcher %u, which takes one of ours too", hook->prog_id);
+		printf("dispatcher %u, which accepts an xroce program", hook->prog_id);
 	else
 		printf("program %u%s%s%s", hook->prog_id, *hook->prog_name ? " " : "",
 		       hook->prog_name,
@@ -145,7 +146,7 @@ static u32 print_xdp(const struct netdev *dev)
 	int ret = xdp_hook_query(dev->ifindex, &hook);
 
 	if (ret) {
-		printf("  XDP       cannot be read: %s\n", strerror(-ret));
+		printf("  XDP       unknown: %s\n", strerror(-ret));
 		return 0;
 	}
 	if (hook.prog_id) {
@@ -175,7 +176,7 @@ static pid_t print_holder(const struct netdev *dev)
 	if (pid)
 		printf("  in use    by %s (pid %d)\n", comm, (int)pid);
 	else
-		printf("  in use    by a process that cannot be seen from here\n");
+		printf("  in use    by a process that is not visible here\n");
 	return pid;
 }
 
@@ -255,65 +256,54 @@ static int list_main(int argc, char **argv)
 
 const struct command command_list = {
 	.name = "list",
-	.summary = "show the devices, their GIDs, MTU and link",
+	.summary = "list the devices, their GIDs, MTU and link",
 	.main = list_main,
 	.help = "usage: xroce list [OPTION] [IFACE]\n"
 		"\n"
-		"Shows the RDMA devices that a program has under 'xroce run', in the order in "
-		"which it finds them: every Ethernet interface of this\n"
-		"network namespace, those that are up and have addresses first; lo is one only "
-		"where XROCE_DEV or --dev asks for it. With IFACE,\n"
-		"that one. It opens and attaches nothing.\n"
+		"Lists the RDMA devices that a program sees under 'xroce run', in the same order:\n"
+		"every Ethernet interface of this network namespace, first those that are up and\n"
+		"have addresses; lo only if XROCE_DEV or --dev names it. With IFACE, lists only\n"
+		"that interface. Nothing is opened or attached.\n"
 		"\n"
-		"  -j, --json  JSON, for programs: the same by name\n"
-		"  -h, --help  this text\n"
+		"  -j, --json  print JSON, with the same names\n"
+		"  -h, --help  print this help\n"
 		"\n"
-		"  link      state, speed if the driver tells, MTU, receive queues in use\n"
-		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the "
-		"one that programs are told (active_mtu of\n"
-		"            ibv_query_port(3)) if that is another, because shorter frames leave "
-		"faster: a program may still ask for the larger\n"
-		"  XDP       the program on the interface's hook and its mode; or the mode that it "
-		"will have: native, in the driver, or generic,\n"
-		"            which any interface has; it is slower but on veth, where it takes "
-		"what native mode has the other end cut up;\n"
-		"            exclusive, in a dispatcher of libxdp's, with the other programs "
-		"that it calls, or a broker's (root sees them)\n"
-		"  sends by  the way that frames will leave, and why not a faster one: XDP "
-		"redirection (small batches through a TAP device, large\n"
-		"            ones as XDP live frames); else UDP super-packets of up to 64 frames "
-		"through a packet socket, and AF_XDP, which always\n"
-		"            works, for frames that are alone\n"
-		"  received  of an interface in use, the frames that XDP handed to AF_XDP sockets, "
-		"those that it dropped as not allowed\n"
-		"            (bpftool map dump name xroce_drop tells why), and those that a socket "
-		"lost as nobody took them in time; as it\n"
-		"            was a tenth of a second ago at most, while the program runs (root "
-		"sees it)\n"
-		"  sent by   of an interface in use, the frames that left by each way, and in how "
-		"many packets those of the packet socket (root\n"
-		"            sees it)\n"
-		"  broker    the process that shares the interface ('xroce serve'), and\n"
-		"  client    each process that has it open by that: its number, process and user, "
-		"QPs; frames received and sent, by which way, and\n"
-		"            those that the broker's program did not let out (root sees all "
-		"clients, and what they receive; others see their own)\n"
-		"  sharing   the process that has opened the interface alone, and lets others "
-		"in: it starts a broker for the first of them\n"
-		"  in use    the process that has opened the interface, if one has it alone; "
-		"without a line 'sharing' a second one gets EBUSY\n"
-		"  listens   each address and port that a process listens to by rdma_cm, where the "
-		"others connect (root sees them; the first 126 of a\n"
-		"            process)\n"
-		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, "
-		"then link-local\n"
+		"  link      state, speed if the driver reports it, MTU, receive queues in use\n"
+		"  path MTU  largest payload of a packet, limited by the link MTU; and the\n"
+		"            active_mtu of ibv_query_port(3) if it is smaller, because shorter\n"
+		"            frames are sent faster: a program may still use the larger one\n"
+		"  XDP       program on the hook of the interface and its mode, or the mode that\n"
+		"            it will have: native (in the driver) or generic (any interface;\n"
+		"            slower except on veth, where frames need not be split for the other\n"
+		"            end); exclusive, in a dispatcher of libxdp with other programs, or\n"
+		"            of a broker (shown to root)\n"
+		"  sends by  how frames will be sent, and why not by a faster way: by XDP\n"
+		"            redirection (small batches through a TAP device, large batches as\n"
+		"            XDP live frames); otherwise as UDP super-packets of up to 64 frames\n"
+		"            through a packet socket, and single frames through AF_XDP\n"
+		"  received  frames that XDP redirected to AF_XDP sockets, frames that a check\n"
+		"            refused (bpftool map dump name xroce_drop has the reasons), and\n"
+		"            frames that a full socket lost; at most 0.1 s old (shown to root)\n"
+		"  sent by   frames sent by each way, and the number of super-packets (shown to\n"
+		"            root)\n"
+		"  broker    process that shares the interface ('xroce serve')\n"
+		"  client    process that uses the broker: client number, PID, user, QPs; frames\n"
+		"            received, sent by each way, and refused by the broker's program\n"
+		"            (root sees all clients, other users their own)\n"
+		"  sharing   process that owns the interface and starts a broker when another\n"
+		"            process joins\n"
+		"  in use    process that owns the interface; without a line 'sharing' a second\n"
+		"            process gets EBUSY\n"
+		"  listens   address and port on which a process listens by rdma_cm (shown to\n"
+		"            root; the first 126 of a process)\n"
+		"  GID n     entry n of the GID table: first IPv4 addresses, then global IPv6,\n"
+		"            then link-local\n"
 		"\n"
 		"Environment:\n"
-		"  " NETDEV_ENV "  limits the list to that interface\n"
-		"  XROCE_ATTACH  auto, dispatcher or exclusive: whether other XDP programs can be "
-		"on the interface\n"
-		"  XROCE_TX   auto, xsk, tap, live or gso: takes the choice between the ways away "
-		"from programs (xsk is AF_XDP alone)\n"
+		"  " NETDEV_ENV "     list only this interface\n"
+		"  XROCE_ATTACH  auto, dispatcher or exclusive: whether other XDP programs can\n"
+		"                use the interface as well\n"
+		"  XROCE_TX      auto, xsk, tap, live or gso: how programs send frames\n"
 		"\n"
 		"Exit status: 0; 1 if there is no device; 2 for wrong usage or no such "
 		"interface.\n",

@@ -30,7 +30,7 @@ static void list_received(const struct ask_client *c)
 	printf("; received %llu frames by its %s", (unsigned long long)rx.redirected,
 	       c->sockets ? "AF_XDP sockets" : "ring");
 	if (drops.ring_full)
-		printf(", lost %llu as that was full", (unsigned long long)drops.ring_full);
+		printf(", lost %llu because it was full", (unsigned long long)drops.ring_full);
 }
 
 static void list_client(const struct ask_client *c)
@@ -52,7 +52,7 @@ static void list_client(const struct ask_client *c)
 	if (c->refused)
 		printf(", %llu refused", (unsigned long long)c->refused);
 	if (c->memory)
-		printf("; takes %.1f MiB of the kernel's memory", (double)c->memory / 1048576);
+		printf("; uses %.1f MiB of kernel memory", (double)c->memory / 1048576);
 	putchar('\n');
 	list_listeners(c->prog_id, c->pid);
 }
@@ -81,11 +81,12 @@ static bool list_clients(struct asker *asker)
 
 	process_name(pid, comm, sizeof(comm));
 	if (err == -ETIMEDOUT) {
-		printf("  broker    pid %d (%s), which does not answer\n", (int)pid, comm);
+		printf("  broker    pid %d (%s), does not answer\n", (int)pid, comm);
 		return true;
 	}
 	if (ask_is_over(err)) {
-		printf("  sharing   pid %d (%s) has it alone, and lets others in\n", (int)pid,
+		printf("  sharing   pid %d (%s) owns the interface; other processes may "
+		       "join\n", (int)pid,
 		       comm);
 		return false;
 	}
@@ -109,7 +110,7 @@ bool list_broker(const struct netdev *dev)
 	asker.max_ns = OBSERVE_ASK_NS;
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	if (err == -EACCES)
-		printf("  broker    there is one, but not for this user\n");
+		printf("  broker    permission denied for this user\n");
 	if (!err)
 		found = list_clients(&asker);
 	ask_close(&asker);

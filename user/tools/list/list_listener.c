@@ -54,7 +54,7 @@ static bool listener_read(u32 prog_id, union listener_map *map)
 
 void list_listeners(u32 prog_id, u32 pid)
 {
-	char who[64] = "a process that cannot be seen from here", comm[32];
+	char who[64] = "a process that is not visible here", comm[32];
 	char service[48], address[INET6_ADDRSTRLEN + 16];
 	union listener_map map;
 	u32 shown = 0;

@@ -73,7 +73,7 @@ static int objects_main(const struct objects *objects, int argc, char **argv)
 	if (ret)
 		return ret;
 	if (argc)
-		ret = usage_error(command, "'%s' is no option", argv[0]);
+		ret = usage_error(command, "unexpected argument '%s'", argv[0]);
 	else if (l.sort)
 		column = observe_options_column(&l, objects->columns, objects->num_columns);
 	if (ret || column < 0) {
@@ -249,60 +249,63 @@ static int mr_main(int argc, char **argv)
 /* ---- help ---- */
 
 #define OBJECT_EXIT(what)                                                                          \
-	"\nCOLUMN of --sort is a name that JSON has.\n\nExit status: 0; 1 if there is no "         \
-	"such " what ", or none that this user may see; 2 for wrong usage.\n"
+	"\nCOLUMN is a name that the JSON output has.\n\nExit status: 0; 1 if there is no such "     \
+	what "\nor it may not be inspected; 2 for wrong usage.\n"
 
 const struct command command_cq = {
 	.name = "cq",
-	.summary = "the completion queues: how full, how often overrun",
+	.summary = "list completion queues: fill level, overruns",
 	.main = cq_main,
 	.help = "usage: xroce cq [OPTION...]\n"
 		"\n"
-		"A line for each completion queue of the processes that use interfaces of this "
-		"network namespace.\n"
-		"\n",
-	.print_options = objects_options,
-	.help_end = "\n"
-		    "  WAITING   completions not polled when the last one was written: of an\n"
-		    "            idle queue they may have been polled since\n"
-		    "  MOST      the most that ever were\n"
-		    "  EVENTS    raised on its channel\n"
-		    "  OVERRUNS  how often it had no room\n" OBJECT_EXIT("completion queue"),
-};
-
-const struct command command_srq = {
-	.name = "srq",
-	.summary = "the shared receive queues: what is posted and what was taken",
-	.main = srq_main,
-	.help = "usage: xroce srq [OPTION...]\n"
-		"\n"
-		"A line for each shared receive queue of the processes that use interfaces of this "
-		"network namespace.\n"
-		"\n",
-	.print_options = objects_options,
-	.help_end =
-		"\n"
-		"  WAITING       receives posted and not taken, when one was taken last\n"
-		"  TAKEN         receives that messages took\n"
-		"  LIMIT-EVENTS  IBV_EVENT_SRQ_LIMIT_REACHED\n"
-		"  XRCD          of an XRC SRQ: its domain\n" OBJECT_EXIT("shared receive queue"),
-};
-
-const struct command command_mr = {
-	.name = "mr",
-	.summary = "memory regions and windows: where, how long, what peers may do",
-	.main = mr_main,
-	.help = "usage: xroce mr [OPTION...]\n"
-		"\n"
-		"A line for each memory region and window of the processes that use interfaces of "
+		"Prints a line for each completion queue of the processes that use interfaces of\n"
 		"this network namespace.\n"
 		"\n",
 	.print_options = objects_options,
 	.help_end =
 		"\n"
+		"  WAITING   completions not polled when the last one was written; they may\n"
+		"            have been polled since\n"
+		"  MOST      maximum of WAITING\n"
+		"  EVENTS    events on the completion channel\n"
+		"  OVERRUNS  completions that did not fit into the queue\n"
+		OBJECT_EXIT("completion queue"),
+};
+
+const struct command command_srq = {
+	.name = "srq",
+	.summary = "list shared receive queues: receives posted and consumed",
+	.main = srq_main,
+	.help = "usage: xroce srq [OPTION...]\n"
+		"\n"
+		"Prints a line for each shared receive queue of the processes that use interfaces\n"
+		"of this network namespace.\n"
+		"\n",
+	.print_options = objects_options,
+	.help_end =
+		"\n"
+		"  WAITING       receives posted and not consumed when one was last consumed\n"
+		"  TAKEN         receives that messages consumed\n"
+		"  LIMIT-EVENTS  events IBV_EVENT_SRQ_LIMIT_REACHED\n"
+		"  XRCD          XRC domain of an XRC SRQ\n"
+		OBJECT_EXIT("shared receive queue"),
+};
+
+const struct command command_mr = {
+	.name = "mr",
+	.summary = "list memory regions and windows: address, length, access rights",
+	.main = mr_main,
+	.help = "usage: xroce mr [OPTION...]\n"
+		"\n"
+		"Prints a line for each memory region and memory window of the processes that use\n"
+		"interfaces of this network namespace.\n"
+		"\n",
+	.print_options = objects_options,
+	.help_end =
+		"\n"
 		"  KEY     L_Key and R_Key\n"
-		"  RIGHTS  write: ours; rwrite, rread, ratomic, flush, pflush: peers'; bind: of "
-		"windows;\n"
-		"          zero: addresses begin at 0; odp: on demand; read: ours "
-		"alone\n" OBJECT_EXIT("memory region"),
+		"  RIGHTS  read: only local read; write: local write; rwrite, rread, ratomic,\n"
+		"          flush, pflush: rights of peers; bind: windows can be bound; zero:\n"
+		"          addresses start at 0; odp: on-demand paging\n"
+		OBJECT_EXIT("memory region"),
 };

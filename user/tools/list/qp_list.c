@@ -214,7 +214,7 @@ static int qp_main(int argc, char **argv)
 	if (ret)
 		return ret;
 	if (argc)
-		ret = usage_error(&command_qp, "'%s' is no option", argv[0]);
+		ret = usage_error(&command_qp, "unexpected argument '%s'", argv[0]);
 	else if (l.sort)
 		column = observe_options_column(&l, columns, ARRAY_SIZE(columns));
 	if (ret || column < 0) {
@@ -240,29 +240,30 @@ static void qp_options(void)
 
 const struct command command_qp = {
 	.name = "qp",
-	.summary = "the queue pairs: whose, to whom, their state, what they sent and lost",
+	.summary = "list queue pairs: owner, peer, state, traffic, losses",
 	.main = qp_main,
 	.help = "usage: xroce qp [OPTION...]\n"
 		"\n"
-		"A line for each queue pair of the processes that use interfaces of this network "
-		"namespace. JSON has more: PSNs, window, queues,\n"
-		"NAKs both ways, ECN marks, the last error.\n"
+		"Prints a line for each queue pair of the processes that use interfaces of this\n"
+		"network namespace. JSON has more: PSNs, window, queues, NAKs in both directions,\n"
+		"ECN marks, the last error.\n"
 		"\n",
 	.print_options = qp_options,
-	.help_end = "\n"
-		    "  OUT      request packets in flight\n"
-		    "  RTT-US   smoothed round-trip time, of RC; 0: not measured\n"
-		    "  RETRANS  request packets sent again\n"
-		    "  RNR      RNR NAKs received: the peer had posted no receive\n"
-		    "  DROPPED  packets for it that a check refused, in XDP or in the engine\n"
-		    "  ERROR    why it stopped working, the last time that it did\n"
-		    "\n"
-		    "COLUMN of --sort is a name that JSON has.\n"
-		    "\n"
-		    "Exit status: 0; 1 if there is no such queue pair, or none that this user may "
-		    "see; 2 for wrong usage.\n"
-		    "\n"
-		    "Examples:\n"
-		    "  xroce qp --state err\n"
-		    "  xroce qp --peer 192.0.2.7 --sort retransmitted\n",
+	.help_end =
+		"\n"
+		"  OUT      request packets in flight\n"
+		"  RTT-US   smoothed round-trip time of RC in microseconds; 0: not measured\n"
+		"  RETRANS  request packets retransmitted\n"
+		"  RNR      RNR NAKs received: the peer had posted no receive\n"
+		"  DROPPED  packets for the QP that a check refused, in XDP or in the engine\n"
+		"  ERROR    reason for the last error state\n"
+		"\n"
+		"COLUMN is a name that the JSON output has.\n"
+		"\n"
+		"Exit status: 0; 1 if there is no such queue pair or it may not be inspected; 2\n"
+		"for wrong usage.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce qp --state err\n"
+		"  xroce qp --peer 192.0.2.7 --sort retransmitted\n",
 };

@@ -137,7 +137,7 @@ static struct observed *observer_add(struct observer *o, struct observed_iface *
 		o->room = o->room ? 2 * o->room : 16;
 		o->ports = reallocarray(o->ports, o->room, sizeof(*o->ports));
 		if (!o->ports) {
-			fprintf(stderr, "xroce: no memory\n");
+			fprintf(stderr, "xroce: out of memory\n");
 			exit(EXIT_FAILED);
 		}
 	}

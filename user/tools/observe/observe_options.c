@@ -18,27 +18,27 @@ static const struct observe_options_option {
 	struct option option;
 	const char *argument, *text;
 } look_options[] = {
-	{ { "dev", required_argument, NULL, 'd' }, "IFACE", "of this interface alone" },
-	{ { "pid", required_argument, NULL, 'p' }, "PID", "of this process alone" },
+	{ { "dev", required_argument, NULL, 'd' }, "IFACE", "select interface IFACE" },
+	{ { "pid", required_argument, NULL, 'p' }, "PID", "select process PID" },
 	{ { "qpn", required_argument, NULL, 'q' },
 	  "QPN",
-	  "of this queue pair alone (0x.. is hex)" },
-	{ { "peer", required_argument, NULL, 'P' }, "ADDR", "whose peer has that address" },
+	  "select queue pair QPN (0x.. is hex)" },
+	{ { "peer", required_argument, NULL, 'P' }, "ADDR", "select queue pairs with peer ADDR" },
 	{ { "state", required_argument, NULL, 's' },
 	  "STATE",
-	  "in that state: reset, init, rtr, rts, sqd, sqe, err" },
+	  "select STATE: reset, init, rtr, rts, sqd, sqe or err" },
 	{ { "watch", required_argument, NULL, 'w' },
 	  "SECONDS",
-	  "again and again, so far apart: what has come since" },
+	  "repeat every SECONDS and print the difference" },
 	{ { "interval", required_argument, NULL, 'i' },
 	  "SECONDS",
-	  "between the two looks; 1 if it is not said" },
-	{ { "count", required_argument, NULL, 'n' }, "N", "so many times, not for ever" },
-	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "the largest of that column first" },
-	{ { "view", required_argument, NULL, 'v' }, "VIEW", "what is shown" },
-	{ { "batch", no_argument, NULL, 'b' }, NULL, "tables, as if this were no terminal" },
-	{ { "json", no_argument, NULL, 'j' }, NULL, "JSON, for programs" },
-	{ { "help", no_argument, NULL, 'h' }, NULL, "this text" },
+	  "take two samples SECONDS apart, default 1" },
+	{ { "count", required_argument, NULL, 'n' }, "N", "stop after N repetitions" },
+	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "sort by COLUMN, largest first" },
+	{ { "view", required_argument, NULL, 'v' }, "VIEW", "show VIEW" },
+	{ { "batch", no_argument, NULL, 'b' }, NULL, "print tables, even to a terminal" },
+	{ { "json", no_argument, NULL, 'j' }, NULL, "print JSON" },
+	{ { "help", no_argument, NULL, 'h' }, NULL, "print this help" },
 };
 
 static bool observe_options_is_allowed(const char *allowed, int letter)
@@ -184,7 +184,7 @@ static int observe_options_set(struct observe_options *l, int letter, const char
 		l->json = true;
 		break;
 	}
-	return good ? EXIT_OK : usage_error(l->command, "'%s' is not valid here", text);
+	return good ? EXIT_OK : usage_error(l->command, "invalid argument '%s'", text);
 }
 
 /* Converts the allowed options to the form of getopt_long(). */
@@ -218,7 +218,7 @@ int observe_options_raise_limit(const struct command *command)
 	if (limit.rlim_max >= OBSERVE_OPTIONS_FDS)
 		return EXIT_OK;
 	fprintf(stderr,
-		"xroce %s: cannot look at processes with at most %llu descriptors: raise "
+		"xroce %s: too few file descriptors to inspect processes: the limit is %llu; raise "
 		"`ulimit -n` to %u\n",
 		command->name, (unsigned long long)limit.rlim_max, OBSERVE_OPTIONS_FDS);
 	return EXIT_FAILED;
@@ -338,8 +338,8 @@ void observe_options_note_full(const struct observe_options *l, const struct obs
 
 	if (m && used >= m->max_entries)
 		fprintf(stderr,
-			"xroce %s: %s: pid %u (%s): %u %s of a process are seen, and it "
-			"may have more\n",
+			"xroce %s: %s: pid %u (%s): only %u %s of the process are visible; it may "
+			"have more\n",
 			l->command->name, output_name(p->iface->name, iface), p->pid, p->command,
 			m->max_entries, what);
 }
@@ -351,21 +351,22 @@ int observe_options_ends(const struct observe_options *l, u32 found, const char 
 
 	if (*l->silent) {
 		fprintf(stderr,
-			"xroce %s: the broker of %s does not answer: it is stopped, or gets no "
-			"processor time\n",
+			"xroce %s: the broker of %s does not answer: it is stopped or gets no CPU "
+			"time\n",
 			name, output_name(l->silent, iface));
 		return EXIT_FAILED;
 	}
 	if (found)
 		return EXIT_OK;
 	if (l->is_hidden) {
-		fprintf(stderr, "xroce %s: there are processes that only root may look into\n",
+		fprintf(stderr, "xroce %s: permission denied for some processes; run as root to "
+				"inspect them\n",
 			name);
 		return EXIT_FAILED;
 	}
 	if (!l->has_pid && !l->has_qpn && !l->has_peer && !l->has_state)
 		return EXIT_OK;
-	fprintf(stderr, "xroce %s: there is no such %s\n", name, what);
+	fprintf(stderr, "xroce %s: no such %s\n", name, what);
 	return EXIT_FAILED;
 }
 
@@ -374,7 +375,7 @@ int observe_options_column(const struct observe_options *l, const struct column 
 	for (u32 i = 0; i < num; i++)
 		if (!strcmp(columns[i].name, l->sort))
 			return (int)i;
-	usage_error(l->command, "there is no column '%s'", l->sort);
+	usage_error(l->command, "no such column '%s'", l->sort);
 	return -1;
 }
 

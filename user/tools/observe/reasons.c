@@ -12,13 +12,13 @@ const char *reason_text(u32 reason)
 		return text;
 	switch (reason) {
 	case XROCE_REASON_NONE:
-		return "the application asked for the error state";
+		return "the application set the error state";
 	case XROCE_REASON_PEER_INVALID:
-		return "a request of the peer's was invalid";
+		return "the peer sent an invalid request";
 	case XROCE_REASON_PEER_ACCESS:
-		return "a request of the peer's asked for what its R_Key does not open";
+		return "the peer requested access that its R_Key does not permit";
 	case XROCE_REASON_PORT_LOST:
-		return "the interface has gone, or its broker";
+		return "the interface or its broker was removed";
 	default:
 		return "?";
 	}

@@ -204,7 +204,7 @@ static int top_batch(struct top *t)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (t->ui.interval_ms > 1000)
-		terminal_say("xroce top: the first of every %g s is counted",
+		terminal_say("xroce top: measuring the first interval of %g s",
 			     (double)t->ui.interval_ms / 1000);
 	for (u32 n = 0; !err && (!t->look.count || n <= t->look.count); n++) {
 		if (!batch_wait(due_ns, &mask))
@@ -243,12 +243,12 @@ static int top_choose(struct top *t)
 		while (t->ui.view < TOP_VIEWS && strcmp(top_fields[t->ui.view].name, l->view) != 0)
 			t->ui.view++;
 		if (t->ui.view == TOP_VIEWS)
-			return usage_error(&command_top, "there is no view '%s'", l->view);
+			return usage_error(&command_top, "no such view '%s'", l->view);
 	}
 	if (l->sort) {
 		field = top_field_find(t->ui.view, l->sort);
 		if (field < 0)
-			return usage_error(&command_top, "there is no column '%s'", l->sort);
+			return usage_error(&command_top, "no such column '%s'", l->sort);
 		t->ui.sort[t->ui.view] = (u32)field;
 	}
 	return EXIT_OK;
@@ -262,7 +262,7 @@ static int top_main(int argc, char **argv)
 
 	if (ret)
 		return ret;
-	ret = argc ? usage_error(&command_top, "'%s' is no option", argv[0]) : top_choose(&t);
+	ret = argc ? usage_error(&command_top, "unexpected argument '%s'", argv[0]) : top_choose(&t);
 	if (ret) {
 		observe_options_end(l);
 		return ret;
@@ -291,30 +291,29 @@ static void top_options(void)
 
 const struct command command_top = {
 	.name = "top",
-	.summary = "what queue pairs, processes, CQs and interfaces do per second, live",
+	.summary = "show live rates of queue pairs, processes, CQs and interfaces",
 	.main = top_main,
 	.help = "usage: xroce top [OPTION...]\n"
 		"\n"
-		"What the processes that use interfaces of this network namespace do per second, "
-		"the busiest first, with spark lines of the last\n"
-		"intervals: bits and packets both ways, retransmissions, RNR NAKs, drops. On a "
-		"terminal as a screen that keys change (h shows\n"
-		"them, q ends it); else, or with --batch, as tables, one an interval.\n"
+		"Shows the rates of the processes that use interfaces of this network namespace,\n"
+		"busiest first, with spark lines of the last intervals: bits and packets in both\n"
+		"directions, retransmissions, RNR NAKs, drops. On a terminal it is an interactive\n"
+		"screen (h lists the keys, q quits); otherwise, or with --batch, it prints\n"
+		"tables, one per interval.\n"
 		"\n",
 	.print_options = top_options,
-	.help_end = "\n"
-		    "VIEW is qps (as without), processes, cqs or interfaces. COLUMN is a name that "
-		    "JSON has in it, or rate or trouble. The interval\n"
-		    "is a second without --watch. JSON is a line for each interval, with all "
-		    "views, counters and rates.\n"
-		    "\n"
-		    "Exit status: 0, also when it is ended by SIGINT or SIGTERM; 1 if it failed, "
-		    "or as tables or JSON: if there was none in all\n"
-		    "that time though the options ask for one, or none that this user may see; 2 "
-		    "for wrong usage.\n"
-		    "\n"
-		    "Examples:\n"
-		    "  xroce top --dev eth0\n"
-		    "  xroce top -b -n 1 -w 5 --view processes --sort retransmitted_per_second\n"
-		    "  xroce top --json | jq -c '.qps[] | [.qpn, .rx_bits_per_second]'\n",
+	.help_end =
+		"\n"
+		"VIEW is qps (default), processes, cqs or interfaces. COLUMN is a name that the\n"
+		"JSON output of the view has, or rate or trouble. The default interval is 1 s.\n"
+		"JSON is a line for each interval, with all views, counters and rates.\n"
+		"\n"
+		"Exit status: 0, also after SIGINT or SIGTERM; 1 if it failed, or if tables or\n"
+		"JSON had nothing that the options select or nothing may be inspected; 2 for\n"
+		"wrong usage.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce top --dev eth0\n"
+		"  xroce top -b -n 1 -w 5 --view processes --sort retransmitted_per_second\n"
+		"  xroce top --json | jq -c '.qps[] | [.qpn, .rx_bits_per_second]'\n",
 };

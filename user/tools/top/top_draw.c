@@ -229,24 +229,24 @@ static void draw_help(struct screen *s, u32 line, u32 end)
 {
 	static const char *const lines[] = {
 		"Q p c i      queue pairs, processes, completion queues, interfaces",
-		"s > <        sort by the next column, by the one before (also: right, left)",
+		"s > <        sort by the next or the previous column (also: right, left)",
 		"r            reverse the order",
-		"/            filter: rows with that text; Enter keeps it, Escape ends it",
-		"+ -          longer and shorter intervals",
-		"space        pause, and go on",
+		"/            filter rows by text; Enter keeps the filter, Escape clears it",
+		"+ -          lengthen or shorten the interval",
+		"space        pause or continue",
 		"up down      scroll (also: Page Up, Page Down, Home, End)",
 		"h            this help; any key ends it",
 		"q            quit",
 		"",
 		"BPS, PPS     bits and packets per second; k, M, G are powers of 1000",
-		"RETR/S       request packets sent again per second",
+		"RETR/S       request packets retransmitted per second",
 		"RNR/S        RNR NAKs received: the peer had posted no receive",
 		"DROP/S       packets that a check refused, in XDP or in the engine",
-		"LOST/S       frames that no ring or socket had room for",
+		"LOST/S       frames dropped because a ring or socket was full",
 		"OUT          request packets in flight",
-		"RTT-US       smoothed round-trip time in microseconds, of RC",
-		"RATE         bits per second of both ways, an interval a character,",
-		"             relative to the highest that is shown; RETRANS: sent again",
+		"RTT-US       smoothed round-trip time of RC in microseconds",
+		"RATE         bits per second in both directions, one character per interval,",
+		"             relative to the highest one shown; RETRANS: retransmissions",
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(lines) && line < end; i++, line++)
@@ -278,7 +278,8 @@ static void draw_none(struct screen *s, u32 line, const struct top_model *m,
 	char text[80];
 
 	if (!m->lists[ui->view].num && ui->is_hidden)
-		snprintf(text, sizeof(text), "There are processes that only root may look into.");
+		snprintf(text, sizeof(text), "Permission denied for some processes; run as root to "
+					     "inspect them.");
 	else
 		snprintf(text, sizeof(text), "No %s.", top_fields[ui->view].text);
 	screen_put(s, line, 1, STYLE_PLAIN, text);

@@ -101,7 +101,7 @@ static void capture_say(const struct capture *c, const struct traced *from,
 		snprintf(part, sizeof(part), "; packet %u of %u of a super-packet", one->nth,
 			 p->num);
 	else if (p->is_cut_off)
-		snprintf(part, sizeof(part), "; a super-packet, not whole, so not cut");
+		snprintf(part, sizeof(part), "; an incomplete super-packet, not split");
 	snprintf(text, n, "%s%s%s", what, part, who);
 }
 
@@ -156,7 +156,7 @@ static int capture_failed(const char *what, int err)
 static void capture_progress(const struct capture *c)
 {
 	if (strcmp(c->file.path, "-") != 0)
-		terminal_say("%llu packets received, %llu dropped, %llu sent; ^C ends it",
+		terminal_say("%llu packets received, %llu dropped, %llu sent; ^C stops",
 			     (unsigned long long)c->received, (unsigned long long)c->dropped,
 			     (unsigned long long)c->sent);
 }
@@ -198,7 +198,7 @@ static int capture_run(struct capture *c)
 		if (c->tracers.err == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
 			break;
 		if (!waits && !tracers_num(&c->tracers) && !c->tracers.err) {
-			fprintf(stderr, "xroce capture: no process has %s open yet; waiting\n",
+			fprintf(stderr, "xroce capture: no process uses %s yet; waiting\n",
 				c->dev ? c->dev : "an interface");
 			waits = true;
 		}
@@ -218,7 +218,7 @@ static int capture_run(struct capture *c)
 	}
 	terminal_say(NULL);
 	if (n < 0)
-		return capture_failed("look at the processes", n);
+		return capture_failed("inspect the processes", n);
 	return c->tracers.err == -EPERM ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -255,7 +255,7 @@ static int capture_main_run(struct capture *c)
 	if (c->err && c->err != -EPIPE)
 		ret = capture_failed("write the file", c->err);
 	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check, %llu sent; "
-			"%llu packets lost as the ring was full\n",
+			"%llu packets lost because the ring was full\n",
 		(unsigned long long)c->received, (unsigned long long)c->dropped,
 		(unsigned long long)c->sent, (unsigned long long)lost);
 	tracers_say_end(&c->tracers, "capture");
@@ -334,7 +334,7 @@ static int capture_option(struct capture *c, int opt, char **argv)
 	default: return usage_error(&command_capture, "unknown option '%s'", argv[optind - 1]);
 	}
 	/* for `-s 10` the option is the argument before the value, for `-s10` the same argument */
-	return ok ? EXIT_OK : usage_error(&command_capture, "'%s' is not what %s takes", optarg,
+	return ok ? EXIT_OK : usage_error(&command_capture, "invalid argument '%s' of %s", optarg,
 					  argv[optind - 1] == optarg ? argv[optind - 2] :
 								       argv[optind - 1]);
 }
@@ -364,9 +364,10 @@ static int capture_main(int argc, char **argv)
 	if (c.file.max_files && !c.file.max_bytes)
 		return usage_error(&command_capture, "-W needs -C");
 	if (c.file.max_bytes && !strcmp(c.file.path, "-"))
-		return usage_error(&command_capture, "standard output is one file: no -C");
+		return usage_error(&command_capture, "-C needs a file, not standard output");
 	if (!strcmp(c.file.path, "-") && isatty(STDOUT_FILENO))
-		return usage_error(&command_capture, "-w - writes packets, not to a terminal");
+		return usage_error(&command_capture, "-w - writes binary data: redirect standard "
+						     "output");
 	if (optind < argc) {
 		c.dev = argv[optind];
 		ret = find_device(&command_capture, c.dev, &dev);
@@ -378,36 +379,34 @@ static int capture_main(int argc, char **argv)
 
 const struct command command_capture = {
 	.name = "capture",
-	.summary = "write RoCEv2 packets to a pcapng file, with what XDP said of them",
+	.summary = "write RoCEv2 packets to a pcapng file",
 	.main = capture_main,
 	.help = "usage: xroce capture -w FILE [OPTION...] [IFACE]\n"
 		"\n"
-		"Writes the RoCEv2 packets of programs that run on xroce to a file that Wireshark "
-		"and tshark read (pcapng), until it is ended\n"
-		"(SIGINT, SIGTERM): of all interfaces, or of IFACE; also of programs that are "
-		"started meanwhile. XDP takes them before any tap of\n"
-		"the kernel's: tcpdump(8) does not see them. Each has as its comment what XDP "
-		"wrote in the CQE, or why it was dropped, and whose it\n"
-		"is. Super-packets are written as the packets that they are. Nobody waits for it: "
-		"what finds no room is lost, and counted.\n"
+		"Writes the RoCEv2 packets of programs that run on xroce to a pcapng file, which\n"
+		"Wireshark and tshark read, until it is stopped (SIGINT, SIGTERM): of all\n"
+		"interfaces or of IFACE, including programs that start later. tcpdump(8) does not\n"
+		"see these packets, because XDP takes them before the kernel's taps. The comment\n"
+		"of a packet is what XDP wrote in the CQE, or the drop reason, and its process.\n"
+		"Super-packets are split into their packets. Capturing delays no process: packets\n"
+		"that do not fit into the buffer are lost and counted.\n"
 		"\n"
 		"Options:\n"
-		"  -w, --write FILE     where to; - is standard output\n"
-		"  -C, --file-size N    begin another file after N million bytes: FILE, FILE1, "
-		"FILE2, ...\n"
-		"  -W, --files N        with -C: so many files, FILE0 and on, then the first is "
-		"written over\n"
-		"  -c, --count N        end after so many packets\n"
-		"  -d, --duration N     end after so many seconds\n"
-		"  -s, --snaplen N      write so many bytes of each packet at most (64 or more)\n"
-		"  -q, --qp N           packets to and from this queue pair of a process alone\n"
-		"  -p, --pid N          of this process alone\n"
-		"  -Q, --direction D    in: those received; out: those sent\n"
-		"  --peer ADDRESS       from and to this address alone\n"
-		"  --drops              those alone that a check of XDP's dropped\n"
-		"  --buffer N           room for N MiB between XDP and the file (default 32), for "
-		"each process\n"
+		"  -w, --write FILE     write to FILE; - is standard output\n"
+		"  -C, --file-size N    start another file after N million bytes: FILE, FILE1,\n"
+		"                       FILE2, ...\n"
+		"  -W, --files N        with -C, write to N files from FILE0 on, then overwrite\n"
+		"                       the oldest\n"
+		"  -c, --count N        stop after N packets\n"
+		"  -d, --duration N     stop after N seconds\n"
+		"  -s, --snaplen N      write at most N bytes of each packet (at least 64)\n"
+		"  -q, --qp N           select packets to and from queue pair N\n"
+		"  -p, --pid N          select packets of process N\n"
+		"  -Q, --direction D    in: received packets; out: sent packets\n"
+		"  --peer ADDRESS       select packets from and to ADDRESS\n"
+		"  --drops              select packets that a check in XDP dropped\n"
+		"  --buffer N           buffer N MiB for each process (default 32)\n"
 		"\n"
-		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Needs root; for the user's own processes a broker (xroce serve) is enough.\n"
 		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
 };

@@ -84,7 +84,7 @@ void decode_text(const struct packet *p, char *text, size_t n)
 	if (p->solicited)
 		more(&t, ", solicited");
 	if (p->ackreq)
-		more(&t, ", asks for an ACK");
+		more(&t, ", requests an ACK");
 	if ((p->tos & 3) == 3)
 		more(&t, ", congestion experienced");
 }
@@ -157,7 +157,7 @@ const char *decode_drop(u8 drop, const char **name)
 
 	if (!drop || XROCE_DROP_INDEX(drop) >= ARRAY_SIZE(texts)) {
 		*name = "unknown";
-		return "for a reason that is not known here";
+		return "unknown reason";
 	}
 	*name = texts[XROCE_DROP_INDEX(drop)][0];
 	return texts[XROCE_DROP_INDEX(drop)][1];
@@ -166,7 +166,7 @@ const char *decode_drop(u8 drop, const char **name)
 /* ---- events ---- */
 
 static const char *const event_texts[][2] = {
-	[XROCE_EVENT_none] = { "unknown", "an event that is not known here" },
+	[XROCE_EVENT_none] = { "unknown", "unknown event" },
 #define X(name, text) [XROCE_EVENT_##name] = { #name, text },
 	XROCE_EVENTS(X)
 #undef X
@@ -219,9 +219,10 @@ static const char *decode_reason(u32 reason)
 	const char *text = vendor_err_text(reason);
 
 	switch (reason) {
-	case XROCE_REASON_PEER_INVALID: return "a request of the peer's was invalid";
-	case XROCE_REASON_PEER_ACCESS: return "a request of the peer's was refused access";
-	case XROCE_REASON_PORT_LOST: return "the interface has gone, or its broker";
+	case XROCE_REASON_PEER_INVALID: return "the peer sent an invalid request";
+	case XROCE_REASON_PEER_ACCESS: return "the peer requested access that its R_Key does not "
+					      "permit";
+	case XROCE_REASON_PORT_LOST: return "the interface or its broker was removed";
 	}
 	return text ? text : "unknown";
 }

@@ -135,7 +135,7 @@ static void trace_packet(struct trace *t, const struct traced *from, const struc
 	if (p)
 		decode_text(p, text, sizeof(text));
 	else
-		snprintf(text, sizeof(text), "%u bytes that are no packet", len);
+		snprintf(text, sizeof(text), "%u bytes that are not a packet", len);
 	trace_print_head(t, from, r, arrow);
 	if (why)
 		printf(t->coloured ? "%s, \033[31mdropped: %s (%s)\033[m\n" :
@@ -176,14 +176,14 @@ static void trace_say_lost(struct trace *t)
 
 	if (t->tracers.interrupted != t->interrupted_told)
 		fprintf(stderr,
-			"xroce trace: stopped here for longer than %llu s: what came then "
-			"is not shown, and not counted\n",
+			"xroce trace: the command was stopped for longer than %llu s; events of "
+			"that time are neither shown nor counted\n",
 			XROCE_TRACE_LEASE / NSEC_PER_SEC);
 	t->interrupted_told = t->tracers.interrupted;
 	if (lost == t->lost_told)
 		return;
-	fprintf(stderr, "xroce trace: %llu records lost here, as they came faster than they were "
-			"written\n",
+	fprintf(stderr, "xroce trace: %llu records were lost because they arrived faster than they "
+			"were written\n",
 		(unsigned long long)(lost - t->lost_told));
 	t->lost_told = lost;
 }
@@ -201,12 +201,12 @@ static int trace_run(struct trace *t)
 		trace_say_lost(t);
 		tracers_complain(&t->tracers, "trace");
 		if (!waits && !tracers_num(&t->tracers) && !t->tracers.err) {
-			fprintf(stderr, "xroce trace: no process has %s open yet; waiting\n",
+			fprintf(stderr, "xroce trace: no process uses %s yet; waiting\n",
 				t->dev ? t->dev : "an interface");
 			waits = true;
 		}
 		if (!noted && tracers_num(&t->tracers))
-			terminal_note("xroce trace: looks at %u process%s; ^C ends it",
+			terminal_note("xroce trace: tracing %u process%s; ^C stops",
 				      tracers_num(&t->tracers),
 				      tracers_num(&t->tracers) == 1 ? "" : "es");
 		noted |= tracers_num(&t->tracers) != 0;
@@ -223,7 +223,7 @@ static int trace_run(struct trace *t)
 	trace_say_lost(t);
 	tracers_complain(&t->tracers, "trace");
 	if (n < 0)
-		fprintf(stderr, "xroce trace: cannot look at the processes: %s\n", strerror(-n));
+		fprintf(stderr, "xroce trace: cannot inspect the processes: %s\n", strerror(-n));
 	return n < 0 || t->tracers.err == -EPERM || t->tracers.err == -EBUSY ? EXIT_FAILED :
 									       EXIT_OK;
 }
@@ -268,7 +268,7 @@ static int trace_option(struct trace *t, int opt, char **argv)
 	case ':': return usage_error(&command_trace, "%s needs a value", argv[optind - 1]);
 	default: return usage_error(&command_trace, "unknown option '%s'", argv[optind - 1]);
 	}
-	return ok ? EXIT_OK : usage_error(&command_trace, "'%s' is not what %s takes", optarg,
+	return ok ? EXIT_OK : usage_error(&command_trace, "invalid argument '%s' of %s", optarg,
 					  argv[optind - 1] == optarg ? argv[optind - 2] :
 								       argv[optind - 1]);
 }
@@ -316,34 +316,33 @@ static int trace_main(int argc, char **argv)
 
 const struct command command_trace = {
 	.name = "trace",
-	.summary = "show packets and what happens to queue pairs, as it happens",
+	.summary = "print packets and queue pair events as they happen",
 	.main = trace_main,
 	.help = "usage: xroce trace [OPTION...] [IFACE]\n"
 		"\n"
-		"Prints a line for each packet that programs on xroce receive, send or drop, and "
-		"for each event of their queue pairs:\n"
-		"retransmissions, NAKs and RNR NAKs both ways, time-outs, states, errors, "
-		"notifications of congestion; until it is ended\n"
-		"(SIGINT, SIGTERM). Of all interfaces, or of IFACE; also of programs that are "
-		"started meanwhile. Nobody waits for it: what it\n"
-		"cannot take in time is lost, and said.\n"
+		"Prints a line for each packet that programs on xroce receive, send or drop, and\n"
+		"for each event of their queue pairs: retransmissions, NAKs and RNR NAKs in both\n"
+		"directions, time-outs, state changes, errors, congestion notifications. Runs\n"
+		"until it is stopped (SIGINT, SIGTERM), for all interfaces or for IFACE,\n"
+		"including programs that start later. Tracing delays no process: records that are\n"
+		"not read in time are lost, and their number is reported.\n"
 		"\n"
 		"  <   received         >   sent          <>  sent to the process itself\n"
-		"  <!  dropped by XDP   *   an event\n"
+		"  <!  dropped by XDP   *   event\n"
 		"\n"
 		"Options:\n"
-		"  -q, --qp N         of this queue pair of a process alone\n"
-		"  -p, --pid N        of this process alone\n"
-		"  -o, --opcode TEXT  packets alone whose opcode has that in its name, as "
-		"READ or 'RC SEND'\n"
-		"  -Q, --direction D  packets alone: in, those received; out, those sent\n"
-		"  -E, --events       events alone\n"
-		"  -e, --errors       what went wrong: drops, NAKs, congestion, events that "
-		"are not as they should be\n"
-		"  -c, --count N      end after so many lines\n"
-		"  -d, --duration N   end after so many seconds\n"
-		"  -j, --json         a JSON object a line\n"
+		"  -q, --qp N         select queue pair N\n"
+		"  -p, --pid N        select process N\n"
+		"  -o, --opcode TEXT  select packets with TEXT in the name of the opcode, such as\n"
+		"                     READ or 'RC SEND'\n"
+		"  -Q, --direction D  select packets: in (received) or out (sent)\n"
+		"  -E, --events       print only events\n"
+		"  -e, --errors       print only drops, NAKs, congestion and events that indicate\n"
+		"                     a problem\n"
+		"  -c, --count N      stop after N lines\n"
+		"  -d, --duration N   stop after N seconds\n"
+		"  -j, --json         print one JSON object per line\n"
 		"\n"
-		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Needs root; for the user's own processes a broker (xroce serve) is enough.\n"
 		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
 };

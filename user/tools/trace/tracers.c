@@ -338,28 +338,29 @@ void tracers_complain(struct tracers *t, const char *command)
 		return;
 	t->told = t->err;
 	if (t->err == -EPERM || t->err == -EACCES)
-		what = "; it takes root, or a broker (xroce serve) for one's own processes";
+		what = "; run as root, or use a broker (xroce serve) to trace the user's own "
+		       "processes";
 	else if (t->err == -EBUSY)
-		why = "as many look at it as can be";
+		why = "all trace slots of the process are in use";
 	else if (t->err == -EDQUOT)
-		why = "a broker gives this user no more rings";
+		why = "the broker's limit of rings for this user is reached";
 	else if (t->err == -ETIMEDOUT)
-		why = "a broker does not answer";
+		why = "the broker does not answer";
 	terminal_say(NULL);
-	fprintf(stderr, "xroce %s: cannot look at a process: %s%s\n", command, why, what);
+	fprintf(stderr, "xroce %s: cannot trace a process: %s%s\n", command, why, what);
 }
 
 void tracers_say_end(const struct tracers *t, const char *command)
 {
 	if (t->late)
 		fprintf(stderr,
-			"xroce %s: %llu packets came too late to be written in the order "
-			"of their times\n",
+			"xroce %s: %llu packets were written out of order because they arrived "
+			"late\n",
 			command, (unsigned long long)t->late);
 	if (t->interrupted)
 		fprintf(stderr,
-			"xroce %s: it was stopped %llu times for longer than %llu s: what "
-			"came then is not there, and not counted\n",
+			"xroce %s: the command was stopped %llu times for longer than %llu s; "
+			"packets of that time are neither recorded nor counted\n",
 			command, (unsigned long long)t->interrupted,
 			XROCE_TRACE_LEASE / NSEC_PER_SEC);
 }
