@@ -30,10 +30,10 @@ hook_is_free() { hook && grep -q 'nothing attached' "$WORK/hook.out"; }
 # No BPF file system: no dispatcher, on any kernel.
 no_dispatcher() {
 	server asked XROCE_ATTACH=dispatcher LIBXDP_BPFFS=/nonexistent
-	need_line asked "^xroce: $IF_A: no dispatcher here \(.+\): attached alone, "
+	need_line asked "^xroce: $IF_A: cannot use an XDP dispatcher: .+; attaching exclusively: "
 	alone
 	server quiet XROCE_ATTACH=dispatcher LIBXDP_BPFFS=/nonexistent XROCE_QUIET=1
-	! grep -q 'no dispatcher' "$WORK/quiet.out" || fail "said although quiet"
+	! grep -q 'XDP dispatcher' "$WORK/quiet.out" || fail "said although quiet"
 	alone
 }
 

@@ -83,7 +83,7 @@ name_taken_by_a_stranger() {
 	kill -0 "$child" 2>/dev/null || fail "a stranger keeps root off the interface: $(cat "$WORK/holder.out")"
 	# The second one is still kept off, by the hook.
 	attempt "$XROCE" run --dev $IF_A --share never -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
-	need_line bad 'XDP hook holds program [0-9]+ \(xroce_xdp\)'
+	need_line bad 'program [0-9]+ \(xroce_xdp\) is attached'
 	stop "$child"
 	stop "$stranger"
 }
@@ -101,7 +101,7 @@ memlock_of_two() {
 	start bad a "${words[@]}" -p 18516
 	finish "$child" 20 && fail "there was room for two"
 	need_line bad "in use by process $first .*\`xroce serve $IF_A\`"
-	need_line first 'limit of locked memory ..ulimit -l.. is used up; raise it, or run .xroce serve. first'
+	need_line first 'limit of locked memory ..ulimit -l.. is reached; raise it, or run .xroce serve. first'
 	stop "$first"
 }
 
@@ -146,7 +146,7 @@ few_capabilities() {
 user_namespace() {
 	in_a unshare --user --map-root-user "$XROCE" run --dev $IF_A -- timeout 10 ibv_rc_pingpong -d $DEV_A -g "$gid_a" >"$WORK/bad.out" 2>&1 &&
 		fail "it runs"
-	need_line bad 'privileges of a user namespace are not enough'
+	need_line bad 'the kernel requires privileges of the initial user namespace'
 }
 
 # RoCE needs a GID: a program's EINVAL does not say so.
@@ -156,7 +156,7 @@ no_gid() {
 	on_b timeout 20 ibv_rc_pingpong -d $DEV_B $IP4_A >"$WORK/bad.out" 2>&1 && fail "it runs"
 	# The server connects first, and ends.
 	finish "$child" 10 && fail "the server goes on"
-	need_line server 'RoCE needs one; name one of this device.s by its index .-g 0'
+	need_line server 'RoCE needs a GRH; choose a GID of this device by its index .-g 0'
 }
 
 hook_taken() {
@@ -171,7 +171,7 @@ hook_taken() {
 	# namespace it is removed as well.
 	in_a unshare --mount ip link set $IF_A xdpdrv obj "$WORK/other.o" sec xdp 2>"$WORK/bad.out" || { fail "ip link set xdp ends with $?"; show bad; }
 	attempt "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
-	need_line bad 'XDP hook holds program [0-9]+ .*xdp off'
+	need_line bad 'program [0-9]+ .* is attached; .*xdp off'
 	xdp_on $NS_A $IF_A || fail "the other program was taken away"
 	in_a ip link set $IF_A xdpdrv off
 	in_a ip link set $IF_A mtu 4500
@@ -187,7 +187,7 @@ mtu_too_small() {
 	finish "$child" 10
 	status=$?
 	need_equal "exit status" $status 1
-	need_line server "path MTU 4096 does not fit $IF_A's MTU 1500"
+	need_line server "path MTU 4096 is too large for $IF_A, whose MTU is 1500"
 	need_line server 'Failed to modify QP to RTR'
 	in_a ip link set $IF_A mtu 4500
 }

@@ -89,7 +89,7 @@ serve_and_stop() {
 	socket_is_there || fail "anybody stops it"
 	end_server
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 && fail "stop where no broker is"
-	need_line stop 'no broker here'
+	need_line stop 'no broker on this interface'
 }
 
 signals() {
@@ -111,19 +111,19 @@ modes() {
 	serve --mode 0600
 	ask_nobody other hello && fail "mode 0600: anybody comes in"
 	nobody "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
-	need_line list '^  broker    there is one, but not for this user'
+	need_line list '^  broker    permission denied for this user'
 	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
-	need_line doctor "^FAIL  $IF_A broker: there is one, but not for this user -> "
+	need_line doctor "^FAIL  $IF_A broker: permission denied for this user -> "
 	end_server
 	serve --group 65534 --mode 0660
 	ask_nobody other hello
 	need_line other '^hello 0 '
 	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
 	need_line doctor "^ok    $IF_A broker: process $server \\(xroce\\)"
-	need_line doctor '^ok    privileges: none are needed'
+	need_line doctor '^ok    privileges: none needed'
 	end_server
 	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
-	need_line doctor "^FAIL  $IF_A broker: no broker on $IF_A -> as root, .xroce serve $IF_A."
+	need_line doctor "^FAIL  $IF_A broker: no broker on $IF_A -> as root, run .xroce serve $IF_A."
 }
 
 wrong_usage() {
@@ -148,7 +148,7 @@ second() {
 	serve
 	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
 	need_equal "the second broker's exit status" $? 1
-	need_line second "^xroce: $IF_A: process $server \\(xroce\\) is its broker already; .xroce stop $IF_A. ends it"
+	need_line second "^xroce: $IF_A: process $server \\(xroce\\) is already the broker of this interface; .xroce stop $IF_A. ends it"
 	ask hello hello
 	need_line hello '^hello 0 '
 	end_server
@@ -156,7 +156,7 @@ second() {
 	wait_until 10 listens_or_gone a 18515 "$child"
 	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
 	need_equal "exit status beside a process" $? 1
-	need_line second "^xroce: $IF_A: in use by process $child \\(.*pingpong\\), which has it alone"
+	need_line second "^xroce: $IF_A: in use by process $child \\(.*pingpong\\), which owns the interface"
 	stop "$child"
 }
 
@@ -265,7 +265,7 @@ interface_goes() {
 	keep client hello
 	ip -n $NS_A link del $IF_A
 	finish "$server" 10 || fail "it ends with $?"
-	need_line serve 'the interface has gone'
+	need_line serve 'the interface was removed'
 	finish "$kept" 5
 	need_line client '^hold end$'
 	socket_is_there && fail "a socket is left"
@@ -437,7 +437,7 @@ shown() {
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list 'program [0-9]+ xroce_mux, of a broker$'
 	need_line list "^  broker    pid $server \\(xroce\\)$"
-	need_line list "^  client    [0-9]+: pid $kept \\(asker\\) of root, 3 QPs; received 0 frames by its ring; sent by TAP device 0, and 0 to processes here; takes 10.0 MiB of the kernel's memory$"
+	need_line list "^  client    [0-9]+: pid $kept \\(asker\\) of root, 3 QPs; received 0 frames by its ring; sent by TAP device 0, and 0 to processes here; uses 10.0 MiB of kernel memory$"
 	need_line list "^  client    [0-9]+: pid $child \\(asker\\) of [a-z]+, 1 QP;"
 	need_no_line list 'in use'
 	nobody "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
@@ -644,7 +644,7 @@ memory() {
 	wait_until 5 grep -q '^hold' "$WORK/one.out" || fail "no port"
 	ask_nobody other hello
 	need_line other '^hello EDQUOT$'
-	need_equal "shown" "$(in_a "$XROCE" list $IF_A | grep -c '^  client .*; takes 10.0 MiB of the kernel')" 2
+	need_equal "shown" "$(in_a "$XROCE" list $IF_A | grep -c '^  client .*; uses 10.0 MiB of kernel')" 2
 	need_equal "shown as JSON" "$(in_a "$XROCE" list --json $IF_A | grep -oE '"memory": *10485760' | wc -l)" 2
 	stop "$child"
 	wait_until 5 nobody_comes_in || fail "a dead client counts"

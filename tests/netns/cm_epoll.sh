@@ -74,7 +74,7 @@ c.send(b'alive')
 assert s.accept()[0].recv(5) == b'alive'
 " >"$WORK/said.out" 2>&1 || fail "it ended with $?"
 	local what
-	for what in 'make a stream' 'splice()' 'set option' 'pass descriptor' 'use descriptor'; do
+	for what in 'open a stream' 'splice()' 'set option' 'pass descriptor' 'use descriptor'; do
 		[ "$(grep -c "^librspreload: cannot $what.* rsocket" "$WORK/said.out")" = 1 ] ||
 			fail "not said once: cannot $what"
 	done

@@ -146,7 +146,7 @@ listed() {
 	run_inside list "$1" xroce list $IF_A || fail "list ends with $?"
 	need_line list '^  broker '
 	run_inside stop "$1" xroce stop $IF_A && fail "it may stop the broker"
-	need_line stop 'the broker is for root, or the user that it runs as, to end'
+	need_line stop 'permission denied: only root or the broker.s own user may stop it'
 	answers_a || fail "the broker has ended"
 }
 
@@ -166,9 +166,9 @@ refused() {
 	possible runc || return 77
 	run_inside program runc_refused xroce run --dev $IF_A -- \
 		ibv_rc_pingpong -d $DEV_A -g 0 && fail "it works"
-	need_line program 'bpf\(\) is not permitted here'
+	need_line program 'bpf\(\) is not permitted;'
 	run_inside doctor runc_refused xroce doctor $IF_A && fail "doctor finds no fault"
-	need_line doctor "^FAIL  $IF_A port: bpf\(\) is not permitted here"
+	need_line doctor "^FAIL  $IF_A port: bpf\(\) is not permitted;"
 	# and finds none where a program gets its port
 	run_inside doctor runc xroce doctor $IF_A || { fail "doctor ends with $?"; show doctor; }
 	need_line doctor "^ok    $IF_A port: "

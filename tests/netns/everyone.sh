@@ -149,7 +149,7 @@ counters_told() {
 without_fuse() {
 	mount --bind /dev/null /dev/fuse
 	with_files a $IF_A || { umount /dev/fuse; return; }
-	need_line broker_$IF_A '^xroce serve: no counters among the files'
+	need_line broker_$IF_A '^xroce serve: cannot serve counter files'
 	compare_without_counters
 	need_equal "directories of counters" "$(ls -d $SYS/$DEV_A/ports/1/*counters 2>/dev/null)" ''
 	stop "$broker"
@@ -278,7 +278,7 @@ ends_all() {
 }
 in_background() {
 	in_a "$XROCE" serve --files --background $IF_A >"$WORK/serve.out" 2>&1 || { fail "it ends with $?"; show serve; return; }
-	need_no_line serve 'no counters'
+	need_no_line serve 'cannot serve counter files'
 	compare $DEV_A
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "stop ends with $?"
 	nothing_is_left "after stop"
@@ -300,12 +300,12 @@ both_killed() {
 	finish "$broker" 10
 	need_equal "what is left" "$(ls $SYS)" $DEV_A
 	in_a "$XROCE" doctor $IF_A >"$WORK/doctor.out" 2>&1
-	need_line doctor '^warn +files: those of 1 device are left, whose broker was killed'
+	need_line doctor '^warn +files: 1 device left by a killed broker'
 	last=$SYS/$DEV_A
 	case $1 in
 	stop)
 		in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
-		need_line stop '^xroce stop: took away the files of 1 device whose broker had been killed$'
+		need_line stop '^xroce stop: removed the files of 1 device whose broker was killed$'
 		;;
 	serve)
 		serve_options=()
@@ -349,7 +349,7 @@ namespace_gone() {
 		[ "$gone" = "$its" ] || mv "$gone" "$its"
 	fi
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
-	need_line stop 'took away the files of 1 device'
+	need_line stop 'removed the files of 1 device'
 	nothing_is_left "after it"
 	[ -z "$other" ] || stop "$other"
 }
@@ -367,7 +367,7 @@ refused() {
 	nothing_is_left "after it"
 }
 CAPS='-all,+net_admin,+bpf,+perfmon,+chown,+sys_resource'
-unprivileged() { refused 'that takes root, with CAP_SYS_ADMIN' setpriv --bounding-set=$CAPS "$XROCE" serve --files $IF_A; }
+unprivileged() { refused 'needs root with CAP_SYS_ADMIN' setpriv --bounding-set=$CAPS "$XROCE" serve --files $IF_A; }
 read_only_dev() {
 	mount -o remount,bind,ro /dev
 	refused 'Read-only file system' "$XROCE" serve --files $IF_A
@@ -378,14 +378,14 @@ there_already() {
 	mkdir $NODES && mknod $NODES/$DEV_A c 1 5
 	in_a timeout 20 "$XROCE" serve --files $IF_A >"$WORK/serve.out" 2>&1
 	need_equal "exit status" $? 1
-	need_line serve "of $DEV_A: there are files of a device of that name"
+	need_line serve "of $DEV_A: files of a device with this name exist already"
 	need_equal "the node" "$(stat -c '%t:%T' $NODES/$DEV_A)" 1:5
 	rm -r $NODES
 	nothing_is_left "after it"
 }
 not_ours() {
 	mkdir -p /run/xroce/files && chown 12345 /run/xroce/files
-	refused 'that takes root|not permitted' "$XROCE" serve --files $IF_A
+	refused 'needs root|not permitted' "$XROCE" serve --files $IF_A
 	chown 0 /run/xroce/files
 	rmdir /run/xroce/files
 }

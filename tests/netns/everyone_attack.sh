@@ -73,7 +73,7 @@ nested() {
 	ip link add $IF_A netns $NS_B type veth peer name peer netns $NS_B && ip -n $NS_B link set $IF_A up && ip -n $NS_B link set peer up
 	in_b unshare -m --propagation private sh -c "umount -l /sys/class; exec timeout 20 $XROCE serve --files $IF_A" >"$WORK/inner.out" 2>&1
 	need_equal "exit status of the second" $? 1
-	need_line inner 'there are files of a device of that name'
+	need_line inner 'files of a device with this name exist already'
 	ip -n $NS_B link del $IF_A
 	[ -c $NODES/$DEV_A ] || fail "the first one's node has gone"
 	compare $DEV_A
@@ -95,7 +95,7 @@ another_dev() {
 	ip -n $NS_B link del $IF_A
 	mkdir -p $NODES && mknod $NODES/$DEV_A c 1 3
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
-	need_line stop 'took away the files of 1 device'
+	need_line stop 'removed the files of 1 device'
 	[ -c $NODES/$DEV_A ] || fail "another's node has gone"
 	rm -rf $NODES
 	nothing_is_left "after it"
@@ -107,7 +107,7 @@ null_node() {
 	mkdir $NODES && mknod $NODES/$DEV_A c 1 3
 	in_a timeout 20 "$XROCE" serve --files $IF_A >"$WORK/serve.out" 2>&1
 	need_equal "exit status" $? 1
-	need_line serve 'there are files of a device of that name'
+	need_line serve 'files of a device with this name exist already'
 	[ -c $NODES/$DEV_A ] || fail "another's node has gone"
 	rm -r $NODES
 	nothing_is_left "after it"

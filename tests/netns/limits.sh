@@ -24,7 +24,7 @@ need_one_line() { need_equal "lines like $2" "$(grep -cE "$2" "$WORK/$1.out")" 1
 
 too_many_qps() {
 	to_its_end own qps 5
-	need_one_line own "^xroce: $IF_A: this user has all the QPs that its broker gives one; .*--max-qps N $IF_A"
+	need_one_line own "^xroce: $IF_A: this user has reached its limit of QPs; .*--max-qps N $IF_A"
 }
 
 too_many_channels() {
@@ -41,7 +41,7 @@ too_many_processes() {
 	second=$child
 	wait_until 20 grep -q holds "$WORK/first.out" && wait_until 20 grep -q holds "$WORK/second.out"
 	to_its_end third port
-	need_line third "^xroce: $IF_A: this user has all the processes that .*--max-clients N $IF_A"
+	need_line third "^xroce: $IF_A: this user has reached its limit of processes; .*--max-clients N $IF_A"
 	kill -9 "$first"
 	finish "$first" 5
 	limited third hold

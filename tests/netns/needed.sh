@@ -69,7 +69,7 @@ listed() {
 nobody_may() {
 	in_a setpriv --reuid 65534 --regid 65534 --clear-groups \
 		env XROCE_SHARE=always LD_LIBRARY_PATH="$BUILD/lib" timeout 10 ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/nobody.out" 2>&1 && fail "it works"
-	need_line nobody "no broker on $IF_A: as root, .xroce serve $IF_A."
+	need_line nobody "no broker on $IF_A; as root, run .xroce serve $IF_A."
 	nothing_left || fail "something is there"
 }
 
@@ -77,7 +77,7 @@ in_background() {
 	in_a timeout 10 "$XROCE" serve --background $IF_A >"$WORK/background.out" 2>&1 || { fail "it ends with $?"; show background; }
 	socket_is_there || fail "it returned before it listens"
 	in_a timeout 10 "$XROCE" serve --background $IF_A >"$WORK/second.out" 2>&1 && fail "there are two"
-	need_line second 'is its broker already'
+	need_line second 'is already the broker of this interface'
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || { fail "stop ends with $?"; show stop; }
 	nothing_left || fail "something is left"
 }

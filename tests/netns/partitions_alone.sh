@@ -39,7 +39,7 @@ tables() {
 not_valid() {
 	wait_until 10 no_brokers || fail "there are brokers"
 	in_a env XROCE_PKEY=0x8001,0x8000 "$XROCE" run --dev $IF_A -- "$TOOLS/partition" table $DEV_A >"$WORK/ignored.out" 2>&1
-	need_line ignored '^xroce: XROCE_PKEY=0x8001,0x8000 is ignored: it is not a list of '
+	need_line ignored '^xroce: XROCE_PKEY=0x8001,0x8000 is ignored: it is not a P_Key list'
 	need_line ignored '^with a port: 0xffff$'
 }
 
@@ -79,7 +79,7 @@ asked() {
 	finish "$child" 10 || { fail "ended with $?"; show asked; }
 	need_equal "the files" "$(tr '\n' ' ' <"$WORK/asked.out")" "$TABLE_A 4 "
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
-	need_line list 'has it alone'
+	need_line list 'owns the interface'
 	kill -TERM "$first"
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }

@@ -223,7 +223,7 @@ left_behind() {
 	case $1 in
 	stop)
 		in_b "$XROCE" stop --pin="$PINS" $IF_B >"$WORK/stop.out" 2>&1 || fail "exit status $?"
-		need_line stop 'took away the pinned maps of 1 process that had been killed'
+		need_line stop 'removed the pinned maps of 1 killed process'
 		;;
 	alone)
 		mapfile -t with < <(pinning $IF_B)
@@ -302,23 +302,23 @@ keeps_directory() {
 refused() {
 	in_a timeout 20 "$XROCE" serve --pin="$1" $IF_A >"$WORK/broker.out" 2>&1
 	need_equal "exit status of the broker" $? 1
-	need_line broker "^xroce: $IF_A: no maps are pinned: .*$2"
+	need_line broker "^xroce: $IF_A: cannot pin the maps:  .*$2"
 	server program a 18641 env XROCE_PIN="$1" "$XROCE" run --dev $IF_A -- || return
-	need_line program "^xroce: $IF_A: no maps are pinned: .*$2"
+	need_line program "^xroce: $IF_A: cannot pin the maps:  .*$2"
 	stop "$child"
 }
 hostile() {
 	local d
 	mkdir "$BPF/real" "$BPF/worlds" "$BPF/groups" "$BPF/anothers" "$WORK/plain" && chmod 777 "$BPF/worlds" &&
 		chmod 770 "$BPF/groups" && chown 12345 "$BPF/anothers" && ln -s "$BPF/real" "$BPF/linked" && ln -s "$BPF" "$WORK/by_link" || return
-	refused "$BPF/worlds" 'others may write to it'
-	refused "$BPF/groups" 'others may write to it'
-	refused "$BPF/anothers" "is another user's"
+	refused "$BPF/worlds" 'is writable by other users'
+	refused "$BPF/groups" 'is writable by other users'
+	refused "$BPF/anothers" 'belongs to another user'
 	refused "$BPF/linked" 'symbolic link'
 	refused "$WORK/by_link/real" 'symbolic link'
-	refused "$WORK/plain" 'no BPF file system'
-	refused "$WORK/plain/new" 'no BPF file system'
-	refused "$WORK/none/new" 'no BPF file system'
+	refused "$WORK/plain" 'is not on a BPF file system'
+	refused "$WORK/plain/new" 'is not on a BPF file system'
+	refused "$WORK/none/new" 'is not on a BPF file system'
 	for d in real worlds groups anothers; do
 		need_equal "what is in $d" "$(find "$BPF/$d" -mindepth 1)" ''
 		rmdir "$BPF/$d"
@@ -356,7 +356,7 @@ wrong_usage() {
 	done
 	in_a "$XROCE" run --pin=x --dev $IF_A -- true >"$WORK/run.out" 2>&1
 	need_equal "exit status of run" $? 2
-	need_line run "'x' is not the absolute name of a directory"
+	need_line run "'x' is not an absolute path"
 	XROCE_PIN=x in_a "$XROCE" run --dev $IF_A -- ibv_devinfo >"$WORK/run.out" 2>&1 || fail "a variable is no reason to fail"
 }
 

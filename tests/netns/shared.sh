@@ -21,11 +21,11 @@ no_broker() {
 	program user a
 	start lonely a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0
 	finish "$child" 10 && fail "it works without a broker"
-	need_line lonely "^xroce: $IF_A: no broker on $IF_A: as root, \`xroce serve $IF_A\`"
+	need_line lonely "^xroce: $IF_A: no broker on $IF_A; as root, run \`xroce serve $IF_A\`"
 	as_nobody auto a
 	start lonely a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0
 	finish "$child" 10 && fail "it works without a broker and privileges"
-	need_line lonely "no broker on $IF_A: as root, \`xroce serve $IF_A\`"
+	need_line lonely "no broker on $IF_A; as root, run \`xroce serve $IF_A\`"
 }
 
 in_use() {

@@ -81,7 +81,7 @@ in_supers() {
 supers_leave() { [ "$(in_supers)" -ge "$1" ]; }
 loses() { [ "$(stat_of_a tx_lost)" -ge 16 ]; }
 names_the_rule() {
-	need_equal "lines that say so" "$(grep -c "^xroce: $IF_A: the kernel drops what is sent: look for rules" "$WORK/server.out")" 1
+	need_equal "lines that say so" "$(grep -c "^xroce: $IF_A: the kernel drops sent frames; check for rules" "$WORK/server.out")" 1
 	said '.*' 0
 }
 

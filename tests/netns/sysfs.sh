@@ -346,7 +346,7 @@ broker_of_group() {
 # Without a broker the program gets the same advice as without a namespace.
 no_broker() {
 	look user "${RUN[@]}" --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
-	need_line looked 'no broker on '$IF_A': as root, `xroce serve'
+	need_line looked 'no broker on '$IF_A'; as root, run `xroce serve'
 }
 
 # Root owns the interface. Its number is unmapped in the user namespace, and it is trusted.
@@ -386,7 +386,7 @@ refused() {
 	XROCE_DEBUG=1 see "$1" "${RUN[@]}" --dev $IF_A -- ibv_devices || return
 	need_line looked "$DEV_A"
 	need_equal "lines of the reason" \
-		"$(grep -c '^xroce run: no files of the devices' "$WORK/looked.out")" 1
+		"$(grep -c '^xroce run: cannot show the devices' "$WORK/looked.out")" 1
 	need_equal "lines of what is missing" \
 		"$(grep -c '^xroce: no /sys/class/infiniband/' "$WORK/looked.out")" 1
 	see "$1" "${RUN[@]}" --dev $IF_A -- sh -c "readlink /proc/self/ns/user

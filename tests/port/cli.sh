@@ -11,11 +11,13 @@ usage() {
 
 	try 2 "$XROCE"
 	try 0 "$XROCE" --help
+	need_no_line cli '.{81}'
 	for word in run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export; do
 		need_line cli "^  $word "
 	done
-	for word in run serve stop list doctor ping bench stat top qp clients capture trace explain export; do
+	for word in run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export; do
 		try 0 "$XROCE" $word --help
+		need_no_line cli '.{81}'
 		need_line cli "^usage: xroce $word"
 		try 0 "$XROCE" help $word
 		need_line cli "^usage: xroce $word"
@@ -31,15 +33,15 @@ usage() {
 	for word in trace 'capture -w -'; do
 		# shellcheck disable=SC2086 # words
 		try 2 "$XROCE" $word -d x
-		need_line cli "'x' is not what -d takes"
+		need_line cli "invalid argument 'x' of -d"
 		# shellcheck disable=SC2086
 		try 2 "$XROCE" $word --duration x
-		need_line cli "'x' is not what --duration takes"
+		need_line cli "invalid argument 'x' of --duration"
 	done
 	try 1 "$XROCE" explain
 	need_line cli '^xroce explain: no process uses an interface here'
 	try 1 "$XROCE" explain 1
-	need_line cli '^xroce explain: there is no such queue pair or process'
+	need_line cli '^xroce explain: no such queue pair or process'
 	try 1 "$XROCE" capture -w "$WORK/nosuch/file"
 	need_line cli "^xroce capture: cannot open $WORK/nosuch/file: No such file or directory"
 	try 2 "$XROCE" list $IF_A lo
@@ -140,17 +142,17 @@ list_link() {
 	need_line cli '^xroce_lo$'
 	need_no_line cli "^$DEV_A\$"
 	try 1 env XROCE_DEV=nosuch "$XROCE" list
-	need_line cli 'XROCE_DEV=nosuch: no Ethernet interface'
+	need_line cli 'XROCE_DEV=nosuch: no such Ethernet interface'
 }
 
 # Which way frames will leave, and why not a faster one.
 list_sends() {
 	try 0 "$XROCE" list $IF_A
-	need_line cli 'sends by +UDP super-packets and AF_XDP; XDP redirection while veth takes redirected frames'
+	need_line cli 'sends by +UDP super-packets and AF_XDP; XDP redirection while veth accepts redirected frames'
 	need_line cli 'path MTU +4096$'
 	need_line cli 'XDP +nothing attached; generic when'
 	try 0 env XROCE_TX=tap "$XROCE" list $IF_A
-	need_line cli 'sends by +AF_XDP; XDP redirection while veth takes redirected frames'
+	need_line cli 'sends by +AF_XDP; XDP redirection while veth accepts redirected frames'
 	need_line cli 'XDP +nothing attached; native when'
 	try 0 env XROCE_XDP=native "$XROCE" list $IF_A
 	need_line cli 'path MTU +4096; active 2048, '
@@ -159,9 +161,9 @@ list_sends() {
 	need_line cli 'sends by +XDP redirection: '
 	need_line cli 'path MTU +4096; active 2048, '
 	try 0 env XROCE_TX=xsk "$XROCE" list $IF_A
-	need_line cli 'sends by +AF_XDP, as XROCE_TX says$'
+	need_line cli 'sends by +AF_XDP, set by XROCE_TX$'
 	try 0 env XROCE_TX=gso "$XROCE" list $IF_A
-	need_line cli 'sends by +UDP super-packets, as XROCE_TX says$'
+	need_line cli 'sends by +UDP super-packets, set by XROCE_TX$'
 	need_line cli 'path MTU +4096$'
 	try 0 env XROCE_TX=nosuch "$XROCE" list $IF_A
 	need_line cli 'XROCE_TX=nosuch is ignored: it is not auto, xsk, tap, live or gso'
@@ -172,7 +174,7 @@ list_sends() {
 	in_b ethtool -K $IF_B gro off
 	in_a ip link add bare type bridge
 	try 0 "$XROCE" list bare
-	need_line cli 'sends by +AF_XDP: bridge takes no redirected frames'
+	need_line cli 'sends by +AF_XDP: bridge does not accept redirected frames'
 	in_a ip link del bare
 }
 

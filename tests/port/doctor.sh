@@ -27,12 +27,12 @@ doctor_json() {
 progress_on_a_terminal() {
 	try 0 script -qec "$XROCE capture -d 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
 	grep -qaP '\r\x1b\[K0 packets received, 0 dropped, 0 sent; ' "$WORK/typed" || fail "capture says nothing on a terminal"
-	grep -qaP 'ends it\r\x1b\[Kxroce capture: 0 packets received' "$WORK/typed" || fail "the line stays"
+	grep -qaP 'stops\r\x1b\[Kxroce capture: 0 packets received' "$WORK/typed" || fail "the line stays"
 	in_a "$XROCE" capture -d 1 -w "$WORK/none.pcapng" $IF_A >"$WORK/cli.out" 2>&1
-	need_no_line cli 'ends it'
+	need_no_line cli '[\^]C stops'
 	grep -qP '\x1b' "$WORK/cli.out" && fail "escape codes in a file"
 	start typing a script -qefc "$XROCE serve $IF_A" "$WORK/typed"
-	wait_until 10 grep -qaF "serves $IF_A; ^C ends it" "$WORK/typed" || fail "serve says nothing on a terminal"
+	wait_until 10 grep -qaF "serving $IF_A; ^C stops it" "$WORK/typed" || fail "serve says nothing on a terminal"
 	try 0 "$XROCE" stop $IF_A
 	finish "$child" 10 || fail "serve ends with $?"
 }
@@ -42,12 +42,12 @@ doctor_redirection() {
 	local -x XROCE_XDP=native
 	try 0 "$XROCE" doctor $IF_A
 	need_line cli '^ok    redirection: '
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096; programs are told 2048"
+	need_line cli "^ok    $IF_A MTU: 4500 allows path MTU 4096; programs see 2048"
 	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" doctor "$2"' - "$XROCE" $IF_A
-	need_line cli '^warn  redirection: .*another way, which is slower: making a TAP device: No such file.* -> .modprobe tun.'
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096\$"
+	need_line cli '^warn  redirection: .*by a slower way: creating a TAP device: No such file.* -> run .modprobe tun.'
+	need_line cli "^ok    $IF_A MTU: 4500 allows path MTU 4096\$"
 	try 0 setpriv --bounding-set -sys_admin "$XROCE" doctor $IF_A
-	need_line cli '^warn  redirection: .*making a network namespace: .* -> run with CAP_SYS_ADMIN'
+	need_line cli '^warn  redirection: .*creating a network namespace: .* -> run with CAP_SYS_ADMIN'
 	in_a ip -o link show | grep -q 'xroce[0-9]' && fail "doctor leaves a TAP device"
 	return 0
 }
@@ -59,9 +59,9 @@ doctor_healthy() {
 	need_line cli '^ok    bpf_link: '
 	need_line cli '^ok    AF_XDP: '
 	need_line cli '^ok    segmentation: '
-	need_line cli "^ok    $IF_A XDP mode: generic: what veth sends"
+	need_line cli "^ok    $IF_A XDP mode: generic: veth then sends"
 	need_line cli "^ok    $IF_A XDP hook: free"
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096"
+	need_line cli "^ok    $IF_A MTU: 4500 allows path MTU 4096"
 	try 0 "$XROCE" doctor
 	need_line cli "^ok    $IF_A link: up"
 	need_no_line cli ' lo link'
@@ -88,14 +88,14 @@ doctor_unprivileged() {
 	# No way to make a namespace: the rest is reported from checks that need none.
 	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
 	need_line cli '^ok    XDP program: loads'
-	need_line cli '^ok    AF_XDP: sockets can be made'
+	need_line cli '^ok    AF_XDP: sockets can be created'
 	# Only the verifier's output shows whether the program needs one more capability: doctor
 	# reports it, or all is well.
 	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
 	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
 	# Root of a user namespace only.
 	try 1 unshare --user --map-root-user "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  privileges: those of a user namespace'
+	need_line cli '^FAIL  privileges: only those of a user namespace'
 }
 
 # locked BYTES: how a program runs that may lock no more than that.
@@ -104,7 +104,7 @@ locked() { echo prlimit --memlock="$1:$1" setpriv --bounding-set -ipc_lock,-sys_
 doctor_limits() {
 	# shellcheck disable=SC2046
 	try 1 $(locked 65536) "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  locked memory: 64 KiB'
+	need_line cli '^FAIL  locked memory: limit of 64 KiB'
 	need_line cli '^FAIL  AF_XDP: sockets do not bind: .* -> raise'
 }
 
@@ -122,7 +122,7 @@ doctor_limits_lifted() {
 doctor_mtu() {
 	mtu 1500
 	try 0 "$XROCE" doctor $IF_A
-	need_line cli "^warn  $IF_A MTU: 1500 gives path MTU 1024; path MTU 4096 needs 4184 -> .ip link set $IF_A mtu 4500"
+	need_line cli "^warn  $IF_A MTU: 1500 allows path MTU 1024; path MTU 4096 needs 4184 -> run .ip link set $IF_A mtu 4500"
 	mtu 300
 	try 1 "$XROCE" doctor $IF_A
 	need_line cli "^FAIL  $IF_A MTU: 300 is too small"
@@ -142,12 +142,12 @@ doctor_link_and_addresses() {
 	in_a ip link add bare type bridge
 	in_a ip link set bare addrgenmode none
 	try 1 "$XROCE" doctor bare
-	need_line cli '^FAIL  bare addresses: none, so no GID -> .ip address add'
+	need_line cli '^FAIL  bare addresses: no address, so no GID -> run .ip address add'
 	need_line cli '^warn  bare XDP mode: generic: bridge has no native XDP'
 	in_a ip link del bare
 	unshare --net "$XROCE" doctor >"$WORK/cli.out" 2>&1
 	need_equal "exit status" $? 1
-	need_line cli '^FAIL  interfaces: none'
+	need_line cli '^FAIL  interfaces: no interface except lo'
 }
 
 # hook_taken OPTION MODE OFF: another program on the hook, put there by ip(8).
@@ -162,7 +162,7 @@ hook_taken() {
 	# namespace it is removed as well.
 	in_a unshare --mount ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
 	try 1 "$XROCE" doctor $IF_A
-	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
+	need_line cli "^FAIL  $IF_A XDP hook: in use by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
 	try 0 "$XROCE" list $IF_A
 	need_line cli "XDP +$mode, program [0-9]+ other\$"
 	xdp_on $NS_A $IF_A || fail "the other program is gone"
@@ -196,7 +196,7 @@ kernel_rdma() {
 	# and one of ours, as `xroce run` shows it
 	cp -r "$WORK/class/infiniband/rxe7" "$WORK/class/infiniband/$DEV_A"
 	try 0 unshare --mount sh -c 'mount --bind "$1" /sys/class && exec "$2" doctor "$3"' - "$WORK/class" "$XROCE" $IF_A
-	need_line cli "^warn  $IF_A kernel RDMA: rxe7 is on this interface too.*rdma link delete rxe7"
+	need_line cli "^warn  $IF_A kernel RDMA: rxe7 is on this interface as well.*rdma link delete rxe7"
 	need_no_line cli mlx5_0
 	need_no_line cli "rdma link delete $DEV_A"
 }

@@ -369,7 +369,7 @@ static void attach__tells_of_a_broker_that_is_not_heard(void **state)
 		m.asker.max_ns = 1 * NSEC_PER_SEC;
 		b->is_silent = true;
 		in_vain(asks[i], &m, said, sizeof(said));
-		assert_string_equal(said, "xroce: shared0: its broker has not answered for 1 s; "
+		assert_string_equal(said, "xroce: shared0: the broker has not answered for 1 s; "
 					  "this process has lost the device\n");
 		in_vain(asks[i], &m, said, sizeof(said));
 		assert_string_equal(said, "");
@@ -389,7 +389,7 @@ static void attach_draw__tells_of_an_answer_that_is_none(void **state)
 	assert_int_equal(attach_make(&dev, &m), 0);
 	b->draw_err = 1;
 	in_vain(draw, &m, said, sizeof(said));
-	assert_string_equal(said, "xroce: shared0: its broker has given what is no answer; "
+	assert_string_equal(said, "xroce: shared0: the broker sent an invalid answer; "
 				  "this process has lost the device\n");
 	in_vain(draw, &m, said, sizeof(said));
 	assert_string_equal(said, "");

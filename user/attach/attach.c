@@ -67,7 +67,7 @@ static int attach_hold(const struct netdev *dev, struct attachment *m, struct if
 	if (m->holder_fd == -EAGAIN)
 		return -EAGAIN;
 	return m->holder_fd == -EBUSY ? attach_in_use(dev) :
-					attach_failed(dev, "take the interface", m->holder_fd);
+					attach_failed(dev, "claim the interface", m->holder_fd);
 }
 
 /*
@@ -153,14 +153,14 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 		if (*ring_fd < 0 && !service)
 			break;
 		if (*ring_fd < 0)
-			return attach_failed(dev, "make a BPF ring buffer", *ring_fd);
+			return attach_failed(dev, "create a BPF ring buffer", *ring_fd);
 		slot[n] = service ? i : XROCE_MAX_QUEUE + channel;
 		fd[n++] = *ring_fd;
 	}
 	err = kernel_map_put_all(m->maps.channel_fd, slot, fd, n);
 	for (u32 queue = 0; queue < m->info.queues; queue++)
 		m->maps.vector[queue].ring = queue % m->info.shards;
-	return err ? attach_failed(dev, "publish a BPF ring buffer", err) : 0;
+	return err ? attach_failed(dev, "add a BPF ring buffer to its map", err) : 0;
 }
 
 /*
@@ -187,12 +187,12 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 
 	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
-		return attach_failed(dev, "get memory for packets", err);
+		return attach_failed(dev, "allocate packet memory", err);
 	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy,
 		       m->maps.sock);
 	if (err == -EBUSY) {
-		attach_complain(dev, "another AF_XDP socket holds a receive queue; end its owner "
-				     "(`ss --xdp -p` may name it)");
+		attach_complain(dev, "a receive queue is in use by another AF_XDP socket; end "
+				     "its owner (`ss --xdp -p` may show it)");
 		return err;
 	}
 	if (err)
@@ -201,14 +201,14 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 			       m->info.queues > 1 ? (int)xsk_queue(&s->xsks, 0) : -1,
 			       s->xsks.zero_copy, i > 0, s->stats);
 	if (!s->tx)
-		return attach_failed(dev, "get memory", -ENOMEM);
+		return attach_failed(dev, "allocate memory", -ENOMEM);
 	for (u32 j = 0; j < s->xsks.count; j++) {
 		const u32 queue = xsk_queue(&s->xsks, j);
 
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue,
 					  &s->xsks.xsk[j].fd, BPF_ANY);
 		if (err)
-			return attach_failed(dev, "publish an AF_XDP socket", err);
+			return attach_failed(dev, "add an AF_XDP socket to its map", err);
 	}
 	m->info.zero_copy &= s->xsks.zero_copy;
 	m->info.multibuffer &= s->xsks.multibuffer;
@@ -263,7 +263,7 @@ static int keep_descriptors(const struct netdev *dev, struct attachment *m)
 		while (n)
 			close_fd(&fd[--n]);
 		m->prog_fd = m->xsk_fd = m->engine_fd = -1;
-		return attach_failed(dev, "copy a descriptor", err);
+		return attach_failed(dev, "duplicate a file descriptor", err);
 	}
 	for (n = 0; n < ARRAY_SIZE(kept); n++)
 		*kept[n] = fd[n];
@@ -336,7 +336,7 @@ static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 
 	if (err && err != -EIO) {
 		if (!attach_complain_of_mount(dev))
-			attach_complain(dev, "no broker on %s: as root, `xroce serve %s`",
+			attach_complain(dev, "no broker on %s; as root, run `xroce serve %s`",
 					dev->name, dev->name);
 		return -ENODEV;
 	}
@@ -438,12 +438,12 @@ static int attach_lost(const struct attachment *m, int err)
 
 	if_indextoname(m->ifindex, name);
 	if (err == -ETIMEDOUT)
-		fprintf(stderr, "xroce: %s: its broker has not answered for %llu s; "
-			"this process has lost the device\n",
+		fprintf(stderr, "xroce: %s: the broker has not answered for %llu s; this process "
+				"has lost the device\n",
 			name, (unsigned long long)(m->asker.max_ns / NSEC_PER_SEC));
 	else if (err != -EPIPE)
-		fprintf(stderr, "xroce: %s: its broker has given what is no answer; "
-			"this process has lost the device\n", name);
+		fprintf(stderr, "xroce: %s: the broker sent an invalid answer; this process has "
+				"lost the device\n", name);
 	return -EIO;
 }
 

@@ -40,7 +40,9 @@ bool attach_complain_of_mount(const struct netdev *dev)
 {
 	if (!attach_lacks_mount(dev))
 		return false;
-	attach_complain(dev, "its broker's socket is not in " ASK_DIR " here; " ATTACH_MOUNT);
+	attach_complain(dev,
+			"the broker's socket is not in " ASK_DIR
+			" of this container; " ATTACH_MOUNT);
 	return true;
 }
 
@@ -48,11 +50,11 @@ int attach_limited(const char *name, const char *what, const char *option, int e
 {
 	if (err == -EDQUOT)
 		fprintf(stderr,
-			"xroce: %s: this user has all the %s that its broker gives one; end some, "
-			"or raise the limit (`xroce serve %s N %s`)\n",
+			"xroce: %s: this user has reached its limit of %s; end some, or raise "
+			"the limit (`xroce serve %s N %s`)\n",
 			name, what, option, name);
 	else if (err == -ENOSPC)
-		fprintf(stderr, "xroce: %s: all users together have all the %s that there are\n",
+		fprintf(stderr, "xroce: %s: the limit of %s of all users together is reached\n",
 			name, what);
 	return err == -EDQUOT ? -ENOSPC : err;
 }
@@ -65,9 +67,8 @@ static void attach_error_memlock(const struct netdev *dev, const char *step)
 	getrlimit(RLIMIT_MEMLOCK, &lim);
 	attach_complain(dev,
 		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
-		 "of this user together) is used up; "
-		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run "
-		 "with CAP_IPC_LOCK",
+		 "of this user together) is reached; raise it (`ulimit -l unlimited` as root, "
+		 "LimitMEMLOCK= of a service), or run with CAP_IPC_LOCK",
 		 step, (unsigned long long)lim.rlim_cur >> 10);
 }
 
@@ -80,29 +81,30 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 	/* without any capability, the user namespace (`xroce run` makes one) is not the cause */
 	if (is_refused && privilege_caps() && !privilege_in_first_user_namespace())
 		attach_complain(dev,
-			 "not permitted to %s: the privileges of a user namespace are not enough, "
-			 "the kernel asks for those of the first one; with a broker none are "
-			 "needed (`xroce serve %s` as its root)",
+			 "not permitted to %s: the kernel requires privileges of the initial "
+			 "user namespace; run `xroce serve %s` as root of that namespace: "
+			 "clients of a broker need no privileges",
 			 step, dev->name);
 	else if (is_refused && options_share() == SHARE_NEVER)
 		attach_complain(dev,
-				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
-				"and CAP_NET_RAW",
+				"not permitted to %s; run as root, or with CAP_NET_ADMIN, "
+				"CAP_BPF and CAP_NET_RAW",
 				step);
 	else if (is_refused)
 		attach_complain(dev,
-				"not permitted to %s, and no broker on %s: as root, `xroce serve "
-				"%s`; or run as root, or with CAP_NET_ADMIN, CAP_BPF and "
+				"not permitted to %s, and no broker on %s; as root, run `xroce "
+				"serve %s`; or run as root, or with CAP_NET_ADMIN, CAP_BPF and "
 				"CAP_NET_RAW",
 				step, dev->name, dev->name);
 	else if (err == -ENODEV)
-		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
+		attach_complain(dev, "cannot %s: no such interface; `ip link` lists the "
+				     "interfaces", step);
 	else if (err == -ENOBUFS)
 		attach_error_memlock(dev, step);
 	else if (err == -ENOMEM)
 		attach_complain(dev,
-				"cannot %s: no memory; raise `ulimit -l` or the memory limit of "
-				"this control group",
+				"cannot %s: out of memory; raise `ulimit -l` or the memory limit "
+				"of this control group",
 				step);
 	else
 		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err),
@@ -121,8 +123,8 @@ int attach_in_use(const struct netdev *dev)
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
 		snprintf(who, sizeof(who), "process %d (%s)", (int)pid, comm);
 	attach_complain(dev,
-			"in use by %s; end it, or use another interface; as root, `xroce serve %s` "
-			"lets several processes use it",
+			"in use by %s; end it, or use another interface; as root, run `xroce "
+			"serve %s` to let several processes use it",
 			who, dev->name);
 	return -EBUSY;
 }

@@ -53,9 +53,9 @@ static void hook_complain_busy(const struct netdev *dev)
 				     query.skb_prog_id;
 	if (!id) {
 		attach_complain(dev,
-				"cannot attach the XDP program: an interface that is stacked on "
-				"this one has a program (end the owner of that one, and start "
-				"this process first)");
+				"cannot attach the XDP program: an interface stacked on this one "
+				"already has an XDP program; end the owner of that program, then "
+				"start this process first");
 		return;
 	}
 	fd = bpf_prog_get_fd_by_id(id);
@@ -65,13 +65,14 @@ static void hook_complain_busy(const struct netdev *dev)
 		close(fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
 		attach_complain(dev,
-			 "the XDP hook holds program %u (%s); process %d (%s), of another user, "
-			 "says that the interface is its own",
+			 "cannot attach the XDP program: program %u (%s) is attached, and "
+			 "process %d (%s) of another user claims to own the interface; end it, "
+			 "or use another interface",
 			 id, info.name[0] ? info.name : "?", (int)pid, comm);
 	else
 		attach_complain(dev,
-			 "the XDP hook holds program %u (%s); take it away (`ip link set dev %s "
-			 "xdp off`, or end its owner)",
+			 "cannot attach the XDP program: program %u (%s) is attached; detach it "
+			 "(`ip link set dev %s xdp off`) or end its owner",
 			 id, info.name[0] ? info.name : "?", dev->name);
 }
 
@@ -125,7 +126,7 @@ static int hook_in_mode(const struct netdev *dev, hook_way *way, void *arg, bool
 	    (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
 		return fd;
 	if (!options_is_set(OPTION_QUIET))
-		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower",
+		attach_complain(dev, "no native XDP (%s): using generic mode, which is slower",
 				strerror(-fd));
 	return way(arg, dev->ifindex, false);
 }
@@ -171,15 +172,15 @@ static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool
 	if (native ? dev->is_stacked || options_xdp() == XDP_CHOICE_GENERIC :
 		     mode == XDP_MODE_NATIVE) {
 		attach_complain(dev,
-				"the dispatcher on the XDP hook is in %s mode, which is not to be "
-				"used here; attach its programs in the other, or take them away "
-				"(`xdp-loader unload %s --all`)",
+				"the dispatcher on the XDP hook runs in %s mode, but this "
+				"interface needs the other mode; attach its programs in the "
+				"other mode, or detach them (`xdp-loader unload %s --all`)",
 				native ? "native" : "generic", dev->name);
 		return -EBUSY;
 	}
 	fd = hook_beside(m, dev->ifindex, native);
 	if (fd < 0)
-		return attach_failed(dev, "put the XDP program into the dispatcher", fd);
+		return attach_failed(dev, "add the XDP program to the dispatcher", fd);
 	m->info.native = native;
 	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
 	atomic_store_explicit(&m->in_dispatcher, true, memory_order_relaxed);
@@ -193,7 +194,7 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 	int fd = dispatcher_try(&step);
 
 	if (!fd) {
-		step = "attaching it";
+		step = "attaching the program";
 		fd = hook_in_mode(dev, hook_beside, m, &m->info.native);
 	}
 	if (fd >= 0) {
@@ -203,8 +204,8 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 	}
 	if (!options_is_set(OPTION_QUIET))
 		attach_complain(dev,
-				"no dispatcher here (%s: %s): attached alone, other XDP programs "
-				"cannot join",
+				"cannot use an XDP dispatcher: %s: %s; attaching exclusively: "
+				"other XDP programs cannot join",
 				step, strerror(-fd));
 	return false;
 }

@@ -315,16 +315,16 @@ static void pin_explain(const char *dir, int err, char *why, size_t n)
 {
 	if (err == -ENODEV || err == -ENOENT)
 		snprintf(why, n,
-			 "no BPF file system has %s: `mount -t bpf bpf " PIN_MOUNT
-			 "`, or another directory of one",
+			 "%s is not on a BPF file system; mount one (`mount -t bpf bpf " PIN_MOUNT
+			 "`) or choose a directory on one",
 			 dir);
 	else if (err == -EPERM || err == -EACCES)
-		snprintf(why, n, "%s is another user's, or others may write to it, or this one "
-				 "may not", dir);
+		snprintf(why, n, "%s belongs to another user, is writable by other users, or is "
+				 "not writable by this process", dir);
 	else if (err == -ELOOP || err == -ENOTDIR)
-		snprintf(why, n, "%s is no directory, or by a symbolic link", dir);
+		snprintf(why, n, "%s is not a directory, or its path has a symbolic link", dir);
 	else if (err == -EINVAL)
-		snprintf(why, n, "%s is not the absolute name of a directory", dir);
+		snprintf(why, n, "%s is not an absolute path", dir);
 	else
 		snprintf(why, n, "%s: %s", dir, strerror(-err));
 }
@@ -355,7 +355,7 @@ int pins_begin(struct pins *p, const char *dir, const struct netdev *dev, const 
 	err = p->dir_fd < 0 ? p->dir_fd : pins_make(p, kind);
 	if (err) {
 		pin_explain(dir, err, why, sizeof(why));
-		attach_complain(dev, "no maps are pinned: %s", why);
+		attach_complain(dev, "cannot pin the maps: %s", why);
 		pins_end(p);
 		return err;
 	}

@@ -77,43 +77,41 @@ static int shared_complain(const struct netdev *dev, int err)
 
 	if (err == -EACCES)
 		attach_complain(dev,
-				"not permitted to use the broker; it serves the owner and the "
-				"group of its socket in " ASK_DIR);
+				"not permitted to use the broker: it serves only the owner and "
+				"the group of its socket in " ASK_DIR);
 	else if (err == -EPERM)
 		attach_complain(dev,
-				"its broker is neither root's nor this user's; end it, and as "
-				"root, `xroce serve %s`",
+				"the broker runs neither as root nor as this user; end it, and "
+				"run `xroce serve %s` as root",
 				dev->name);
 	else if (err == -EDQUOT || err == -ENOSPC)
 		err = attach_limited(dev->name, "processes",
 				     "--max-memory MIB --max-clients", err);
 	else if (err == -EOPNOTSUPP)
 		attach_complain(dev,
-				"bpf() is not permitted here: the seccomp profile of a container "
-				"must allow it");
+				"bpf() is not permitted; allow it in the seccomp profile of this "
+				"container");
 	else if (err == -EBUSY)
 		attach_in_use(dev); /* by the process that answered: it cannot admit others */
 	else if (err == -EMFILE)
-		attach_complain(dev, "a port takes more descriptors than this process may have; "
-				     "raise `ulimit -n`");
+		attach_complain(dev, "too few file descriptors for a port; raise `ulimit -n`");
 	else if (err == -ETIMEDOUT && !netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) &&
 		 pid > 0)
 		attach_complain(dev,
-				"process %d (%s), which has the interface, does not answer; have "
-				"it go on, or end it",
+				"process %d (%s), which owns the interface, does not answer; "
+				"continue it (`kill -CONT`) or end it",
 				(int)pid, comm);
 	else if (err == -ENONET)
-		attach_complain(dev, "the broker serves another network namespace than this "
-				     "process's");
+		attach_complain(dev, "the broker serves another network namespace");
 	else if (err == -EPROTONOSUPPORT)
 		attach_complain(dev,
-				"the broker is of another version of xroce; as root, `xroce stop "
-				"%s; xroce serve %s`",
+				"the broker is of another version of xroce; as root, run `xroce "
+				"stop %s; xroce serve %s`",
 				dev->name, dev->name);
 	else
 		attach_complain(dev,
-				"the broker does not answer as it must (%s); as root, `xroce stop "
-				"%s; xroce serve %s`",
+				"the broker sent an invalid answer (%s); as root, run `xroce "
+				"stop %s; xroce serve %s`",
 				strerror(-err), dev->name, dev->name);
 	return err;
 }
@@ -193,7 +191,7 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 		return attach_failed(dev, "set up the TAP devices", -errno);
 	s->tx = tx_shared_open(dev, tap, single, false, s->stats);
 	if (!s->tx)
-		return attach_failed(dev, "get memory", -ENOMEM);
+		return attach_failed(dev, "allocate memory", -ENOMEM);
 	shared_take(m, ASK_FD_TAP);
 	shared_take(m, ASK_FD_SINGLE);
 	return 0;

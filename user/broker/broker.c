@@ -41,7 +41,7 @@ static void broker_follow(struct broker *b)
 	int err = netdev_refresh(&now);
 
 	if (err == -ENODEV) {
-		attach_complain(&b->dev, "the interface has gone: its broker ends");
+		attach_complain(&b->dev, "the interface was removed; its broker exits");
 		b->ended = true;
 		return;
 	}
@@ -50,7 +50,7 @@ static void broker_follow(struct broker *b)
 	b->dev = now;
 	err = mux_publish(&b->mux, &now);
 	if (err)
-		attach_failed(&now, "publish the addresses", err);
+		attach_failed(&now, "update the addresses", err);
 }
 
 static void broker_follow_near(struct broker *b)
@@ -58,7 +58,7 @@ static void broker_follow_near(struct broker *b)
 	int err = mux_follow_near(&b->mux);
 
 	if (err)
-		attach_failed(&b->dev, "publish the addresses of this machine", err);
+		attach_failed(&b->dev, "update the addresses of this machine", err);
 }
 
 static void broker_hear(void *arg, enum link_events_kind kind, u32 ifindex,
@@ -117,7 +117,8 @@ static int broker_complain_of_broker(const struct netdev *dev, pid_t pid)
 	char comm[32];
 
 	process_name(pid, comm, sizeof(comm));
-	attach_complain(dev, "process %d (%s) is its broker already; `xroce stop %s` ends it",
+	attach_complain(dev, "process %d (%s) is already the broker of this interface; `xroce "
+			     "stop %s` ends it",
 			(int)pid, comm, dev->name);
 	return -EBUSY;
 }
@@ -129,11 +130,11 @@ static int broker_complain_of_holder(const struct netdev *dev, bool lets_in)
 
 	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
 	attach_complain(dev,
-			"in use by process %d (%s), which has it alone%s; end it, and start it "
-			"again under the broker",
+			"in use by process %d (%s), which owns the interface%s; end it, and "
+			"start it again under the broker",
 			(int)pid, comm,
-			lets_in ? " and lets others in: a broker is needed only for a --mode, a "
-				  "--group or limits" :
+			lets_in ? " and lets other processes join: a broker is needed only for "
+				  "--mode, --group or limits" :
 				  "");
 	return -EBUSY;
 }
@@ -160,7 +161,7 @@ static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 					       other == OTHER_HANGS_UP))
 			return broker_complain_of_holder(dev, other == OTHER_HANGS_UP);
 		if (b->holder_fd != -EAGAIN)
-			return attach_failed(dev, "take the interface", b->holder_fd);
+			return attach_failed(dev, "claim the interface", b->holder_fd);
 		iface_lock_await(hold);
 	}
 }
@@ -182,8 +183,8 @@ static int broker_open_door(struct broker *b)
 
 	if (err == -EPERM)
 		attach_complain(&b->dev,
-				"cannot listen: " ASK_DIR " is another user's, or others may write "
-				"to it, or this one may not");
+				" belongs to another user, is writable by other users, or is not "
+				"writable by this process");
 	else if (err)
 		attach_complain(&b->dev, "cannot listen on %s: %s", b->door.at.sun_path,
 				strerror(-err));
@@ -263,7 +264,7 @@ static int broker_listen(struct broker *b)
 		broker_follow(b);
 	if (!err && !b->ended)
 		broker_follow_near(b);
-	return err ? attach_failed(&b->dev, "follow the interface", err) : b->ended ? -ENODEV : 0;
+	return err ? attach_failed(&b->dev, "watch the interface", err) : b->ended ? -ENODEV : 0;
 }
 
 /* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
@@ -273,7 +274,8 @@ static int broker_begin(struct broker *b)
 	int err = proof_possible();
 
 	if (err)
-		return attach_failed(&b->dev, "tell what clients may do (sock_diag(7) of UDP)",
+		return attach_failed(&b->dev, "check the privileges of clients (sock_diag(7) of "
+					      "UDP)",
 				     err);
 	err = inherits ? first_begin(b) : broker_hold(b);
 	if (!err && !inherits)
@@ -281,7 +283,7 @@ static int broker_begin(struct broker *b)
 	if (!err) {
 		err = broker_make_books(b);
 		if (err)
-			return attach_failed(&b->dev, "get memory", err);
+			return attach_failed(&b->dev, "allocate memory", err);
 		err = broker_make_stock(b);
 	}
 	if (!err)
@@ -347,7 +349,7 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	int err;
 
 	if (!b)
-		return attach_failed(dev, "get memory", -ENOMEM);
+		return attach_failed(dev, "allocate memory", -ENOMEM);
 	b->loop = &all->loop;
 	b->options = *o;
 	b->dev = *dev;

@@ -31,7 +31,7 @@ int first_welcome(struct broker *b)
 	if (!err)
 		err = client_make(b, &v);
 	if (err)
-		return attach_failed(&b->dev, "serve the process that has the interface", err);
+		return attach_failed(&b->dev, "serve the process that owns the interface", err);
 	b->first = b->clients;
 	b->first->rights = (struct rights){ true, true, true, true };
 	return 0;

@@ -113,11 +113,11 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 		err = readonly_maps_open(&i->shown, i->bpf->obj);
 	}
 	if (!err) {
-		*step = "make a client's ring buffer";
+		*step = "create a client's ring buffer";
 		err = instance_make_wake(i);
 	}
 	if (!err) {
-		*step = "make a client's TAP devices";
+		*step = "create a client's TAP devices";
 		i->tap_fd = instance_make_tap(plan, &i->tap);
 		err = i->tap_fd < 0 ? i->tap_fd : 0;
 	}

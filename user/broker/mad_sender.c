@@ -22,7 +22,7 @@ static bool mad_sender_is_ready(struct mad_sender *s)
 		return true;
 	s->fd = instance_make_tap(s->plan, &s->tap);
 	if (s->fd < 0)
-		attach_failed(&s->mux->dev, "make the TAP device to tell peers by", s->fd);
+		attach_failed(&s->mux->dev, "create the TAP device for messages to peers", s->fd);
 	return s->fd >= 0;
 }
 

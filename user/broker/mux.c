@@ -180,7 +180,7 @@ static int mux_attach(struct mux *m, const struct mux_heirloom *heirloom)
 int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
 	     const struct mux_heirloom *heirloom)
 {
-	const char *step = "delete TAP devices that are left";
+	const char *step = "delete leftover TAP devices";
 	int err = 0;
 
 	*m = (struct mux){ .link_fd = -1, .hairpin_fd = -1, .hairpin_link_fd = -1 };
@@ -199,11 +199,11 @@ int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *p
 		err = mux_load(m);
 	}
 	if (!err) {
-		step = "make the TAP device for packets between processes";
+		step = "create the TAP device for packets between processes";
 		err = mux_make_hairpin(m);
 	}
 	if (!err) {
-		step = "say where packets go";
+		step = "set the destinations of packets";
 		err = mux_say_wire(m, dev);
 		if (!err)
 			err = mux_say_out(m);

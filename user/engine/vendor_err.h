@@ -18,7 +18,7 @@
 	X(BAD_RESPONSE, 9, "a response that contradicts its request")                              \
 	X(RECV_TOO_SHORT, 10, "the receive is shorter than the message")                           \
 	X(TOO_LONG, 11, "message longer than the transport or the path MTU allows")                \
-	X(REMOTE_ACCESS_HERE, 12, "a peer's request was refused: its receive is consumed")          \
+	X(REMOTE_ACCESS_HERE, 12, "a peer's request was refused: its receive is consumed")         \
 	X(CQ_OVERRUN, 13, "the CQ overran")                                                        \
 	X(INVALIDATE, 14, "the R_Key to invalidate does not belong to this QP")                    \
 	X(TAG_CONSUMED, 15, "the tag to delete is no longer in the list")                          \

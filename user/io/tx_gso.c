@@ -66,7 +66,7 @@ static int tx_gso_open_socket(u32 ifindex, int *fd, const char **why)
 	const int one = 1, bytes = SEND_BUFFER;
 
 	/* protocol 0: it receives nothing */
-	*why = "making a packet socket";
+	*why = "creating a packet socket";
 	*fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
 		return -errno;
@@ -76,7 +76,7 @@ static int tx_gso_open_socket(u32 ifindex, int *fd, const char **why)
 	 */
 	if (setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	*why = "asking for PACKET_VNET_HDR";
+	*why = "setting PACKET_VNET_HDR";
 	if (setsockopt(*fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)))
 		return -errno;
 	*why = "binding a packet socket";
@@ -88,7 +88,7 @@ int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
 	int err;
 
 	*g = (struct tx_gso){ .fd = -1, .single_fd = -1 };
-	*why = "getting memory";
+	*why = "allocating memory";
 	g->ids = calloc(1, sizeof(*g->ids));
 	g->call = calloc(1, sizeof(*g->call));
 	err = g->ids && g->call ? tx_gso_open_socket(ifindex, &g->fd, why) : -ENOMEM;
@@ -451,8 +451,8 @@ void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
 		return;
 	if (g->tell)
 		fprintf(stderr,
-			"xroce: %s: the kernel drops what is sent: look for rules that do (nft "
-			"list ruleset, tc filter show dev %s egress)\n",
+			"xroce: %s: the kernel drops sent frames; check for rules that drop them "
+			"(nft list ruleset, tc filter show dev %s egress)\n",
 			g->tell, g->tell);
 	g->tell = NULL;
 }

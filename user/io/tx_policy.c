@@ -429,7 +429,7 @@ static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 							 calloc(XROCE_TX_FRAMES, sizeof(*frame));
 
 	if (!frame)
-		return policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM,
+		return policy_miss(t, dev, "UDP segmentation offload", "allocating memory", -ENOMEM,
 				   NULL);
 	tx_pool_init(&t->pool, frame);
 	return true;

@@ -154,15 +154,15 @@ static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 const char *tx_redirect_remedy(const char *step, u64 caps)
 {
 	if (!strcmp(step, TX_STEP_NAMESPACE))
-		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for "
-		       "the TAP device";
+		return "run with CAP_SYS_ADMIN as well: the TAP device needs its own network "
+		       "namespace";
 	if (!strcmp(step, TX_STEP_PROGRAM))
 		return privilege_has(caps, CAP_PERFMON) || privilege_has(caps, CAP_SYS_ADMIN) ?
-			       "a kernel of 6.3 or later; XROCE_DEBUG=1 shows what this one says" :
-			       "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the "
-			       "others";
+			       "use Linux 6.3 or later; XROCE_DEBUG=1 shows the kernel's "
+			       "message" :
+			       "run with CAP_PERFMON as well (CAP_SYS_ADMIN includes it)";
 	if (!strcmp(step, TX_STEP_TAP))
-		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
+		return "run `modprobe tun`; give a container " TX_TUN_DEVICE;
 	return NULL;
 }
 
@@ -200,7 +200,7 @@ static int redirect_keep_program(struct tx_redirect *r, const char **why)
 {
 	r->program_fd =
 		fcntl(bpf_program__fd(r->bpf->progs.xroce_transmit), F_DUPFD_CLOEXEC, 0);
-	*why = "copying a descriptor";
+	*why = "duplicating a file descriptor";
 	if (r->program_fd < 0)
 		return -errno;
 	xroce_tx_bpf__destroy(r->bpf);

@@ -30,8 +30,8 @@ struct tx_redirect {
 
 /* Steps whose failure has a remedy. */
 #define TX_STEP_PROGRAM	  "loading the transmit program"
-#define TX_STEP_NAMESPACE "making a network namespace"
-#define TX_STEP_TAP	  "making a TAP device"
+#define TX_STEP_NAMESPACE "creating a network namespace"
+#define TX_STEP_TAP	  "creating a TAP device"
 
 /*
  * Returns 0 or -errno, with the failed step in *why. The TAP is in its own network namespace, where

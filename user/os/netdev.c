@@ -413,9 +413,8 @@ int netdev_list(struct netdev **out)
 	/* Once a process: some programs request the list repeatedly. */
 	if (n == 0 && only && !atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
 		fprintf(stderr,
-			"xroce: " NETDEV_ENV
-			"=%s: no Ethernet interface of this name in this network namespace; "
-			"'xroce list' shows those that there are\n",
+			"xroce: " NETDEV_ENV "=%s: no such Ethernet interface in this network "
+			"namespace; 'xroce list' lists the interfaces\n",
 			only);
 	return n;
 }

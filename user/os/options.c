@@ -46,66 +46,66 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_SPIN_US] = {
 		"XROCE_SPIN_US", "spin", 's', "US", OPTION_IS_NUMBER,
 		.least = 0, .most = 1000000, .fallback = 100,
-		.help = "microseconds that a service thread spins after work, at most",
+		.help = "spin at most US microseconds after work in a service thread",
 	},
 	[OPTION_YIELD] = {
 		"XROCE_YIELD", "yield", 'y', "POLLS", OPTION_IS_NUMBER,
 		.least = 0, .most = 1000000, .fallback = 0,
-		.help = "polls in vain in a row, after which a thread yields; 0: never",
+		.help = "yield the CPU after POLLS empty polls in a row; 0: never",
 	},
 	[OPTION_VECTOR_CPUS] = {
 		"XROCE_VECTOR_CPUS", "cpus", 'c', "LIST", OPTION_IS_CPUS,
 		.most = CPU_SETSIZE - 1,
-		.help = "the CPUs of the service threads, one a shard",
+		.help = "run the service thread of each shard on a CPU of LIST",
 	},
 	[OPTION_SHARDS] = {
 		"XROCE_SHARDS", "shards", 'n', "N", OPTION_IS_NUMBER,
 		.least = 1, .most = XROCE_MAX_SHARD, .fallback = XROCE_MAX_SHARD,
-		.help = "shards at most, each with an engine and a service thread",
+		.help = "use at most N shards (an engine and a service thread each)",
 	},
 	[OPTION_TX] = {
 		"XROCE_TX", "tx", 't', "WAY", OPTION_IS_WORD, tx_words,
-		.help = "how frames leave",
+		.help = "send frames by WAY",
 	},
 	[OPTION_XDP] = {
 		"XROCE_XDP", "xdp", 'x', "MODE", OPTION_IS_WORD, xdp_words,
-		.help = "how XDP is attached",
+		.help = "attach XDP in MODE",
 	},
 	[OPTION_ATTACH] = {
 		"XROCE_ATTACH", "attach", 'a', "HOW", OPTION_IS_WORD, attach_words,
-		.help = "whether other XDP programs can be on the interface",
+		.help = "share the XDP hook with other XDP programs, or not",
 	},
 	[OPTION_SHARE] = {
 		"XROCE_SHARE", "share", 'S', "HOW", OPTION_IS_WORD, share_words,
-		.help = "whether the interface is used through its broker, with other processes",
+		.help = "share the interface with other processes by its broker",
 	},
 	[OPTION_PKEY] = {
 		"XROCE_PKEY", "pkey", 'p', "LIST", OPTION_IS_PKEYS,
-		.help = "P_Keys behind 0xffff of a process that has its interface alone",
+		.help = "set P_Keys after 0xffff for an interface without a broker",
 	},
 	[OPTION_OFF] = {
 		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
-		.help = "parts of the transport that are turned off",
+		.help = "turn off PARTS of the transport",
 	},
 	[OPTION_ECN] = {
 		"XROCE_ECN", NULL, 0, "1", OPTION_IS_FLAG,
-		.help = "packets leave as ECN-capable",
+		.help = "send packets as ECN-capable",
 	},
 	[OPTION_QUIET] = {
 		"XROCE_QUIET", NULL, 0, "1", OPTION_IS_FLAG,
-		.help = "no line about a slower way that was taken",
+		.help = "print no line about a slower way to send or to attach",
 	},
 	[OPTION_DEBUG] = {
 		"XROCE_DEBUG", NULL, 0, "1", OPTION_IS_FLAG,
-		.help = "libbpf's messages, the verifier's log among them",
+		.help = "print libbpf's messages and the verifier's log",
 	},
 	[OPTION_COUNTERS] = {
 		"XROCE_COUNTERS", NULL, 0, "1", OPTION_IS_FLAG,
-		.help = "a line of what an interface did, when the program lets go of it",
+		.help = "print a line of counters when the program closes an interface",
 	},
 	[OPTION_PIN] = {
 		"XROCE_PIN", NULL, 0, "DIR", OPTION_IS_PATH,
-		.help = "the directory of a BPF file system in which maps are pinned",
+		.help = "pin maps in DIR of a BPF file system",
 	},
 };
 
@@ -225,14 +225,14 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n)
 	if (spec->kind == OPTION_IS_NUMBER)
 		snprintf(text, n, "a number from %u to %u", spec->least, spec->most);
 	else if (spec->kind == OPTION_IS_CPUS)
-		snprintf(text, n, "a list of CPUs, as in 2,3");
+		snprintf(text, n, "a list of CPUs, such as 2,3");
 	else if (spec->kind == OPTION_IS_PKEYS)
-		snprintf(text, n, "a list of up to %u P_Keys, as in 0x8001,0x0002",
+		snprintf(text, n, "a P_Key list (0x8001,0x0002; at most %u)",
 			 XROCE_MAX_PKEY - 1);
 	else if (spec->kind == OPTION_IS_FLAG)
 		snprintf(text, n, "1");
 	else if (spec->kind == OPTION_IS_PATH)
-		snprintf(text, n, "the absolute name of a directory");
+		snprintf(text, n, "an absolute path");
 	for (u32 i = 0; spec->words && spec->words[i] && used < n; i++)
 		used += (size_t)snprintf(text + used, n - used, "%s%s",
 					 !i ? "" : spec->words[i + 1] ? ", " : " or ",

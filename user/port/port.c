@@ -198,7 +198,7 @@ static int port_refresh(const struct netdev *dev, struct netdev *now)
 	err = netdev_refresh(now);
 	if (err)
 		fprintf(stderr, "xroce: %s: %s; `ip link` lists the interfaces\n", dev->name,
-			err == -ENODEV ? "no such interface any more" : strerror(-err));
+			err == -ENODEV ? "the interface was removed" : strerror(-err));
 	return err;
 }
 

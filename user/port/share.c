@@ -79,7 +79,7 @@ static void share_end(struct port *port)
 }
 
 /* If this step fails, the visitor may have been admitted or not. */
-static const char share_last_step[] = "let others in";
+static const char share_last_step[] = "admit other processes";
 
 /* Returns whether raw packet QPs exist: other processes would lose the frames of their flows. */
 static bool share_is_taken(struct port *port)
@@ -107,15 +107,15 @@ static int share_begin(struct port *port, int visitor_fd, const char **step)
 		err = -EBUSY;
 	}
 	if (!err) {
-		*step = "tell the broker of its QPs";
+		*step = "report its QPs to the broker";
 		err = first_tell_numbers(m);
 	}
 	if (!err) {
-		*step = "tell the broker of its services";
+		*step = "report its services to the broker";
 		err = services_tell(port);
 	}
 	if (!err) {
-		*step = "tell the broker of its multicast groups";
+		*step = "report its multicast groups to the broker";
 		err = port_tell_groups(port);
 	}
 	if (!err) {
@@ -123,7 +123,7 @@ static int share_begin(struct port *port, int visitor_fd, const char **step)
 		err = share_connect(port);
 	}
 	if (!err) {
-		*step = "change the XDP program";
+		*step = "replace the XDP program";
 		err = first_change_program(m);
 	}
 	if (!err) {
@@ -144,7 +144,7 @@ static void share_complain(struct port *port, const char *step, int err)
 			"xroce: %s: cannot share the interface with another process: cannot %s: "
 			"%s\n",
 			port->shards.name, step,
-			err == -ENOBUFS ? "the limit of locked memory (`ulimit -l`) is used up; "
+			err == -ENOBUFS ? "the limit of locked memory (`ulimit -l`) is reached; "
 					  "raise it, or run `xroce serve` first" :
 					  strerror(-err));
 	port->share_told = true;

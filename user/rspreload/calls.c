@@ -388,7 +388,8 @@ static void say_passed(const struct msghdr *msg)
 			if (target_of(fd).is_rsocket)
 				say_once(SAY_PASSED,
 					 "cannot pass descriptor %d to another process: it is an "
-					 "rsocket, which belongs to the process that made it", fd);
+					 "rsocket, which belongs to the process that created "
+					 "it", fd);
 		}
 	}
 }
@@ -399,8 +400,8 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 	if (t.is_rsocket) {
 		if (msg && msg->msg_control && msg->msg_controllen)
-			say_once(SAY_CONTROL, "cannot send control data on descriptor %d: it is an "
-				 "rsocket, which has none", fd);
+			say_once(SAY_CONTROL, "cannot send control data on descriptor %d: "
+					      "rsockets do not support it", fd);
 		return rsendmsg(t.fd, msg, flags);
 	}
 	if (msg && msg->msg_control && msg->msg_controllen)
@@ -492,7 +493,7 @@ EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n
 
 	if (!from.is_rsocket && !to.is_rsocket)
 		return real.splice(from.fd, in_at, to.fd, out_at, n, flags);
-	say_once(SAY_SPLICE, "cannot splice() descriptor %d: it is an rsocket",
+	say_once(SAY_SPLICE, "cannot splice() descriptor %d: rsockets do not support it",
 		 from.is_rsocket ? in : out);
 	errno = EINVAL;
 	return -1;
@@ -502,8 +503,8 @@ EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
 	if (target_of(fd).is_rsocket) {
-		say_once(SAY_STDIO, "cannot make a stream of descriptor %d: it is an rsocket, "
-			 "which stdio(3) does not reach", fd);
+		say_once(SAY_STDIO, "cannot open a stream on descriptor %d: rsockets do not "
+				    "support stdio(3)", fd);
 		errno = EINVAL;
 		return NULL;
 	}
@@ -556,8 +557,8 @@ EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t 
 		return ret;
 	if (is_hint(level, name))
 		return 0;
-	say_once(SAY_OPTION, "cannot set option %d of level %d of descriptor %d: it is an rsocket, "
-		 "which has none", name, level, fd);
+	say_once(SAY_OPTION, "cannot set option %d of level %d of descriptor %d: rsockets do not "
+			     "support it", name, level, fd);
 	return -1;
 }
 
@@ -676,7 +677,8 @@ static int fcntl_any(int fd, int cmd, void *argument)
 		return real.fcntl(t.fd, cmd, argument);
 	ret = rfcntl(t.fd, cmd, argument);
 	if (ret < 0 && errno == ENOTSUP)
-		say_once(SAY_FCNTL, "cannot do fcntl() %d of descriptor %d: it is an rsocket", cmd,
+		say_once(SAY_FCNTL, "cannot do fcntl() %d of descriptor %d: rsockets do not "
+				    "support it", cmd,
 			 fd);
 	return ret;
 }
@@ -727,7 +729,8 @@ static int ioctl_rsocket(int fd, int rsocket, unsigned long request, void *argum
 		return bytes < 0 ? -1 : 0;
 	case SIOCOUTQ:
 	case SIOCATMARK:
-		say_once(SAY_IOCTL, "cannot do ioctl() 0x%lx of descriptor %d: it is an rsocket",
+		say_once(SAY_IOCTL, "cannot do ioctl() 0x%lx of descriptor %d: rsockets do not "
+				    "support it",
 			 request, fd);
 		errno = EOPNOTSUPP;
 		return -1;

@@ -223,8 +223,8 @@ void entry_say_inherited(int fd)
 {
 	say_once(SAY_FORK,
 		 "cannot use descriptor %d: it is an rsocket of the parent process, and rsockets "
-		 "do not survive fork() (a server that forks needs RDMAV_FORK_SAFE=1, and so do "
-		 "its clients)", fd);
+		 "do not survive fork(); set RDMAV_FORK_SAFE=1 for the server and for its "
+		 "clients", fd);
 }
 
 int entry_watch(int fd, struct entry *entry)

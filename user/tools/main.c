@@ -18,32 +18,35 @@ static const struct command *const commands[] = {
 
 static void print_help(FILE *out)
 {
-	fprintf(out, "usage: xroce COMMAND [ARGUMENTS...]\n"
+	fprintf(out, "usage: xroce COMMAND [ARGUMENT...]\n"
 		     "\n"
 		     "RDMA verbs on any Linux network interface: RoCEv2 in user space, over XDP "
-		     "and AF_XDP.\n"
+		     "and\n"
+		     "AF_XDP.\n"
 		     "\n"
 		     "Commands:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(out,
 		"\n"
-		"'xroce COMMAND --help' tells about one of them, 'xroce --version' the version.\n"
+		"'xroce COMMAND --help' describes a command; 'xroce --version' prints the\n"
+		"version.\n"
 		"\n"
 		"Environment:\n"
-		"  " NETDEV_ENV
-		"  the one interface that programs see as a device (xroce run --dev sets it)\n"
-		"  XROCE_XDP  how XDP is attached: native (least delay), generic (most bandwidth "
-		"on veth), or auto, which is generic on veth\n"
-		"  XROCE_ATTACH  whether other XDP programs can be on the interface: auto, "
-		"dispatcher, exclusive\n"
-		"  XROCE_SHARE  whether the interface is used through its broker: auto, never, "
-		"always\n"
-		"  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; "
-		"others are in docs/port.md\n"
+		"  " NETDEV_ENV "     show only this interface to programs ('xroce run --dev' sets "
+		"it)\n"
+		"  XROCE_XDP     how to attach XDP: native (lowest latency), generic (highest\n"
+		"                bandwidth on veth) or auto (generic on veth)\n"
+		"  XROCE_ATTACH  whether other XDP programs can use the interface as well: auto,\n"
+		"                dispatcher or exclusive\n"
+		"  XROCE_SHARE   whether to use the interface through its broker: auto, never or\n"
+		"                always\n"
+		"  XROCE_TX      how to send frames: auto, xsk (only AF_XDP), tap, live or gso\n"
 		"\n"
-		"Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also "
-		"xroce run --help.\n");
+		"docs/port.md describes the other variables.\n"
+		"\n"
+		"Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also\n"
+		"'xroce run --help'.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -72,7 +75,9 @@ int usage_error(const struct command *command, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	output_clean(why);
-	fprintf(stderr, "xroce %s: %s\n%.*s\n'xroce %s --help' tells more\n", command->name, why,
+	fprintf(stderr, "xroce %s: %s\n"
+			"%.*s\n"
+			"Try 'xroce %s --help' for more information.\n", command->name, why,
 		(int)strcspn(command->help, "\n"), command->help, command->name);
 	return EXIT_USAGE;
 }
@@ -111,14 +116,14 @@ int find_device(const struct command *command, const char *name, struct netdev *
 		return EXIT_OK;
 	case -ENODEV:
 		fprintf(stderr,
-			"xroce %s: no interface '%s' in this network namespace; 'xroce list' shows "
-			"those that there are\n",
+			"xroce %s: no interface '%s' in this network namespace; 'xroce list' lists "
+			"the interfaces\n",
 			command->name, name);
 		return EXIT_USAGE;
 	case -EOPNOTSUPP:
 		fprintf(stderr,
-			"xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' shows "
-			"those that there are\n",
+			"xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' lists "
+			"the interfaces\n",
 			command->name, name);
 		return EXIT_USAGE;
 	default:

@@ -39,7 +39,7 @@ int output_end(int status)
 	}
 	if (!failed || output_wait(0) || status != EXIT_OK)
 		return status;
-	fprintf(stderr, "xroce: standard output is not written%s%s\n", err ? ": " : "",
+	fprintf(stderr, "xroce: cannot write to standard output%s%s\n", err ? ": " : "",
 		err ? strerror(err) : "");
 	return EXIT_FAILED;
 }

@@ -10,7 +10,7 @@
 
 static void table_no_memory(void)
 {
-	fprintf(stderr, "xroce: no memory\n");
+	fprintf(stderr, "xroce: out of memory\n");
 	exit(1);
 }
 

@@ -36,9 +36,9 @@ static void say_gid_is_missing(void)
 	if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed) &&
 	    !options_is_set(OPTION_QUIET))
 		fprintf(stderr,
-			"xroce: an address without a GID: RoCE needs one; name one of this "
-			"device's by its index "
-			"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
+			"xroce: address handle without a GRH: RoCE needs a GRH; choose a GID of "
+			"this device by its index (-g 0 for ibv_*_pingpong, -x 0 for perftest; "
+			"`xroce list` shows them)\n");
 }
 
 /* Sets the fields of an address vector other than the destination. */

@@ -29,7 +29,7 @@ static void device_note_missing_files(const struct ibv_device *device)
 	    !atomic_exchange_explicit(&is_told, true, memory_order_relaxed))
 		fprintf(stderr,
 			"xroce: no %s or no %s: programs that look for these files (UCX, NCCL, "
-			"ibstat) find no device; `xroce run` shows them\n",
+			"ibstat) find no device; start them by `xroce run`\n",
 			device->ibdev_path, node);
 }
 

@@ -46,13 +46,13 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 	link_mtu = link_mtu_for(*bytes, port_info(port)->multibuffer);
 	if (link_mtu)
 		fprintf(stderr,
-			"xroce: path MTU %u does not fit %s's MTU %u: ip link set %s mtu %u, or "
-			"use a path MTU of %u\n",
+			"xroce: path MTU %u is too large for %s, whose MTU is %u; run `ip link "
+			"set %s mtu %u`, or use a path MTU of %u\n",
 			*bytes, nd.name, nd.mtu, nd.name, link_mtu, largest);
 	else
 		fprintf(stderr,
-			"xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6): use a path MTU "
-			"of %u on %s\n",
+			"xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6); use a path "
+			"MTU of %u on %s\n",
 			*bytes, largest, nd.name);
 	return EINVAL;
 }

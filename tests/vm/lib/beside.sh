@@ -78,11 +78,11 @@ beside_both_see() {
 # The filter is there first: ours goes after it, and does not affect it at its end.
 beside_second() {
 	beside_filter
-	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	need_hook 'native, dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	beside_server
 	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
 	beside_both_see
-	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	need_hook 'native, dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	need_pins 1
 }
 
@@ -91,7 +91,7 @@ beside_killed() {
 	beside_server
 	need_hook 'xroce_xdp in dispatcher'
 	beside_kill
-	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	need_hook 'dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	beside_server
 	need_pins 2
 	beside_client
@@ -109,7 +109,7 @@ beside_first() {
 	beside_filter
 	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
 	beside_both_see
-	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	need_hook 'dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 	beside_server XROCE_ATTACH=dispatcher
 	beside_links
@@ -118,7 +118,7 @@ beside_first() {
 	need_hook 'xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
 	wait_until 20 beside_has_other_links "$before" || fail "the process has not taken its link"
 	beside_kill
-	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	need_hook 'dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 }
 # The links among the process's descriptors, by their numbers: $links.
@@ -133,7 +133,7 @@ beside_alone_again() {
 	beside_server XROCE_ATTACH=dispatcher
 	need_hook 'xroce_xdp in dispatcher [0-9]+$'
 	beside_kill
-	need_hook 'dispatcher [0-9]+, which takes one of ours too$'
+	need_hook 'dispatcher [0-9]+, which accepts an xroce program$'
 	beside_server
 	need_hook 'native, program [0-9]+ xroce_xdp, exclusive$'
 	beside_kill

@@ -101,7 +101,7 @@ static void doctor_look(struct doctor *d, const char *name, const struct netdev 
 			continue;
 		d->iface = list[i].name;
 		if (d->json)
-			terminal_say("xroce doctor: looks at %s", d->iface);
+			terminal_say("xroce doctor: checking %s", d->iface);
 		doctor_iface(d, &list[i]);
 		d->iface = NULL;
 		usable++;
@@ -109,7 +109,7 @@ static void doctor_look(struct doctor *d, const char *name, const struct netdev 
 	if (!usable)
 		finding(d, LEVEL_FAIL, "interfaces",
 			"`ip link set IFACE up`, `ip address add ADDRESS/PREFIX dev IFACE`",
-			"none that is up and has an address, but for lo");
+			"no interface except lo is up and has an address");
 }
 
 static void doctor_json(struct doctor *d, const char *name, const struct netdev *list, int n)
@@ -155,37 +155,33 @@ static int doctor_main(int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary = "check what xroce needs, and say what to do where it is missing",
+	.summary = "check the requirements of xroce and suggest fixes",
 	.main = doctor_main,
 	.help = "usage: xroce doctor [OPTION] [IFACE]\n"
 		"\n"
-		"Checks this process's privileges, the kernel, and IFACE, or every interface that "
-		"is up and has an address, and prints a line\n"
-		"for each thing that it looked at:\n"
+		"Checks the privileges of this process, the kernel, and IFACE, or every interface\n"
+		"that is up and has an address, and prints a line for each check:\n"
 		"\n"
-		"  ok    what: finding\n"
-		"  warn  what: finding -> what to do          it will work, but less well, or not "
-		"at the same time\n"
-		"  FAIL  what: finding -> what to do          it will not work\n"
+		"  ok    SUBJECT: FINDING\n"
+		"  warn  SUBJECT: FINDING -> REMEDY    works, but slower or with limits\n"
+		"  FAIL  SUBJECT: FINDING -> REMEDY    does not work\n"
 		"\n"
-		"What it looks at: capabilities; locked memory; kernel release and type "
-		"information (BTF); BPF map and program types; whether the\n"
-		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of "
-		"several buffers; whether a TAP device can be\n"
-		"made, which the fast way out goes through (" TX_TUN_DEVICE
-		", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
-		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will "
-		"have, its broker, who is on its XDP hook, and\n"
-		"RDMA devices of the kernel that use it.\n"
+		"The checks: capabilities; locked memory; kernel release and type information\n"
+		"(BTF); BPF map and program types; whether the XDP program loads, bpf_link\n"
+		"attaches it, and AF_XDP sockets bind, with frames in several buffers; whether\n"
+		"a TAP device can be created, which the fastest way to send needs\n"
+		"(" TX_TUN_DEVICE ", CAP_SYS_ADMIN); the library; and for each interface its "
+		"link,\n"
+		"addresses, MTU and path MTU, receive queues, XDP mode, broker, the program on\n"
+		"its XDP hook, and RDMA devices of the kernel that use it.\n"
 		"\n"
-		"It changes nothing: what needs trying out is tried in a network namespace of its "
-		"own; a broker gives it a port, and takes it back.\n"
-		"Run it as the user, and in the network namespace, that programs will run in: the "
-		"answers are theirs.\n"
+		"It changes nothing: probes run in a network namespace of their own; a port is\n"
+		"requested from a broker and returned. Run it as the user and in the network\n"
+		"namespace of the programs: other users may get other results.\n"
 		"\n"
-		"  -j, --json  JSON, for programs: level, interface, what, finding, remedy\n"
-		"  -h, --help  this text\n"
+		"  -j, --json  print JSON: level, interface, what, finding, remedy\n"
+		"  -h, --help  print this help\n"
 		"\n"
-		"Exit status: 0 if nothing failed, 1 if something did, 2 for wrong usage or no "
-		"such interface.\n",
+		"Exit status: 0 if no check failed, 1 if one did, 2 for wrong usage or no such\n"
+		"interface.\n",
 };

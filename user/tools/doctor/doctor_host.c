@@ -37,15 +37,15 @@ static void check_privileges(struct doctor *d, u64 caps)
 	if (!privilege_has(caps, CAP_NET_RAW))
 		strcat(missing, " CAP_NET_RAW");
 	if (*missing && d->brokered) {
-		finding(d, LEVEL_OK, "privileges", NULL, "none are needed where a broker is");
+		finding(d, LEVEL_OK, "privileges", NULL, "none needed, the interface has a broker");
 	} else if (*missing) {
 		finding(d, LEVEL_FAIL, "privileges",
 			"run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", "missing%s",
 			missing);
 	} else if (!privilege_in_first_user_namespace()) {
 		finding(d, LEVEL_FAIL, "privileges",
-			"run outside of it, or give the container the host's user namespace",
-			"those of a user namespace, which the kernel does not accept for BPF");
+			"run outside the container, or give it the host's user namespace",
+			"only those of a user namespace, which the kernel does not accept for BPF");
 	} else {
 		d->may_bpf = true;
 		finding(d, LEVEL_OK, "privileges", NULL, "CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW");
@@ -61,7 +61,7 @@ static void check_memlock(struct doctor *d, u64 caps)
 		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (%s)",
 			privilege_has(caps, CAP_IPC_LOCK) ? "CAP_IPC_LOCK" : "CAP_SYS_RESOURCE");
 	} else if (getrlimit(RLIMIT_MEMLOCK, &lim)) {
-		finding(d, LEVEL_WARN, "locked memory", NULL, "limit cannot be read: %s",
+		finding(d, LEVEL_WARN, "locked memory", NULL, "cannot read the limit: %s",
 			strerror(errno));
 	} else if (lim.rlim_max == RLIM_INFINITY) {
 		finding(d, LEVEL_OK, "locked memory", NULL, "not limited");
@@ -72,8 +72,8 @@ static void check_memlock(struct doctor *d, u64 caps)
 		finding(d, lim.rlim_max < packet_memory(1) ? LEVEL_FAIL : LEVEL_WARN,
 			"locked memory",
 			"raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of the service",
-			"%llu KiB allowed to all of this user's processes; an interface takes %llu "
-			"with one receive queue, %llu with many",
+			"limit of %llu KiB for all processes of this user; an interface needs %llu "
+			"KiB with one receive queue, %llu KiB with many",
 			(unsigned long long)lim.rlim_max >> 10,
 			(unsigned long long)packet_memory(1) >> 10,
 			(unsigned long long)packet_memory(XROCE_MAX_QUEUE) >> 10);
@@ -87,7 +87,7 @@ static void check_kernel(struct doctor *d)
 	if (uname(&u) < 0)
 		memset(&u, 0, sizeof(u));
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		finding(d, LEVEL_WARN, "kernel", "a kernel with CONFIG_DEBUG_INFO_BTF=y",
+		finding(d, LEVEL_WARN, "kernel", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
 			"%s, without type information (BTF): bpftool shows less", u.release);
 	else
 		finding(d, LEVEL_OK, "kernel", NULL, "%s, with type information (BTF)", u.release);
@@ -102,8 +102,8 @@ static void check_jit(struct doctor *d)
 	if (!f)
 		return;
 	if (fscanf(f, "%d", &on) == 1 && !on)
-		finding(d, LEVEL_WARN, "BPF compiler", "`sysctl net.core.bpf_jit_enable=1`",
-			"off: the XDP program is interpreted, and slow");
+		finding(d, LEVEL_WARN, "BPF compiler", "run `sysctl net.core.bpf_jit_enable=1`",
+			"off: the XDP program is interpreted, which is slow");
 	fclose(f);
 }
 
@@ -141,13 +141,12 @@ static void check_bpf_types(struct doctor *d)
 			continue;
 		all = false;
 		finding(d, LEVEL_FAIL, "BPF",
-			"another kernel: 5.18 or later, 6.6 or later for path MTU 4096",
-			"this kernel has no %s", type[i].name);
+			"use Linux 5.18 or later, 6.6 or later for path MTU 4096",
+			"the kernel does not have %s", type[i].name);
 	}
 	if (all)
 		finding(d, LEVEL_OK, "BPF", NULL,
-			"XDP programs, XSK maps, ring buffers, arrays of maps and in shared "
-			"memory");
+			"XDP programs, XSK maps, ring buffers, arrays of maps, mappable arrays");
 }
 
 /* Returns the remedy for a probe's -errno: for a lack of descriptors, or other. */
@@ -167,40 +166,41 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 	if ((p->program == -EACCES || p->program == -EPERM) && !privilege_has(caps, CAP_PERFMON) &&
 	    !privilege_has(caps, CAP_SYS_ADMIN))
 		finding(d, LEVEL_FAIL, "XDP program",
-			"run as root, or with CAP_PERFMON besides the others",
-			"does not load: the kernel's verifier asks for CAP_PERFMON");
+			"run as root, or with CAP_PERFMON as well",
+			"does not load: the kernel's verifier requires CAP_PERFMON");
 	else if (p->program)
 		finding(d, LEVEL_FAIL, "XDP program",
-			remedy_of(p->program, "a kernel of 5.18 or later; XROCE_DEBUG=1 shows what "
-					      "the kernel says when a program opens a device"),
+			remedy_of(p->program, "use Linux 5.18 or later; XROCE_DEBUG=1 shows the "
+					      "kernel's message when a program opens a device"),
 			"does not load: %s", strerror(-p->program));
 	else
-		finding(d, LEVEL_OK, "XDP program", NULL, "loads, with all of its maps");
+		finding(d, LEVEL_OK, "XDP program", NULL, "loads, with all its maps");
 
 	if (p->link == 0)
-		finding(d, LEVEL_OK, "bpf_link", NULL, "attaches XDP; goes away with its process");
+		finding(d, LEVEL_OK, "bpf_link", NULL, "attaches XDP; detached when its process "
+						       "exits");
 	else if (p->link != -ENODATA)
-		finding(d, LEVEL_FAIL, "bpf_link", remedy_of(p->link, "a kernel of 5.9 or later"),
+		finding(d, LEVEL_FAIL, "bpf_link", remedy_of(p->link, "use Linux 5.9 or later"),
 			"does not attach XDP: %s", strerror(-p->link));
 
 	if (p->dispatcher == 0)
 		finding(d, LEVEL_OK, "dispatcher", NULL,
-			"other XDP programs can be beside ours: XROCE_ATTACH=dispatcher, or where "
-			"one is there already");
+			"other XDP programs can run together with xroce's: with "
+			"XROCE_ATTACH=dispatcher, or where a dispatcher is attached already");
 	else if (p->dispatcher != -ENODATA)
 		finding(d, LEVEL_OK, "dispatcher", NULL,
-			"not possible, so XDP is attached exclusively: %s: %s", p->dispatcher_step,
+			"not available, so XDP is attached exclusively: %s: %s", p->dispatcher_step,
 			strerror(-p->dispatcher));
 
 	if (p->socket)
 		finding(d, LEVEL_FAIL, "AF_XDP",
-			p->socket == -EAFNOSUPPORT ? "a kernel with CONFIG_XDP_SOCKETS=y" :
+			p->socket == -EAFNOSUPPORT ? "use a kernel with CONFIG_XDP_SOCKETS=y" :
 						     remedy_of(p->socket, NULL),
 			"no sockets: %s", strerror(-p->socket));
 	else if (p->bind == 0)
 		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets bind");
 	else if (p->bind == -ENODATA)
-		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets can be made");
+		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets can be created");
 	else
 		finding(d, LEVEL_FAIL, "AF_XDP",
 			p->bind == -ENOBUFS || p->bind == -ENOMEM ? "raise `ulimit -l`" :
@@ -209,24 +209,24 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 
 	if (p->redirect == 0)
 		finding(d, LEVEL_OK, "redirection", NULL,
-			"a TAP device can be made: frames leave by XDP where the interface takes "
-			"them so");
+			"a TAP device can be created: frames are sent by XDP where the interface "
+			"accepts them");
 	else if (p->redirect != -ENODATA)
 		finding(d, LEVEL_WARN, "redirection",
 			remedy_of(p->redirect, tx_redirect_remedy(p->redirect_step, caps)),
-			"not possible, so frames leave another way, which is slower: %s: %s",
+			"not available, so frames are sent by a slower way: %s: %s",
 			p->redirect_step, strerror(-p->redirect));
 
 	if (p->gso == 0)
 		finding(d, LEVEL_OK, "segmentation", NULL,
-			"a packet socket can be made: frames can leave as UDP super-packets");
+			"a packet socket can be created: frames can be sent as UDP super-packets");
 	else if (p->gso != -ENODATA)
 		finding(d, LEVEL_WARN, "segmentation",
 			p->gso == -EPERM	? "run with CAP_NET_RAW" :
-			p->gso == -EAFNOSUPPORT ? "a kernel with CONFIG_PACKET=y" :
+			p->gso == -EAFNOSUPPORT ? "use a kernel with CONFIG_PACKET=y" :
 						  NULL,
-			"no frames leave as UDP super-packets, which is slower where they cannot "
-			"be redirected: %s: %s",
+			"frames cannot be sent as UDP super-packets, which is slower where they "
+			"cannot be redirected: %s: %s",
 			p->gso_step, strerror(-p->gso));
 
 	/* Not probed: judge by the kernel's release. */
@@ -234,11 +234,11 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 		p->multibuffer == -ENODATA ? netdev_kernel_multibuffer() : p->multibuffer == 0;
 	if (d->multibuffer)
 		finding(d, LEVEL_OK, "multi-buffer", NULL,
-			"AF_XDP takes frames of several buffers%s: path MTU up to 4096",
-			p->multibuffer ? " (by the kernel's release)" : "");
+			"AF_XDP accepts frames in several buffers%s: path MTU up to 4096",
+			p->multibuffer ? " (judged by the kernel's release)" : "");
 	else
-		finding(d, LEVEL_WARN, "multi-buffer", "a kernel of 6.6 or later",
-			"AF_XDP takes no frames of several buffers: path MTU up to 2048");
+		finding(d, LEVEL_WARN, "multi-buffer", "use Linux 6.6 or later",
+			"AF_XDP does not accept frames in several buffers: path MTU up to 2048");
 }
 
 static void check_pins(struct doctor *d)
@@ -258,13 +258,13 @@ static void check_files(struct doctor *d)
 
 	if (left)
 		finding(d, LEVEL_WARN, "files",
-			"`xroce stop`; the next `xroce serve` does it as well",
-			"those of %u device%s are left, whose broker was killed", left,
+			"run `xroce stop`, or `xroce serve` again",
+			"%u device%s left by a killed broker", left,
 			left == 1 ? "" : "s");
 	else
 		finding(d, LEVEL_OK, "files", NULL,
-			"/sys/class/infiniband, /dev/infiniband: `xroce run` shows them to what it "
-			"runs, `xroce serve --files` to all processes");
+			"/sys/class/infiniband, /dev/infiniband: `xroce run` shows them to its "
+			"program, `xroce serve --files` to all processes");
 }
 
 static void check_library(struct doctor *d)
@@ -273,10 +273,11 @@ static void check_library(struct doctor *d)
 	int ret = library_dir(dir, sizeof(dir));
 
 	if (ret == -ENOENT)
-		finding(d, LEVEL_FAIL, "library", "`make`, or `make install`",
-			"our libibverbs.so.1 is neither in %s", dir);
+		finding(d, LEVEL_FAIL, "library", "run `make` or `make install`",
+			"xroce's libibverbs.so.1 is neither in %s", dir);
 	else if (ret)
-		finding(d, LEVEL_FAIL, "library", NULL, "cannot look for it: %s", strerror(-ret));
+		finding(d, LEVEL_FAIL, "library", NULL, "cannot find its directory: %s",
+			strerror(-ret));
 	else
 		finding(d, LEVEL_OK, "library", NULL, "%s/libibverbs.so.1", dir);
 }
@@ -298,14 +299,14 @@ void doctor_host(struct doctor *d)
 		check_bpf_types(d);
 		ret = probe_run(&probe);
 		if (ret)
-			finding(d, LEVEL_WARN, "XDP program", NULL, "cannot be tried: %s",
+			finding(d, LEVEL_WARN, "XDP program", NULL, "cannot be tested: %s",
 				strerror(-ret));
 		else
 			check_probe(d, &probe, caps);
 		check_pins(d);
 	} else if (!d->brokered) {
-		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them",
-			"not tried, for want of privileges");
+		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with these privileges",
+			"not tested: privileges are missing");
 	}
 	check_files(d);
 	check_library(d);

@@ -47,7 +47,8 @@ static void check_link(struct doctor *d, const struct netdev *dev)
 		return;
 	}
 	snprintf(remedy, sizeof(remedy),
-		 "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
+		 "run `ip link set %s up`; if it is up, check the cable and the other end",
+		 dev->name);
 	finding(d, LEVEL_FAIL, iface_subject(dev, "link"), remedy, "down");
 }
 
@@ -61,8 +62,8 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 			inet_ntop(AF_INET6, dev->gid[0].gid.raw, text, sizeof(text)));
 		return;
 	}
-	snprintf(remedy, sizeof(remedy), "`ip address add ADDRESS/PREFIX dev %s`", dev->name);
-	finding(d, LEVEL_FAIL, iface_subject(dev, "addresses"), remedy, "none, so no GID");
+	snprintf(remedy, sizeof(remedy), "run `ip address add ADDRESS/PREFIX dev %s`", dev->name);
+	finding(d, LEVEL_FAIL, iface_subject(dev, "addresses"), remedy, "no address, so no GID");
 }
 
 static void check_mtu(struct doctor *d, const struct netdev *dev)
@@ -73,23 +74,23 @@ static void check_mtu(struct doctor *d, const struct netdev *dev)
 	char remedy[160];
 
 	snprintf(remedy, sizeof(remedy),
-		 "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
+		 "run `ip link set %s mtu %u`, also at the other ends and between them", dev->name,
 		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
 	if (!pmtu)
 		finding(d, LEVEL_FAIL, iface_subject(dev, "MTU"), remedy,
-			"%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
+			"%u is too small: the smallest path MTU, 256, needs %u", dev->mtu,
 			netdev_link_mtu_for(256));
 	else if (pmtu < best)
 		finding(d, LEVEL_WARN, iface_subject(dev, "MTU"), remedy,
-			"%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
+			"%u allows path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
 			netdev_link_mtu_for(best));
 	else if (active < pmtu)
 		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL,
-			"%u gives path MTU %u; programs are told %u, as longer frames cannot be "
-			"redirected",
+			"%u allows path MTU %u; programs see %u as active_mtu, because longer "
+			"frames cannot be redirected",
 			dev->mtu, pmtu, active);
 	else
-		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL, "%u gives path MTU %u",
+		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL, "%u allows path MTU %u",
 			dev->mtu, pmtu);
 }
 
@@ -98,13 +99,13 @@ static void check_queues(struct doctor *d, const struct netdev *dev)
 	char remedy[128];
 
 	if (dev->rx_queues <= XROCE_MAX_QUEUE) {
-		finding(d, LEVEL_OK, iface_subject(dev, "queues"), NULL, "%u to receive on",
-			dev->rx_queues);
+		finding(d, LEVEL_OK, iface_subject(dev, "queues"), NULL,
+			"%u receive queue%s", dev->rx_queues, dev->rx_queues == 1 ? "" : "s");
 		return;
 	}
 	snprintf(remedy, sizeof(remedy), "`ethtool -L %s combined %u`", dev->name, XROCE_MAX_QUEUE);
 	finding(d, LEVEL_WARN, iface_subject(dev, "queues"), remedy,
-		"%u to receive on, of which we serve the first %u", dev->rx_queues,
+		"%u receive queues, of which the first %u are used", dev->rx_queues,
 		XROCE_MAX_QUEUE);
 }
 
@@ -118,32 +119,32 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 	if (!driver.native && xdp_mode(dev) == XDP_MODE_NATIVE) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "XDP mode"),
 			"unset XROCE_XDP, or set it to generic",
-			"none: %s has no native XDP, which XROCE_XDP=native asks for", name);
+			"none: %s has no native XDP, which XROCE_XDP=native requires", name);
 		return;
 	}
 	if (!driver.native) {
 		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, iface_subject(dev, "XDP mode"),
 			dev->is_loopback ? NULL :
-					   "if it has one, use the interface under it (of a "
+					   "use the interface below it, if there is one (of a "
 					   "bridge, bond, VLAN or macvlan)",
 			"generic: %s has no native XDP; it works, but slower", name);
 		return;
 	}
 	if (xdp_mode(dev) == XDP_MODE_GENERIC) {
 		finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL,
-			"generic: what %s sends stays in one piece so; XROCE_XDP=native for less "
-			"delay",
+			"generic: %s then sends super-packets unsplit; set XROCE_XDP=native for "
+			"lower latency",
 			name);
 		return;
 	}
 	finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL, "native (%s%s), %s", name,
-		driver.told ? "" : ", by its name",
+		driver.told ? "" : ", judged by its name",
 		driver.zero_copy ? "zero-copy" : "copies packets once");
 	if (driver.told && !driver.multibuffer &&
 	    netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP mode"),
 			"use a path MTU of at most 2048 on this interface",
-			"%s takes no frames of several buffers in native mode", name);
+			"%s does not accept frames in several buffers in native mode", name);
 }
 
 /*
@@ -211,13 +212,13 @@ static void check_port(struct doctor *d, const struct netdev *dev)
 	size_t skip;
 
 	if (try_port(dev, text, sizeof(text))) {
-		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program gets one");
+		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program can open one");
 		return;
 	}
 	snprintf(prefix, sizeof(prefix), "xroce: %s: ", dev->name);
 	skip = strncmp(text, prefix, strlen(prefix)) ? 0 : strlen(prefix);
 	finding(d, LEVEL_FAIL, iface_subject(dev, "port"), NULL, "%s",
-		text[skip] ? text + skip : "the library cannot make one");
+		text[skip] ? text + skip : "the library cannot open one");
 }
 
 bool doctor_has_broker(const struct netdev *dev)
@@ -241,10 +242,10 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 
 	process_name(pid, comm, sizeof(comm));
 	if (!err && answer == -ETIMEDOUT) {
-		snprintf(remedy, sizeof(remedy), "have it go on (kill -CONT %d), or end it",
+		snprintf(remedy, sizeof(remedy), "continue it (`kill -CONT %d`) or end it",
 			 (int)pid);
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy,
-			"process %d (%s) does not answer: it is stopped, or gets no processor time",
+			"process %d (%s) does not answer: it is stopped or gets no CPU time",
 			(int)pid, comm);
 	} else if (!err) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
@@ -254,20 +255,20 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 			check_port(d, dev);
 	} else if (err == -EACCES) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
-			"as root, `xroce serve` with another --mode or --group; or join the group "
-			"of its socket in " ASK_DIR,
-			"there is one, but not for this user");
+			"as root, run `xroce serve` with another --mode or --group, or join the "
+			"group of its socket in " ASK_DIR,
+			"permission denied for this user");
 	} else if (err != -ENOENT) {
-		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be asked: %s",
+		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be queried: %s",
 			strerror(-err));
 	} else if (attach_lacks_mount(dev)) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), ATTACH_MOUNT,
-			"there is one, whose socket is not in " ASK_DIR " here");
+			"its socket is not in " ASK_DIR " of this container");
 	} else if (d->may_bpf) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"none: the first process starts one when another comes");
+			"none: the first process starts one when another process joins");
 	} else {
-		snprintf(remedy, sizeof(remedy), "as root, `xroce serve %s`", dev->name);
+		snprintf(remedy, sizeof(remedy), "as root, run `xroce serve %s`", dev->name);
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
 			dev->name);
 	}
@@ -282,21 +283,22 @@ static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 
 	if (hook->link_id)
 		snprintf(remedy, sizeof(remedy),
-			 "end the process that attached it, or `bpftool link detach id %u`",
+			 "end the process that attached it, or run `bpftool link detach id %u`",
 			 hook->link_id);
 	else
 		snprintf(remedy, sizeof(remedy),
-			 "end what attached it, or `ip link set dev %s %s off`", dev->name,
+			 "end the process that attached it, or run `ip link set dev %s %s "
+			 "off`", dev->name,
 			 hook->native ? "xdp" : "xdpgeneric");
 	if (hook->is_dispatcher) {
 		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL,
-			"a dispatcher, id %u, %s mode, with %s: a program of ours goes beside",
+			"dispatcher %u, %s mode, with %s: an xroce program can be added",
 			hook->prog_id, hook->native ? "native" : "generic",
-			*hook->others ? hook->others : "no program that lives");
+			*hook->others ? hook->others : "no program");
 		return;
 	}
 	finding(d, LEVEL_FAIL, iface_subject(dev, "XDP hook"), remedy,
-		"taken by another program, id %u%s%s, %s mode", hook->prog_id,
+		"in use by another program, id %u%s%s, %s mode", hook->prog_id,
 		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
 }
 
@@ -308,7 +310,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	int ret = xdp_hook_query(dev->ifindex, &hook);
 
 	if (ret) {
-		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"), NULL, "cannot be read: %s",
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"), NULL, "unknown: %s",
 			strerror(-ret));
 		return;
 	}
@@ -316,11 +318,11 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
 		/* An interface in use is normal: only a second process fails. */
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
-			"end it, or use another interface: a second process gets EBUSY; "
-			"`xroce serve` is for several",
+			"end it, or use another interface: a second process gets EBUSY; `xroce "
+			"serve` shares an interface",
 			"in use by %s (pid %d), program %u, %s mode, %s%s", comm, (int)pid,
 			hook.prog_id, hook.native ? "native" : "generic",
-			hook.is_dispatcher ? "a dispatcher that has others beside: " : "exclusive",
+			hook.is_dispatcher ? "in a dispatcher with other programs: " : "exclusive",
 			hook.is_dispatcher ? *hook.others ? hook.others : "none now" : "");
 		return;
 	}
@@ -369,11 +371,11 @@ static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 		    !rdma_uses(e->d_name, dev->name))
 			continue;
 		snprintf(remedy, sizeof(remedy),
-			 "use one of them; a Soft-RoCE device goes by `rdma link delete %s`",
+			 "use only one of them; `rdma link delete %s` removes a Soft-RoCE device",
 			 e->d_name);
 		finding(d, LEVEL_WARN, iface_subject(dev, "kernel RDMA"), remedy,
-			"%s is on this interface too: while a program of ours runs, its RoCEv2 "
-			"packets are taken from it",
+			"%s is on this interface as well: while an xroce program runs, it receives "
+			"no RoCEv2 packets",
 			e->d_name);
 	}
 	if (dir)

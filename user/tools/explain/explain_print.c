@@ -131,8 +131,8 @@ static void print_port(const struct explained *e, FILE *out, u32 width)
 	struct sentence line = { "" };
 
 	sentence_add(&line,
-		     "its rings: received %" PRIu64 " frames, lost %" PRIu64 "; XDP dropped %" PRIu64
-		     "; the kernel refused %" PRIu64 " of the frames sent",
+		     "its rings: received %" PRIu64 " frames, lost %" PRIu64
+		     "; XDP dropped %" PRIu64 "; the kernel refused %" PRIu64 " of the frames sent",
 		     SUM_GROWN(end, sock.rx_frames),
 		     SUM_GROWN(end, sock.rx_ring_full) + SUM_GROWN(end, sock.rx_dropped) +
 			     SUM_GROWN(end, xdp.ring_full),

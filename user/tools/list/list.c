@@ -68,7 +68,8 @@ static void print_sent(u32 prog_id)
 	       (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
 	       (unsigned long long)stats.tx_xsk);
 	if (stats.tx_slowed)
-		printf("; slowed down %llu times after losses", (unsigned long long)stats.tx_slowed);
+		printf("; slowed down %llu times after losses",
+		       (unsigned long long)stats.tx_slowed);
 	if (stats.tx_lost)
 		printf("; %llu refused", (unsigned long long)stats.tx_lost);
 	if (stats.tx_gave_up)

@@ -249,7 +249,7 @@ static int mr_main(int argc, char **argv)
 /* ---- help ---- */
 
 #define OBJECT_EXIT(what)                                                                          \
-	"\nCOLUMN is a name that the JSON output has.\n\nExit status: 0; 1 if there is no such "     \
+	"\nCOLUMN is a name that the JSON output has.\n\nExit status: 0; 1 if there is no such " \
 	what "\nor it may not be inspected; 2 for wrong usage.\n"
 
 const struct command command_cq = {

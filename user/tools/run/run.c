@@ -68,9 +68,9 @@ static bool warn_if_privileged(const char *name)
 	else
 		return false;
 	fprintf(stderr,
-		"xroce run: warning: %s is %s: the dynamic loader will ignore LD_LIBRARY_PATH and "
-		"it will not run on xroce; "
-		"run it as its owner, or run a copy without that privilege\n",
+		"xroce run: warning: %s is %s: the dynamic loader ignores LD_LIBRARY_PATH, so the "
+		"program does not use xroce; run it as its owner, or run a copy without that "
+		"privilege\n",
 		file, what);
 	return true;
 }
@@ -116,8 +116,8 @@ static int set_preload(const char *dir)
 	}
 	if (strchr(dir, ' ')) {
 		fprintf(stderr,
-			"xroce run: the library's directory '%s' has a space in its name, which "
-			"LD_PRELOAD cannot hold; move it\n",
+			"xroce run: the library directory '%s' has a space in its name, which "
+			"LD_PRELOAD cannot contain; move it\n",
 			dir);
 		return EXIT_USAGE;
 	}
@@ -131,18 +131,18 @@ static int set_library(bool with_rsockets)
 
 	if (ret == -ENOENT)
 		fprintf(stderr,
-			"xroce run: our libibverbs.so.1 is neither in %s; build it with 'make' or "
-			"install it with 'make install'\n",
+			"xroce run: xroce's libibverbs.so.1 is neither in %s; build it (`make`) or "
+			"install it (`make install`)\n",
 			dir);
 	else if (ret)
-		fprintf(stderr, "xroce run: cannot find our own directory: %s\n", strerror(-ret));
+		fprintf(stderr, "xroce run: cannot find the directory of this program: %s\n",
+			strerror(-ret));
 	if (ret)
 		return EXIT_USAGE;
 	if (strpbrk(dir, ":;")) {
 		fprintf(stderr,
-			"xroce run: the library's directory '%s' has a colon or semicolon in its "
-			"name, which LD_LIBRARY_PATH cannot hold; "
-			"move it\n",
+			"xroce run: the library directory '%s' has a colon or semicolon in its "
+			"name, which LD_LIBRARY_PATH cannot contain; move it\n",
 			dir);
 		return EXIT_USAGE;
 	}
@@ -176,8 +176,8 @@ static int set_variable(const struct option_spec *spec, const char *value)
 /* Explains why no process can outlive the program. */
 static const char *outlive_strerror(int err)
 {
-	return err == -ECHILD ? "the first process of this PID namespace is this one, or is not "
-				"known to wait for orphans as an init does" :
+	return err == -ECHILD ? "the first process of this PID namespace is the program itself, or "
+				"may not reap orphans" :
 				strerror(-err);
 }
 
@@ -195,13 +195,12 @@ static void show_files(bool verbose)
 		return;
 	if (!err && counters_err)
 		fprintf(stderr,
-			"xroce run: no counters in the files of the devices, as no file system "
-			"can be served by /dev/fuse: %s\n",
+			"xroce run: cannot serve counter files by /dev/fuse: %s\n",
 			outlive_strerror(counters_err));
 	if (err)
 		fprintf(stderr,
-			"xroce run: no files of the devices in /sys/class/infiniband and "
-			"/dev/infiniband, as no mount namespace can be made: %s\n",
+			"xroce run: cannot show the devices in /sys/class/infiniband and "
+			"/dev/infiniband: cannot create a mount namespace: %s\n",
 			strerror(-err));
 }
 
@@ -231,7 +230,7 @@ static void keep_pins(bool verbose)
 		close(fd);
 	if (err && (verbose || options_is_set(OPTION_DEBUG)))
 		fprintf(stderr,
-			"xroce run: pinned maps stay until the next use of xroce if the program "
+			"xroce run: pinned maps remain until the next use of xroce if the program "
 			"is killed: %s\n",
 			outlive_strerror(err));
 }
@@ -272,10 +271,10 @@ static void run_print_options(void)
 		if (!spec->flag)
 			continue;
 		snprintf(left, sizeof(left), "-%c, --%s %s", spec->letter, spec->flag, spec->value);
-		printf("  %-16s %s: %s", left, spec->help,
+		printf("  %-17s  %s\n%21s%s: %s", left, spec->help, "", spec->value,
 		       option_wants(spec, wants, sizeof(wants)));
 		if (spec->kind == OPTION_IS_NUMBER)
-			printf(", otherwise %u", spec->fallback);
+			printf(", default %u", spec->fallback);
 		printf(" (%s)\n", spec->variable);
 	}
 }
@@ -371,45 +370,38 @@ const struct command command_run = {
 	.main = run_main,
 	.help = "usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"\n"
-		"Runs COMMAND, an unmodified program that uses libibverbs or librdmacm, with our "
-		"libibverbs.so.1 and librdmacm.so.1\n"
-		"in place of the system's.\n"
-		"Every Ethernet interface of the network namespace is then an RDMA device, named "
-		"xroce_IFACE. Nothing happens to an\n"
-		"interface before COMMAND creates a queue pair on it, and all of it is gone when "
-		"COMMAND ends.\n"
+		"Runs COMMAND, an unmodified program that uses libibverbs or librdmacm, with the\n"
+		"libibverbs.so.1 and librdmacm.so.1 of xroce instead of the system's. Every\n"
+		"Ethernet interface of the network namespace is then an RDMA device, named\n"
+		"xroce_IFACE. An interface is not changed before COMMAND creates a queue pair on\n"
+		"it, and everything is removed when COMMAND exits.\n"
 		"\n"
-		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; "
-		"there is no process in between.\n"
-		"COMMAND sees the devices in /sys/class/infiniband and /dev/infiniband, in a mount "
-		"namespace of its\n"
-		"own.\n"
+		"It prepends the library directory to LD_LIBRARY_PATH and executes COMMAND in the\n"
+		"same process. COMMAND sees the devices in /sys/class/infiniband and\n"
+		"/dev/infiniband, in its own mount namespace.\n"
 		"\n"
-		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single "
-		"device (sets " NETDEV_ENV ")\n",
+		"  -d, --dev IFACE    show only IFACE to COMMAND, as its single device\n"
+		"                     (sets " NETDEV_ENV ")\n",
 	.print_options = run_print_options,
-	.help_end = "  -N, --no-mounts  leave COMMAND in its caller's namespaces, without these "
-		    "files\n"
-		    "  --pin[=DIR]      pin the maps of interfaces that COMMAND has alone in DIR "
-		    "of a BPF file system\n"
-		    "                   (sets XROCE_PIN), otherwise " PIN_DIR "\n"
-		    "  -r, --rsockets   COMMAND's stream and datagram sockets are rsockets, over "
-		    "RDMA (sets LD_PRELOAD; rsocket(7));\n"
-		    "                   servers that fork need RDMAV_FORK_SAFE=1 at both ends "
-		    "(xroce-rdmacm(7))\n"
-		    "  -v, --verbose    say on standard error what is run, and with which library\n"
-		    "  -h, --help       this text\n"
-		    "\n"
-		    "COMMAND needs the privileges that 'xroce doctor' names: root, or some "
-		    "capabilities. A program that is\n"
-		    "set-user-ID or has file capabilities of its own does not look at "
-		    "LD_LIBRARY_PATH: run warns of it.\n"
-		    "\n"
-		    "Exit status: COMMAND's; 127 if it is not found, 126 if it cannot be run; 2 "
-		    "for wrong usage, no such interface or no library,\n"
-		    "1 for other failures, before it was run.\n"
-		    "\n"
-		    "Examples:\n"
-		    "  xroce run -- ibv_devinfo -v\n"
-		    "  xroce run --dev eth0 -- ibv_rc_pingpong -g 0 192.0.2.7\n",
+	.help_end =
+		"  -N, --no-mounts    run COMMAND in the caller's namespaces, without these files\n"
+		"  --pin[=DIR]        pin the maps of interfaces that COMMAND owns in DIR of a\n"
+		"                     BPF file system (sets XROCE_PIN), default " PIN_DIR "\n"
+		"  -r, --rsockets     replace COMMAND's stream and datagram sockets by rsockets,\n"
+		"                     over RDMA (sets LD_PRELOAD; rsocket(7)); servers that fork\n"
+		"                     need RDMAV_FORK_SAFE=1 at both ends (xroce-rdmacm(7))\n"
+		"  -v, --verbose      print the command and its library to standard error\n"
+		"  -h, --help         print this help\n"
+		"\n"
+		"COMMAND needs the privileges that 'xroce doctor' lists: root, or some\n"
+		"capabilities. A set-user-ID program, or one with file capabilities, ignores\n"
+		"LD_LIBRARY_PATH: run prints a warning.\n"
+		"\n"
+		"Exit status: that of COMMAND; 127 if it is not found, 126 if it cannot be run;\n"
+		"2 for wrong usage, no such interface or no library, 1 for other failures before\n"
+		"COMMAND was run.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce run -- ibv_devinfo -v\n"
+		"  xroce run --dev eth0 -- ibv_rc_pingpong -g 0 192.0.2.7\n",
 };

@@ -49,13 +49,11 @@ static bool stop_sweep(const char *dir)
 	broker_socket_bury_dead();
 	if (swept > 0)
 		fprintf(stderr,
-			"xroce stop: took away the pinned maps of %d process%s that had been "
-			"killed, in %s\n",
+			"xroce stop: removed the pinned maps of %d killed process%s in %s\n",
 			swept, swept == 1 ? "" : "es", dir);
 	if (files)
 		fprintf(stderr,
-			"xroce stop: took away the files of %u device%s whose broker had been "
-			"killed\n",
+			"xroce stop: removed the files of %u device%s whose broker was killed\n",
 			files, files == 1 ? "" : "s");
 	return swept > 0 || files;
 }
@@ -86,26 +84,26 @@ static int stop_main(int argc, char **argv)
 	if (!err || (err == -ENOENT && swept))
 		return EXIT_OK;
 	fprintf(stderr, "xroce stop: %s: %s\n", dev.name,
-		err == -ENOENT ? "no broker here" :
-		err == -EACCES ? "the broker is for root, or the user that it runs as, to end" :
+		err == -ENOENT ? "no broker on this interface" :
+		err == -EACCES ? "permission denied: only root or the broker's own user may stop "
+				 "it" :
 				 strerror(-err));
 	return EXIT_FAILED;
 }
 
 const struct command command_stop = {
 	.name = "stop",
-	.summary = "end the broker of an interface",
+	.summary = "stop the broker of an interface",
 	.main = stop_main,
 	.help = "usage: xroce stop [--pin=DIR] IFACE\n"
 		"\n"
-		"Ends what 'xroce serve' does for IFACE, and returns when all of it has gone. Its "
-		"clients have a fatal event, and their work is\n"
-		"flushed. For root, and the user that serves.\n"
+		"Stops the broker that 'xroce serve' runs for IFACE and returns when it has\n"
+		"exited. Its clients get a fatal event and their work requests are flushed. Only\n"
+		"root and the broker's own user may stop it.\n"
 		"\n"
-		"  --pin[=DIR]  the directory in which to take away the maps that processes "
-		"which were killed have left pinned,\n"
-		"               otherwise " PIN_DIR "\n"
+		"  --pin[=DIR]  remove maps that killed processes left pinned in DIR,\n"
+		"               default " PIN_DIR "\n"
 		"\n"
-		"Exit status: 0 if it has ended, 1 if there is no broker or it may not be ended, 2 "
-		"for wrong usage or no such interface.\n",
+		"Exit status: 0 if the broker has exited, 1 if there is none or it may not be\n"
+		"stopped, 2 for wrong usage or no such interface.\n",
 };

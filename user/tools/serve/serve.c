@@ -83,10 +83,11 @@ static int serve_pkey(struct pkey_table *pkeys, const char *text)
 	case -EEXIST:
 		return usage_error(&command_serve, "--pkey '%s' is given twice", text);
 	case -ENOSPC:
-		return usage_error(&command_serve, "--pkey: more than %u P_Keys with 0xffff",
+		return usage_error(&command_serve, "--pkey: more than %u P_Keys, including 0xffff",
 				   XROCE_MAX_PKEY);
 	default:
-		return usage_error(&command_serve, "--pkey '%s' is not a P_Key, as 0x8001", text);
+		return usage_error(&command_serve, "--pkey '%s' is not a P_Key, such as "
+						   "0x8001", text);
 	}
 }
 
@@ -108,7 +109,8 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	switch (opt) {
 	case 'm':
 		if (!serve_number(optarg, 8, 0, 0777, &mode))
-			return usage_error(&command_serve, "--mode '%s' is not a mode as in 0660",
+			return usage_error(&command_serve, "--mode '%s' is not a mode, such as "
+							   "0660",
 					   optarg);
 		s->options.mode = mode;
 		return EXIT_OK;
@@ -122,7 +124,8 @@ static int serve_option(struct serve *s, int opt, char **argv)
 		return EXIT_OK;
 	case 'i':
 		if (!serve_number(optarg, 10, 0, INHERITS, &s->inherits))
-			return usage_error(&command_serve, "--inherit '%s' is not a number to %u",
+			return usage_error(&command_serve, "--inherit '%s' is not a number from 0 "
+							   "to %u",
 					   optarg, INHERITS);
 		return EXIT_OK;
 	case 'u':
@@ -136,7 +139,7 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	case 'P':
 		if (optarg && *optarg != '/')
 			return usage_error(&command_serve,
-					   "--pin '%s' is not the absolute name of a directory",
+					   "--pin '%s' is not an absolute path",
 					   optarg);
 		s->options.pin = optarg ? optarg : PIN_DIR;
 		return EXIT_OK;
@@ -178,8 +181,8 @@ static int serve_enter(const char *netns)
 		snprintf(path, sizeof(path), "/run/netns/%s", netns);
 	fd = strchr(netns, '/') ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		fprintf(stderr, "xroce serve: no network namespace '%s': neither one of `ip netns` "
-				"nor a process's number\n", netns);
+		fprintf(stderr, "xroce serve: no network namespace '%s': neither a name of `ip "
+				"netns` nor a PID\n", netns);
 		return EXIT_USAGE;
 	}
 	err = setns(fd, CLONE_NEWNET) ? errno : 0;
@@ -198,7 +201,7 @@ static int serve_inherit(struct serve *s, int interfaces)
 	if (!s->inherits)
 		return EXIT_OK;
 	if (s->inherits < INHERIT_HAIRPIN || interfaces != 1)
-		return usage_error(&command_serve, "--inherit is the library's");
+		return usage_error(&command_serve, "--inherit is reserved for the library");
 	s->options.inherits = true;
 	for (u32 i = 0; i < s->inherits; i++) {
 		s->options.inherited[i] = INHERIT_AT + (int)i;
@@ -275,7 +278,7 @@ static void serve_tell(int ready_fd)
 static void serve_say(char **names)
 {
 	for (; *names; names++)
-		terminal_note("xroce serve: serves %s; ^C ends it", *names);
+		terminal_note("xroce serve: serving %s; ^C stops it", *names);
 }
 
 /* ready_fd: receives a byte when the broker listens; -1: none. */
@@ -286,7 +289,7 @@ static int serve_run(struct serve *s, char **names, int ready_fd)
 	int ret = end_fd < 0 ? -errno : brokers_make(&all);
 
 	if (ret) {
-		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(-ret));
+		fprintf(stderr, "xroce serve: cannot start: %s\n", strerror(-ret));
 		return EXIT_FAILED;
 	}
 	ret = serve_all(all, s, names);
@@ -312,7 +315,7 @@ static int serve_in_background(struct serve *s, char **names)
 	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) || (pid = fork()) < 0) {
-		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(errno));
+		fprintf(stderr, "xroce serve: cannot start: %s\n", strerror(errno));
 		return EXIT_FAILED;
 	}
 	if (pid) {
@@ -375,10 +378,11 @@ static int serve_main(int argc, char **argv)
 	if (optind == argc)
 		return usage_error(&command_serve, "no interface given");
 	if (s.options.pin_group != (gid_t)-1 && !s.options.pin)
-		return usage_error(&command_serve, "--pin-group without --pin");
+		return usage_error(&command_serve, "--pin-group needs --pin");
 	if (s.files && s.netns)
 		return usage_error(&command_serve,
-				   "--files and --netns: those files are for processes here");
+				   "--files cannot be used with --netns: the files are for "
+				   "processes of this namespace");
 	ret = serve_inherit(&s, argc - optind);
 	if (!ret && s.netns)
 		ret = serve_enter(s.netns);
@@ -390,48 +394,44 @@ static int serve_main(int argc, char **argv)
 
 const struct command command_serve = {
 	.name = "serve",
-	.summary = "share interfaces: any process of any user can use them then",
+	.summary = "share interfaces among processes of all users",
 	.main = serve_main,
 	.help = "usage: xroce serve [OPTION...] IFACE...\n"
 		"\n"
-		"Is the broker of each IFACE, in the foreground unless asked otherwise, until it "
-		"is ended ('xroce stop', SIGTERM, SIGINT) or the\n"
-		"interface has gone: any number of processes, of users without any privilege too, "
-		"use the interface at the same time. Clients\n"
-		"whose broker ends have a fatal event. It needs root, or CAP_NET_ADMIN, CAP_BPF "
-		"and CAP_PERFMON.\n"
+		"Runs the broker of each IFACE, in the foreground by default, until it is stopped\n"
+		"('xroce stop', SIGTERM, SIGINT) or the interface is removed. Any number of\n"
+		"processes, also of users without privileges, can then use the interface at the\n"
+		"same time. When a broker exits, its clients get a fatal event. Needs root, or\n"
+		"CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
 		"\n"
-		"  -m, --mode MODE    who may open the socket in /run/xroce: 0666 otherwise, "
-		"everybody\n"
-		"  -g, --group GROUP  the group that the socket belongs to, for --mode 0660\n"
-		"  -n, --netns NS     serve interfaces of that network namespace: a name of `ip "
-		"netns`, or the number of a process in it\n"
-		"  -b, --background   returns when it listens, and serves on in a session of its "
-		"own\n"
-		"  --while-used       it ends a second after its last client has gone, or when "
-		"none has come for ten\n"
-		"  --pkey KEY[,...]   P_Keys of the table behind the default 0xffff, up to 31, as "
-		"0x8001 for full members, 0x0001 limited\n"
-		"  --pin[=DIR]        pins the maps that are made for reading, the broker's and "
-		"its clients', in DIR of a BPF file\n"
-		"                     system, otherwise " PIN_DIR "\n"
-		"  --pin-group GROUP  may read them; otherwise root alone\n"
-		"  --files            all processes see the devices in /sys/class/infiniband and "
-		"/dev/infiniband, as `xroce run` shows\n"
-		"                     them to one, until it has ended\n"
-		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
-		"1024 in all\n"
-		"  --max-qps N        QPs of a user, otherwise 4096\n"
-		"  --max-rings N      wake-up rings of a user, otherwise 4096\n"
-		"  --max-services N   services of the connection manager (bound ports) of a user, "
-		"otherwise 2048; 8192 in all\n"
-		"  --max-memory MIB   kernel memory that the ports, channels and tracers of a user "
-		"take, otherwise 1024\n"
+		"  -m, --mode MODE    set the mode of the socket in /run/xroce, default 0666\n"
+		"  -g, --group GROUP  set the group of the socket, for --mode 0660\n"
+		"  -n, --netns NS     serve interfaces of network namespace NS: a name of\n"
+		"                     `ip netns`, or the PID of a process in it\n"
+		"  -b, --background   return when the broker listens, and serve in a new session\n"
+		"  --while-used       exit 1 s after the last client exits, or after 10 s without\n"
+		"                     any client\n"
+		"  --pkey KEY[,...]   add P_Keys after the default 0xffff to the table, up to 31:\n"
+		"                     0x8001 for full members, 0x0001 for limited members\n"
+		"  --pin[=DIR]        pin the readable maps of the broker and of its clients in\n"
+		"                     DIR of a BPF file system, default " PIN_DIR "\n"
+		"  --pin-group GROUP  let GROUP read the pinned maps, default only root\n"
+		"  --files            show the devices to all processes in /sys/class/infiniband\n"
+		"                     and /dev/infiniband until the broker exits, as 'xroce run'\n"
+		"                     does for one program\n"
+		"  --max-clients N    limit a user to N processes with a port, default 128\n"
+		"                     (1024 for all users)\n"
+		"  --max-qps N        limit a user to N QPs, default 4096\n"
+		"  --max-rings N      limit a user to N wake-up rings, default 4096\n"
+		"  --max-services N   limit a user to N services of the connection manager (bound\n"
+		"                     ports), default 2048 (8192 for all users)\n"
+		"  --max-memory MIB   limit a user to MIB of kernel memory for ports, channels\n"
+		"                     and tracers, default 1024\n"
 		"\n"
-		"Limits are for each interface, and not for root. With $NOTIFY_SOCKET it tells "
-		"systemd when it is ready: xroce@.service.\n"
+		"The limits are for each interface; root has none. With $NOTIFY_SOCKET set, the\n"
+		"broker notifies systemd when it is ready (xroce@.service).\n"
 		"\n"
-		"Exit status: 0 after it was ended, 1 if it cannot serve, 2 for wrong usage or no "
+		"Exit status: 0 if it was stopped, 1 if it cannot serve, 2 for wrong usage or no\n"
 		"such interface.\n"
 		"\n"
 		"Examples:\n"

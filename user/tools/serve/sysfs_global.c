@@ -261,9 +261,9 @@ static void keeper_work(void *arg)
 static int sysfs_global_explain(const struct keeper_word *w)
 {
 	const char *why = w->err == -EPERM || w->err == -EACCES ?
-				  "that takes root, with CAP_SYS_ADMIN and CAP_MKNOD" :
+				  "needs root with CAP_SYS_ADMIN and CAP_MKNOD" :
 			  w->err == -ENODEV ? "the kernel has no overlay file systems" :
-			  w->err == -EEXIST ? "there are files of a device of that name" :
+			  w->err == -EEXIST ? "files of a device with this name exist already" :
 					      strerror(-w->err);
 
 	fprintf(stderr,
@@ -304,8 +304,7 @@ int sysfs_global_begin(struct sysfs_global *e, const struct netdev *devs, u32 n,
 	}
 	if (word.counters_err)
 		fprintf(stderr,
-			"xroce serve: no counters among the files, as no file system can be served "
-			"by /dev/fuse: %s\n",
+			"xroce serve: cannot serve counter files by /dev/fuse: %s\n",
 			strerror(-word.counters_err));
 	return 0;
 }

@@ -262,7 +262,8 @@ static int top_main(int argc, char **argv)
 
 	if (ret)
 		return ret;
-	ret = argc ? usage_error(&command_top, "unexpected argument '%s'", argv[0]) : top_choose(&t);
+	ret = argc ? usage_error(&command_top, "unexpected argument '%s'", argv[0]) :
+			     top_choose(&t);
 	if (ret) {
 		observe_options_end(l);
 		return ret;
