@@ -318,21 +318,28 @@ few_descriptors() {
 
 # A stopped broker is reported as not answering; no answer is not "no clients".
 broker_is_stopped() {
-	local broker
+	local broker asked listed in_json
 	start broker a "$XROCE" serve $IF_A
 	broker=$child
 	wait_until 10 netns_answers a || { fail "no broker"; return; }
 	kill -STOP "$broker"
-	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1
-	need_equal "exit status" $? 1
-	need_line silent "^xroce clients: the broker of $IF_A does not answer"
-	in_a timeout 15 "$XROCE" list $IF_A >"$WORK/silent.out" 2>&1 || fail "list ends with $?"
-	need_line silent "^  broker    pid $broker .xroce., does not answer"
-	in_a timeout 15 "$XROCE" list --json $IF_A >"$WORK/silent.out" 2>&1 || fail "list --json ends with $?"
-	need_line silent '"silent": true'
+	# each waits for the broker for some seconds, so at the same time
+	start silent_clients a timeout 20 "$XROCE" clients
+	asked=$child
+	start silent_list a timeout 15 "$XROCE" list $IF_A
+	listed=$child
+	start silent_json a timeout 15 "$XROCE" list --json $IF_A
+	in_json=$child
 	in_a timeout 15 "$XROCE" doctor $IF_A >"$WORK/silent.out" 2>&1
 	need_equal "exit status of doctor" $? 1
 	need_line silent "$IF_A.*broker.* process $broker .xroce. does not answer"
+	finish "$asked" 20
+	need_equal "exit status" $? 1
+	need_line silent_clients "^xroce clients: the broker of $IF_A does not answer"
+	finish "$listed" 15 || fail "list ends with $?"
+	need_line silent_list "^  broker    pid $broker .xroce., does not answer"
+	finish "$in_json" 15 || fail "list --json ends with $?"
+	need_line silent_json '"silent": true'
 	kill -CONT "$broker"
 	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1 || fail "exit status $? later"
 	stop "$broker"
