@@ -346,8 +346,8 @@ static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 
 /*
  * Returns whether a MAD may have a sender's id that is not the sender's. A SIDR_REP has none. A
- * refusal has the id that the peer sent (cm_refuse() in user/cm/reject.c): none for a REQ, else the
- * id of a client that has ended.
+ * refusal has the id that the peer sent (cm_refuse() in user/cm/disconnect.c): none for a REQ, else
+ * the id of a client that has ended.
  */
 static __always_inline bool egress_may_have_id(const struct mad *m, const struct xroce_tap *tap)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parses messages of the connection manager (MADs), as far as needed to find their owner: the rule
- * of cm_mad_names() (user/cm/reject.c), described in docs/cm.md. Uses no map and no packet.
+ * of cm_mad_names() (user/cm/disconnect.c), described in docs/cm.md. Uses no map and no packet.
  */
 #ifndef BPF_MAD_H
 #define BPF_MAD_H

@@ -653,7 +653,7 @@ static void model_note(const struct gid *from, const struct cm_mad *m, int clien
 	model.asked[i].client = client;
 }
 
-/* Finds the requested address like passive_admit() (user/cm/passive.c). */
+/* Finds the requested address like passive_admit() (user/cm/connect.c). */
 static int model_listener(const struct cm_path *path, const struct cm_mad *m, uint64_t id)
 {
 	struct gid address = path->local;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/cm/ids.h"
+#include "../../user/cm/internal.h"
 #include "../sim/rng.h"
 
 #define PLACE_IDS (1u << 21) /* what a process has */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections: their memory and ids, lookup, counts, deadlines and events. Only this file changes
- * these.
+ * Connections: their memory and ids, lookup by name, counts, deadlines and events. Only this file
+ * changes these.
  */
+#include <stdlib.h>
+
 #include "internal.h"
 
 /* States of the passive side that wait for the peer or the owner. */
@@ -33,6 +35,128 @@ void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns)
 	conn_stop_timer(cm, c);
 	heap_add(&cm->timers,
 		 (struct timer){ .at_ns = deadline_ns, .slot = (u32)(c - cm->conn) });
+}
+
+/* ---- ids ---- */
+
+void ids_make(struct ids *ids, u32 first, u32 count, u64 (*random)(void *arg), void *arg)
+{
+	*ids = (struct ids){ .first = first, .count = count, .half_bits = 1 };
+	while (ids->half_bits < 16 && count > 1u << 2 * ids->half_bits)
+		ids->half_bits++;
+	for (u32 i = 0; i < IDS_ROUNDS; i++)
+		ids->key[i] = random(arg);
+}
+
+/* The upper bits depend on every bit of key and half. */
+static u32 round_of(u64 key, u32 half)
+{
+	u64 h = (key ^ half) * 0x9e3779b97f4a7c15ull;
+
+	h = (h ^ h >> 32 ^ key >> 16) * 0xd6e8feb86659fd93ull;
+	return (u32)(h >> 32);
+}
+
+/* A permutation of the domain: each round is invertible, for any round_of(). */
+static u32 encipher(const struct ids *ids, u32 n)
+{
+	const u32 mask = (1u << ids->half_bits) - 1;
+	u32 left = n >> ids->half_bits, right = n & mask;
+
+	for (u32 i = 0; i < IDS_ROUNDS; i++) {
+		const u32 next = left ^ (round_of(ids->key[i], right) & mask);
+
+		left = right;
+		right = next;
+	}
+	return left << ids->half_bits | right;
+}
+
+/*
+ * Encrypts again while the number is outside the range, which gives a permutation of the range. The
+ * domain is at most four times the range, except for the smallest.
+ */
+u32 ids_next(struct ids *ids)
+{
+	u32 n = ids->drawn;
+
+	do {
+		n = encipher(ids, n);
+	} while (n >= ids->count);
+	ids->drawn = ids->drawn + 1 < ids->count ? ids->drawn + 1 : 0;
+	return ids->first + n;
+}
+
+/* ---- names ---- */
+
+int names_make(struct cm_names_table *t, u32 names, u64 seed)
+{
+	t->buckets = roundup_pow2(names);
+	t->seed = seed;
+	t->bucket = calloc(t->buckets, sizeof(*t->bucket));
+	return t->bucket ? 0 : -ENOMEM;
+}
+
+void names_unmake(struct cm_names_table *t)
+{
+	free(t->bucket);
+	t->bucket = NULL;
+}
+
+static u64 mix(u64 h, u64 v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static struct cm_name **names_bucket(const struct cm_names_table *t, const struct cm_name *n)
+{
+	u64 half[2];
+	u64 h = t->seed;
+
+	memcpy(half, n->gid.raw, sizeof(half));
+	h = mix(h, half[0]);
+	h = mix(h, half[1]);
+	h = mix(h, (u64)n->interface << 32 | n->number);
+	h = mix(h, t->seed ^ n->space);
+	return &t->bucket[(h >> 16) & (t->buckets - 1)];
+}
+
+static bool name_equal(const struct cm_name *a, const struct cm_name *b)
+{
+	return a->number == b->number && a->space == b->space && a->interface == b->interface &&
+	       gid_equal(&a->gid, &b->gid);
+}
+
+static void names_add(struct cm_names_table *t, struct cm_name *n)
+{
+	struct cm_name **at = names_bucket(t, n);
+
+	n->next = *at;
+	*at = n;
+}
+
+/* Does nothing if n is not in the table. */
+static void names_remove(struct cm_names_table *t, struct cm_name *n)
+{
+	struct cm_name **at;
+
+	if (n->space == NAME_NONE)
+		return;
+	for (at = names_bucket(t, n); *at != n; at = &(*at)->next)
+		;
+	*at = n->next;
+	n->space = NAME_NONE;
+}
+
+/* Returns the name equal to key, or NULL. */
+static struct cm_name *names_find(const struct cm_names_table *t, const struct cm_name *key)
+{
+	struct cm_name *n = *names_bucket(t, key);
+
+	while (n && !name_equal(n, key))
+		n = n->next;
+	return n;
 }
 
 /* ---- lookup ---- */
@@ -275,18 +399,6 @@ void conn_taken(struct cm *cm, struct cm_conn *c)
 	conn_count_half_open(cm, c, conn_burdens(c));
 }
 
-void cm_close(struct cm *cm, struct cm_conn *c, u64 now_ns)
-{
-	event_forget(cm, c);
-	conn_taken(cm, c);
-	c->closed = true;
-	c->context = NULL;
-	cm->stats.closed++;
-	if (conn_is_spare(c))
-		spare_put(cm, c);
-	conn_part(cm, c, now_ns);
-}
-
 /* The queue of events. While it is full, MADs that could cause an event are not handled. */
 
 bool event_has_room(const struct cm *cm)
@@ -313,7 +425,7 @@ struct cm_event *event_put(struct cm *cm, enum cm_event_kind kind, struct cm_con
 	return e;
 }
 
-void event_forget(struct cm *cm, struct cm_conn *c)
+static void event_forget(struct cm *cm, struct cm_conn *c)
 {
 	for (u32 i = cm->events_got; c->events && i != cm->events_put; i++) {
 		struct cm_event *e = &cm->event[i % CM_EVENTS];
@@ -323,6 +435,18 @@ void event_forget(struct cm *cm, struct cm_conn *c)
 		e->conn = NULL;
 		c->events--;
 	}
+}
+
+void cm_close(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	event_forget(cm, c);
+	conn_taken(cm, c);
+	c->closed = true;
+	c->context = NULL;
+	cm->stats.closed++;
+	if (conn_is_spare(c))
+		spare_put(cm, c);
+	conn_part(cm, c, now_ns);
 }
 
 bool cm_next_event(struct cm *cm, struct cm_event *event)

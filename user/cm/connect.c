@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Establishing connections: REQ, REP, RTU, and MRA for a side that needs longer. */
+/*
+ * Establishing connections: REQ, REP, RTU, and MRA for a side that needs longer; listeners; service
+ * id resolution (SIDR).
+ */
 #include "internal.h"
 
 #define PKEY_DEFAULT	0x7fff
@@ -150,6 +153,223 @@ int cm_ready(struct cm *cm, struct cm_conn *c, const void *data, u32 len, u64 no
 	conn_enter(cm, c, CM_ESTABLISHED);
 	conn_send(cm, c, &m);
 	return 0;
+}
+
+/* ---- listeners ---- */
+
+/*
+ * Common checks of REQ and SIDR_REQ: an IP header that agrees with the packet, a listener with
+ * room, a peer below its limits; and repeated requests.
+ */
+
+static void refuse_with(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
+			enum cm_reason reason, enum cm_sidr_status status)
+{
+	struct cm_mad reply;
+
+	cm_refuse(m, &reply);
+	if (m->kind == CM_REQ)
+		reply.rej.reason = reason;
+	else
+		reply.sidr_rep.status = status;
+	send_refusal(cm, path, &reply);
+}
+
+/*
+ * With RoCEv2 a packet has the addresses of its path. A loopback address stands for any local
+ * address of a node.
+ */
+static bool ip_agrees(const struct cm_ip_header *ip, const struct cm_path *path)
+{
+	if (cm_is_loopback(&ip->source) && cm_is_loopback(&ip->destination))
+		return gid_equal(&path->local, &path->remote);
+	return gid_equal(&ip->source, &path->remote) && gid_equal(&ip->destination, &path->local);
+}
+
+static const struct gid no_address;
+
+/* Returns how well the listener matches: 0 not at all. */
+static u32 listener_rank(const struct cm_listener *l, u64 service_id, const struct gid *address)
+{
+	const u8 family = gid_is_ipv4(address) ? CM_IPV4 : CM_IPV6;
+
+	if (!l->used || l->service.id != service_id)
+		return 0;
+	if (!gid_equal(&l->service.address, &no_address))
+		return gid_equal(&l->service.address, address) ? 3 : 0;
+	if (!(l->service.families & family))
+		return 0;
+	return l->service.families == family ? 2 : 1;
+}
+
+static struct cm_listener *listener_find(struct cm *cm, u64 service_id, const struct gid *address)
+{
+	struct cm_listener *best = NULL;
+	u32 best_rank = 0;
+
+	for (u32 i = 0; i < cm->options.listeners; i++) {
+		const u32 rank = listener_rank(&cm->listener[i], service_id, address);
+
+		if (rank > best_rank) {
+			best = &cm->listener[i];
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+static bool listener_is_full(const struct cm_listener *l)
+{
+	return l->service.backlog && l->waiting >= l->service.backlog;
+}
+
+/* Returns how to answer a request that was not seen before; CM_DROP_none: admitted. */
+static enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
+				  u64 service_id, struct cm_event *event)
+{
+	const struct gid *address = &path->local;
+
+	memset(event, 0, sizeof(*event));
+	if (cm_service_is_ip(service_id)) {
+		if (!cm_ip_header_get(&event->ip, m->data)) {
+			refuse_with(cm, path, m, CM_REJ_CONSUMER_DEFINED, CM_SIDR_REJECTED);
+			return CM_DROP_refused;
+		}
+		if (!ip_agrees(&event->ip, path)) {
+			refuse_with(cm, path, m, CM_REJ_INVALID_GID, CM_SIDR_REJECTED);
+			return CM_DROP_refused;
+		}
+		address = &event->ip.destination;
+	}
+	event->listener = listener_find(cm, service_id, address);
+	if (!event->listener)
+		return send_refusal_of(cm, path, m);
+	if (listener_is_full(event->listener))
+		return CM_DROP_backlog;
+	if (conn_peer_is_full(cm, path))
+		return CM_DROP_half_open;
+	if (!conn_admits(cm)) {
+		refuse_with(cm, path, m, CM_REJ_NO_RESOURCES, CM_SIDR_REJECTED);
+		return CM_DROP_resources;
+	}
+	event->path = *path;
+	return CM_DROP_none;
+}
+
+/* Creates the connection of an admitted request, with its event. */
+static struct cm_conn *passive_begin(struct cm *cm, const struct cm_mad *m, struct cm_event *event)
+{
+	struct cm_conn *c = conn_new(cm, &event->path, true);
+	const bool is_ip = cm_service_is_ip(m->kind == CM_REQ ? m->req.service_id :
+								m->sidr_req.service_id);
+	struct cm_event *e;
+
+	if (!c)
+		return NULL;
+	c->tid = m->tid;
+	c->context = event->listener->service.context;
+	c->listener = event->listener;
+	c->listener->waiting++;
+	e = event_put(cm, m->kind == CM_REQ ? CM_EVENT_REQUEST : CM_EVENT_SIDR_REQUEST, c, m);
+	e->ip = event->ip;
+	e->listener = event->listener;
+	if (is_ip) {
+		memmove(e->mad.data, e->mad.data + CM_IP_HEADER_BYTES,
+			CM_DATA_MAX - CM_IP_HEADER_BYTES);
+		memset(e->mad.data + CM_DATA_MAX - CM_IP_HEADER_BYTES, 0, CM_IP_HEADER_BYTES);
+	}
+	return c;
+}
+
+/*
+ * Answers a request that was seen before, and drops it. CM_DROP_none: it is new, or replaces an
+ * older one. space: NAME_REMOTE, NAME_SIDR.
+ */
+static enum cm_drop passive_again(struct cm *cm, const struct cm_path *path, u32 space,
+				  const struct cm_mad *m)
+{
+	struct cm_conn *c = conn_by_remote(cm, path, space, m->local_id);
+	struct cm_mad stale;
+
+	if (!c)
+		return CM_DROP_none;
+	if (!conn_has_path(c, path))
+		return CM_DROP_path;
+	if (m->kind == CM_REQ && c->state == CM_TIMEWAIT && m->req.qpn != c->remote_qpn.number)
+		return CM_DROP_none; /* the peer reuses its id for a new connection */
+	if (!c->passive)
+		return CM_DROP_state;
+	switch (c->state) {
+	case CM_REFUSED:
+		if (m->tid != c->tid) {
+			conn_enter(cm, c, CM_IDLE);
+			return CM_DROP_none;
+		}
+		conn_refuse_again(cm, c, CM_ABOUT_REQ);
+		return CM_DROP_duplicate;
+	case CM_TIMEWAIT:
+		stale = refusal_rej(m, CM_REJ_STALE_CONN);
+		send_refusal(cm, &c->path, &stale);
+		return CM_DROP_duplicate;
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+	case CM_SIDR_RCVD:
+		if (m->tid != c->tid)
+			return CM_DROP_tid;
+		break;
+	default:
+		return CM_DROP_duplicate;
+	}
+	conn_send_again(cm, c);
+	return CM_DROP_duplicate;
+}
+
+/* Listeners: selecting one for a request, and counting the requests that wait there. */
+
+static bool service_equal(const struct cm_service *a, const struct cm_service *b)
+{
+	return a->id == b->id && a->families == b->families && gid_equal(&a->address, &b->address);
+}
+
+int cm_listen(struct cm *cm, const struct cm_service *service, struct cm_listener **out)
+{
+	struct cm_listener *unused = NULL;
+
+	if (!service->families || service->families & ~(CM_IPV4 | CM_IPV6))
+		return -EINVAL;
+	for (u32 i = 0; i < cm->options.listeners; i++) {
+		struct cm_listener *l = &cm->listener[i];
+
+		if (!l->used)
+			unused = unused ? unused : l;
+		else if (service_equal(&l->service, service))
+			return -EADDRINUSE;
+	}
+	if (!unused)
+		return -ENOBUFS;
+	*unused = (struct cm_listener){ .service = *service, .used = true };
+	*out = unused;
+	return 0;
+}
+
+void cm_unlisten(struct cm *cm, struct cm_listener *l, u64 now_ns)
+{
+	for (u32 i = 0; i < cm->num_conns; i++) {
+		struct cm_conn *c = &cm->conn[i];
+
+		if (c->listener != l)
+			continue;
+		if (c->events)
+			cm_close(cm, c, now_ns);
+		else
+			conn_taken(cm, c);
+	}
+	l->used = false;
+}
+
+void cm_take(struct cm *cm, struct cm_conn *c)
+{
+	conn_taken(cm, c);
 }
 
 /* ---- passive side ---- */
@@ -334,5 +554,87 @@ enum cm_drop input_mra(struct cm *cm, struct cm_conn *c, const struct cm_mad *m,
 		return CM_DROP_tid;
 	conn_set_timer(cm, c, now_ns + service_ns + c->interval_ns);
 	event_put(cm, CM_EVENT_DELAYED, c, m);
+	return CM_DROP_none;
+}
+
+/* ---- SIDR: one request, one reply, which is kept for repetition ---- */
+
+/* A SIDR_REQ does not say how long and how often its sender waits: assume the kernel's values. */
+#define SIDR_RESPONSE_TIMEOUT 20
+#define SIDR_REQUESTS	      16
+
+static u64 sidr_interval_ns(const struct cm_path *path, u8 response_timeout)
+{
+	return 2 * cm_time_ns(path->life) + cm_time_ns(response_timeout);
+}
+
+int cm_sidr_request(struct cm *cm, const struct cm_path *path, const struct cm_sidr_req *req,
+		    const struct cm_times *times, const void *data, u32 len, void *context,
+		    u64 now_ns, struct cm_conn **out)
+{
+	struct cm_mad m = { .kind = CM_SIDR_REQ };
+	struct cm_conn *c;
+	int err = active_begin(cm, path, &m, data, len, &c);
+
+	if (err)
+		return err;
+	c->context = context;
+	c->service_id = req->service_id;
+	c->max_retries = times->max_retries & 15;
+	c->interval_ns = sidr_interval_ns(path, times->response_timeout);
+	m.sidr_req = *req;
+	conn_ask(cm, c, &m, CM_SIDR_SENT, now_ns);
+	*out = c;
+	return 0;
+}
+
+enum cm_drop input_sidr_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
+			    u64 now_ns)
+{
+	const enum cm_drop again = passive_again(cm, path, NAME_SIDR, m);
+	struct cm_event event;
+	struct cm_conn *c;
+	enum cm_drop drop;
+
+	if (again)
+		return again;
+	drop = passive_admit(cm, path, m, m->sidr_req.service_id, &event);
+	if (drop)
+		return drop;
+	c = passive_begin(cm, m, &event);
+	if (!c)
+		return CM_DROP_backlog;
+	c->service_id = m->sidr_req.service_id;
+	c->refused_ns = SIDR_REQUESTS * sidr_interval_ns(path, SIDR_RESPONSE_TIMEOUT);
+	conn_set_remote(cm, c, NAME_SIDR, m->local_id);
+	conn_enter(cm, c, CM_SIDR_RCVD);
+	return CM_DROP_none;
+}
+
+int cm_sidr_reply(struct cm *cm, struct cm_conn *c, const struct cm_sidr_rep *rep,
+		  const void *data, u32 len, u64 now_ns)
+{
+	struct cm_mad m = { .kind = CM_SIDR_REP, .tid = c->tid, .local_id = c->remote_id };
+
+	if (c->state != CM_SIDR_RCVD || rep->info_len > CM_ARI_MAX ||
+	    rep->status >= CM_SIDR_STATUS_END || mad_set_data(&m, data, len))
+		return -EINVAL;
+	conn_taken(cm, c);
+	m.sidr_rep = *rep;
+	m.sidr_rep.service_id = c->service_id;
+	conn_refuse(cm, c, &m, now_ns);
+	return 0;
+}
+
+enum cm_drop input_sidr_rep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	if (m->tid != c->tid)
+		return CM_DROP_tid;
+	if (m->sidr_rep.service_id != c->service_id)
+		return CM_DROP_state;
+	if (m->sidr_rep.status == CM_SIDR_UNSUPPORTED && active_asks_again(cm, c, now_ns))
+		return CM_DROP_none;
+	event_put(cm, CM_EVENT_SIDR_REPLY, c, m);
+	conn_enter(cm, c, CM_IDLE);
 	return CM_DROP_none;
 }

@@ -5,8 +5,6 @@
 
 #include "../engine/timer_heap.h"
 #include "cm.h"
-#include "ids.h"
-#include "names.h"
 
 /* Bounds of times that peers may ask for. */
 #define CM_WAIT_MAX_NS (30 * NSEC_PER_SEC) /* for an MRA and for time-wait */
@@ -17,6 +15,57 @@
 #define CM_EVENTS    64 /* powers of two */
 #define CM_REFUSALS  64
 #define CM_HASH_LOAD 4 /* names per connection, at most, with its peer's */
+
+/* ---- conn.c: ids and names ---- */
+
+/*
+ * Communication ids in an unpredictable order that repeats none before all others were used: a peer
+ * keeps an id until its time-wait ends, and refuses a connection that uses it before. The order is
+ * a counter encrypted by a Feistel network with random keys, so it needs no memory per id.
+ */
+#define IDS_ROUNDS 8
+
+struct ids {
+	u32 first, count; /* the range */
+	u32 drawn;	  /* ids drawn in the current pass through the range */
+	u32 half_bits;	  /* of the smallest domain of two equal halves that contains the range */
+	u64 key[IDS_ROUNDS];
+};
+
+/* count: at least 1. The keys come from random. */
+void ids_make(struct ids *ids, u32 first, u32 count, u64 (*random)(void *arg), void *arg);
+u32 ids_next(struct ids *ids);
+
+/*
+ * Lookup of connections and peers: one hash table of numbers, each in a name space. Its seed is
+ * secret, so that an attacker cannot choose names that share a bucket.
+ */
+enum cm_name_space {
+	NAME_NONE, /* not in the table */
+	NAME_ID,
+	NAME_REMOTE, /* a peer's communication id */
+	NAME_SIDR,   /* a peer's SIDR request */
+	NAME_QPN,    /* a peer's QP */
+	NAME_PEER,
+};
+
+struct cm_name {
+	struct gid gid; /* of the peer; 0 for NAME_ID */
+	u32 interface;
+	u32 number;
+	enum cm_name_space space;
+	struct cm_name *next;
+};
+
+struct cm_names_table {
+	struct cm_name **bucket;
+	u32 buckets; /* a power of two */
+	u64 seed;
+};
+
+/* Returns 0 or -ENOMEM. */
+int names_make(struct cm_names_table *t, u32 names, u64 seed);
+void names_unmake(struct cm_names_table *t);
 
 struct cm_listener {
 	struct cm_service service;
@@ -60,7 +109,7 @@ struct cm_conn {
 	/* conn.c: among those that are over and closed, the oldest first; or free */
 	struct cm_conn *before, *after;
 
-	/* output.c: the last MAD, which is repeated; kind 0: none */
+	/* cm.c: the last MAD, which is repeated; kind 0: none */
 	u8 last_kind;
 	bool send_pending;
 	struct cm_conn *next_send;
@@ -85,10 +134,10 @@ struct cm {
 	struct cm_peer *free_peer;
 	struct timer_heap timers; /* a slot is an index of conn */
 
-	/* passive.c */
+	/* connect.c */
 	struct cm_listener *listener; /* options.listeners */
 
-	/* output.c */
+	/* cm.c */
 	struct cm_conn *first_send, *last_send;
 	struct cm_send refusal[CM_REFUSALS];
 	u32 refusals_put, refusals_got;
@@ -124,7 +173,7 @@ bool conn_has_path(const struct cm_conn *c, const struct cm_path *path);
 /* Sends what cm_close() owes the peer in this state; the connection is already closed. */
 void conn_part(struct cm *cm, struct cm_conn *c, u64 now_ns);
 
-/* ---- output.c ---- */
+/* ---- cm.c: output ---- */
 
 /* Returns -EINVAL if the data is longer than the kind allows. */
 int mad_set_data(struct cm_mad *m, const void *data, u32 len);
@@ -154,12 +203,6 @@ bool event_has_room(const struct cm *cm);
 /* Queues an event; m may be NULL. Returns it, to be completed, or NULL for a closed connection. */
 struct cm_event *event_put(struct cm *cm, enum cm_event_kind kind, struct cm_conn *c,
 			   const struct cm_mad *m);
-void event_forget(struct cm *cm, struct cm_conn *c);
-
-/* ---- passive.c: listeners ---- */
-
-struct cm_listener *listener_find(struct cm *cm, u64 service_id, const struct gid *address);
-bool listener_is_full(const struct cm_listener *l);
 
 /* ---- by MAD ---- */
 
@@ -177,7 +220,7 @@ enum cm_drop input_req(struct cm *cm, const struct cm_path *path, const struct c
 enum cm_drop input_rep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 enum cm_drop input_rtu(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 enum cm_drop input_mra(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
-/* reject.c */
+/* disconnect.c */
 enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 /* Returns a REJ for a time-out. The kernel finds its connection by our GUID in it and our id. */
 struct cm_mad conn_rej_timeout(const struct cm *cm, const struct cm_conn *c);
@@ -186,28 +229,13 @@ struct cm_mad conn_rej_timeout(const struct cm *cm, const struct cm_conn *c);
  * without ids, and any other only with both.
  */
 void conn_refuse_again(struct cm *cm, struct cm_conn *c, enum cm_about about);
-/* disconnect.c */
 enum cm_drop input_dreq(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 enum cm_drop input_drep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 void conn_send_dreq(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
 void conn_timewait(struct cm *cm, struct cm_conn *c, u64 now_ns);
-/* sidr.c */
+/* connect.c: SIDR */
 enum cm_drop input_sidr_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
 			    u64 now_ns);
 enum cm_drop input_sidr_rep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns);
-
-/* passive.c: what REQ and SIDR_REQ have in common */
-
-/* Returns how to answer a request that was not seen before; CM_DROP_none: admitted. */
-enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
-			   u64 service_id, struct cm_event *event);
-/* Creates the connection of an admitted request, with its event. */
-struct cm_conn *passive_begin(struct cm *cm, const struct cm_mad *m, struct cm_event *event);
-/*
- * Answers a request that was seen before, and drops it. CM_DROP_none: it is new, or replaces an
- * older one. space: NAME_REMOTE, NAME_SIDR.
- */
-enum cm_drop passive_again(struct cm *cm, const struct cm_path *path, u32 space,
-			   const struct cm_mad *m);
 
 #endif
