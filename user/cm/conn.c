@@ -27,13 +27,13 @@ static void conn_stop_timer(struct cm *cm, const struct cm_conn *c)
 	const u32 place = cm->timers.place[c - cm->conn];
 
 	if (place)
-		heap_remove(&cm->timers, place - 1);
+		timer_heap_remove(&cm->timers, place - 1);
 }
 
 void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns)
 {
 	conn_stop_timer(cm, c);
-	heap_add(&cm->timers,
+	timer_heap_add(&cm->timers,
 		 (struct timer){ .at_ns = deadline_ns, .slot = (u32)(c - cm->conn) });
 }
 

@@ -48,7 +48,7 @@ static void timer_leave(struct timers *t, u32 place)
 		t->line[at].slot = NOBODY;
 		line_skip_empty(t);
 	} else {
-		heap_remove(&t->heap, place - 1);
+		timer_heap_remove(&t->heap, place - 1);
 	}
 }
 
@@ -58,7 +58,7 @@ static void timer_enter(struct timers *t, struct timer timer)
 
 	if (waiting == LINE_SIZE ||
 	    (waiting && line_at(t, t->line_tail - 1)->at_ns > timer.at_ns)) {
-		heap_add(&t->heap, timer);
+		timer_heap_add(&t->heap, timer);
 		return;
 	}
 	t->heap.place[timer.slot] = IN_LINE | t->line_tail % LINE_SIZE;
@@ -169,7 +169,7 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 			t->line_head++;
 			line_skip_empty(t);
 		} else {
-			heap_remove(&t->heap, 0);
+			timer_heap_remove(&t->heap, 0);
 		}
 		if (due_ns <= now_ns) {
 			due = e->qp[slot];

@@ -19,22 +19,22 @@ struct timer_heap {
 	u32 *place;	  /* of a slot: its position + 1; 0: not in the heap */
 };
 
-static inline void heap_put(struct timer_heap *h, u32 at, struct timer timer)
+static inline void timer_heap_put(struct timer_heap *h, u32 at, struct timer timer)
 {
 	h->at[at] = timer;
 	h->place[timer.slot] = at + 1;
 }
 
-static inline void heap_up(struct timer_heap *h, u32 at, struct timer timer)
+static inline void timer_heap_up(struct timer_heap *h, u32 at, struct timer timer)
 {
 	while (at && h->at[(at - 1) / 2].at_ns > timer.at_ns) {
-		heap_put(h, at, h->at[(at - 1) / 2]);
+		timer_heap_put(h, at, h->at[(at - 1) / 2]);
 		at = (at - 1) / 2;
 	}
-	heap_put(h, at, timer);
+	timer_heap_put(h, at, timer);
 }
 
-static inline void heap_down(struct timer_heap *h, u32 at, struct timer timer)
+static inline void timer_heap_down(struct timer_heap *h, u32 at, struct timer timer)
 {
 	for (;;) {
 		u32 child = 2 * at + 1;
@@ -43,28 +43,28 @@ static inline void heap_down(struct timer_heap *h, u32 at, struct timer timer)
 			child++;
 		if (child >= h->len || h->at[child].at_ns >= timer.at_ns)
 			break;
-		heap_put(h, at, h->at[child]);
+		timer_heap_put(h, at, h->at[child]);
 		at = child;
 	}
-	heap_put(h, at, timer);
+	timer_heap_put(h, at, timer);
 }
 
 /* Adds a deadline of a slot that has none. */
-static inline void heap_add(struct timer_heap *h, struct timer timer)
+static inline void timer_heap_add(struct timer_heap *h, struct timer timer)
 {
-	heap_up(h, h->len++, timer);
+	timer_heap_up(h, h->len++, timer);
 }
 
 /* Removes the deadline at position `at`. */
-static inline void heap_remove(struct timer_heap *h, u32 at)
+static inline void timer_heap_remove(struct timer_heap *h, u32 at)
 {
 	struct timer last = h->at[--h->len];
 
 	h->place[h->at[at].slot] = 0;
 	if (at == h->len)
 		return;
-	heap_up(h, at, last);
-	heap_down(h, h->place[last.slot] - 1, last);
+	timer_heap_up(h, at, last);
+	timer_heap_down(h, h->place[last.slot] - 1, last);
 }
 
 #endif
