@@ -469,7 +469,7 @@ perfmon_unnamed   | user/io/tx_redirect.c    | s/"run with CAP_PERFMON/"run with
 everyone_again    | user/tools/serve/sysfs_global_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown
-cm_destroy_silent | user/rdmacm/id.c         | /^void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown
+cm_destroy_silent | user/rdmacm/id.c         | /^static void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown
 cm_migrate_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_migrate_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-events
 cm_migrate_events | user/rdmacm/id.c         | s/		channel_append(to_channel(channel), ev);/		channel_append(to_channel(before), ev);/;s/^	id->pub.channel = channel;/	struct rdma_event_channel *before = id->pub.channel;\n&/ | rdmacm-events
 cm_migrate_child  | user/rdmacm/id.c         | s/if (ev->pub.listen_id)/if (0)/ | rdmacm-events
@@ -485,16 +485,16 @@ cm_accept_depths  | user/rdmacm/connect.c     | s/(u8)min_u32(peer, max) : \*ask
 cm_event_depths   | user/rdmacm/conn_event.c | s/conn.responder_resources = req->initiator_depth;/conn.responder_resources = req->responder_resources;/ | rdmacm-connect
 cm_unaccepted     | user/rdmacm/conn_event.c | s/if (id->state != wanted || id->unaccepted)/if (id->state != wanted)/ | rdmacm-teardown
 cm_two_qps        | user/rdmacm/qp.c         | s/if (pub->qp || !id->device/if (!id->device/ | rdmacm-qp
-cm_option_bytes   | user/rdmacm/option.c     | s/if (len != (is_byte/if (0 \&\& len != (is_byte/ | rdmacm-bind
+cm_option_bytes   | user/rdmacm/route.c     | s/if (len != (is_byte/if (0 \&\& len != (is_byte/ | rdmacm-bind
 cm_accept_over    | user/cm/connect.c        | /^int cm_accept/,/^}/s/c->state != CM_REQ_RCVD || // | rdmacm-external
 cm_rejected_qp    | user/rdmacm/conn_event.c | s/if (ev->pub.event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-teardown
 cm_error_purges   | user/engine/qp_state.c | s/engine_qp_error(e, qp, 0);/qp_purge_completions(e, qp); &/ | rdmacm-teardown
 cm_backlog        | user/rdmacm/listen.c     | s/backlog > 0 \&\& backlog < CONN_BACKLOG_MAX/0/ | rdmacm-listen
 cm_afonly         | user/rdmacm/listen.c     | s/if (cm_is_any(&service.address) \&\& !id->afonly)/if (cm_is_any(\&service.address))/ | rdmacm-listen
-cm_afonly_late    | user/rdmacm/option.c     | s/id->binding->use.family_only = on;/;/ | rdmacm-bind
+cm_afonly_late    | user/rdmacm/route.c     | s/id->binding->use.family_only = on;/;/ | rdmacm-bind
 cm_foreign_pd     | user/rdmacm/qp.c         | s/attr->pd \&\& attr->pd->context != pub->verbs)/0)/ | rdmacm-xrc
 cm_qp_with_less   | user/rdmacm/qp.c         | s/^		attr->send_cq = NULL;/		;/ | rdmacm-qp
-cm_exit_silent    | user/rdmacm/exit.c       | s/^		conn_close(id);/		;/ | netns-cm_slow
+cm_exit_silent    | user/rdmacm/id.c       | s/^		conn_close(id);/		;/ | netns-cm_slow
 rs_timeout_domain | user/rsocket/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_usec >= 1000000)/if (0)/ | rdmacm-rsocket_refused
 rs_timeout_past   | user/rsocket/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused
 rs_timeout_told   | user/rsocket/rsocket_option.c | s/timeout->tv_sec < 0 ? &none : timeout/timeout/ | rdmacm-rsocket_refused

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/rdmacm/ports.h"
+#include "../../user/rdmacm/address.h"
 
 static const struct ports_rules root = { .low = 32768, .high = 60999, .privileged = true };
 

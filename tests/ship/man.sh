@@ -115,7 +115,7 @@ man__limits_of_rdmacm() {
 	local row name
 
 	for row in user/rdmacm/cm_device.c:CONNECTIONS_MAX user/rdmacm/cm_device.c:LISTENERS_MAX \
-		user/rdmacm/conn.h:CONN_BACKLOG_MAX include/xroce/abi.h:XROCE_MAX_CONN \
+		user/rdmacm/id.h:CONN_BACKLOG_MAX include/xroce/abi.h:XROCE_MAX_CONN \
 		user/rsocket/rsocket_dgram.h:DGRAM_MOST_PEERS; do
 		name=${row#*:}
 		sed -nE "s/.*\b$name\b[ =	]+([0-9]+).*/\1/p" "${row%:*}" | head -n 1

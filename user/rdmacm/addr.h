@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared by bind.c, resolve.c, path.c, option.c, multicast.c, listen.c; id.h has the other calls.
+ * Shared by bind.c, resolve.c, route.c, multicast.c, listen.c: addresses, ports and routes of ids;
+ * id.h has the other calls.
  */
 #ifndef RDMACM_ADDR_H
 #define RDMACM_ADDR_H
 
 #include "../verbs/xroce_cm.h"
+#include "address.h"
 #include "id.h"
-#include "ports.h"
 
 /* A service that this process has bound through libibverbs at one device. */
 struct addr_claim {
@@ -48,17 +49,9 @@ static inline void addr_copy(struct sockaddr_storage *out, const struct sockaddr
 
 /* ---- bind.c: ports among processes; without the lock ---- */
 
-/*
- * Claims a port at device dev, or at all devices if dev is NULL. Earlier claims remain. Returns 0
- * or -errno: -EADDRINUSE if another process has it at a device, and then nothing is claimed; or the
- * first error if no device claims it.
- */
-int claim_all(struct addr_binding *b, struct rdmacm_device *dev);
 /* Claims at one device. Returns 0 or -errno: -EEXIST if already claimed there. */
 int claim_at(struct addr_binding *b, struct rdmacm_device *dev);
 void claim_drop(struct addr_claim *claims);
-/* True if claimed at that device. Caller holds the lock. */
-bool claim_is_at(const struct addr_binding *b, const struct rdmacm_device *dev);
 
 /* resolve.c: makes the CM thread follow neighbours. Returns 0 or -errno. Caller holds the lock. */
 int neighbours_open(void);
@@ -75,5 +68,23 @@ void multicast_forget(struct rdmacm_id *id);
 void addr_pin(struct rdmacm_id *id);
 void addr_unpin(struct rdmacm_id *id);
 void addr_wait_unpinned(struct rdmacm_id *id);
+
+/* ---- route.c: the path of an id, computed or given by the program ---- */
+
+/*
+ * The public copies of an id's addresses and path. The program's thread writes them without the
+ * lock, in an event's deliver function or a call of the program.
+ */
+
+/* Sets pub.route.addr from src, dst and path. */
+void route_show(struct rdmacm_id *id);
+/* Sets pub.route.path_rec and num_paths from path and path_mtu. Returns 0 or -ENOMEM. */
+int route_show_path(struct rdmacm_id *id);
+/* Makes a path's address vector, under rdmacm_lock. 0, or -EADDRNOTAVAIL: its GID is gone. */
+int route_ah_attr(const struct rdmacm_id *id, struct ibv_ah_attr *attr);
+/* Makes a socket address from a GID; a link-local one gets the device's scope. */
+void route_sockaddr(struct sockaddr_storage *out, const struct gid *gid, u16 port, u32 ifindex);
+void route_gid(struct gid *gid, const struct sockaddr_storage *address);
+u16 route_port(const struct sockaddr_storage *address);
 
 #endif

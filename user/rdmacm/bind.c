@@ -8,8 +8,7 @@
 #include "../os/privilege.h"
 
 #include "addr.h"
-#include "interfaces.h"
-#include "path.h"
+#include "cm_device.h"
 
 /* Attempts to draw a port that no other process has. */
 #define BIND_DRAWS 64
@@ -123,6 +122,146 @@ static int bind_device(const struct address *local, struct rdmacm_device **dev, 
 		err = cm_device_start(*dev);
 	return err ? err : interfaces_follow();
 }
+
+/* ---- ports among processes; without the lock ---- */
+
+/*
+ * A port among the processes of an interface: a service of libibverbs at each device where the id
+ * may receive requests. The service also routes the requests.
+ */
+
+static struct xroce_cm_service claim_service(const struct port_use *use)
+{
+	struct xroce_cm_service s = { .id = cm_service_id(use->space, use->local.port) };
+
+	if (!cm_is_any(&use->local.ip))
+		memcpy(s.address.raw, use->local.ip.raw, sizeof(s.address.raw));
+	else if (address_is_ipv4(&use->local))
+		s.families = XROCE_CM_IPV4;
+	else
+		s.families = XROCE_CM_IPV6 | (use->family_only ? 0 : XROCE_CM_IPV4);
+	return s;
+}
+
+/* True if claimed at that device. Caller holds the lock. */
+static bool claim_is_at(const struct addr_binding *b, const struct rdmacm_device *dev)
+{
+	for (const struct addr_claim *c = b->claims; c; c = c->next)
+		if (c->device == dev)
+			return true;
+	return false;
+}
+
+int claim_at(struct addr_binding *b, struct rdmacm_device *dev)
+{
+	struct addr_claim *c;
+	bool is_there;
+	int err;
+
+	rdmacm_enter();
+	is_there = claim_is_at(b, dev);
+	rdmacm_leave();
+	if (is_there)
+		return -EEXIST;
+	err = cm_device_start(dev);
+	if (err)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->device = dev;
+	c->service = claim_service(&b->use);
+	err = -xroce_cm_bind(dev->verbs, &c->service);
+	if (err) {
+		free(c);
+		return err;
+	}
+	rdmacm_enter();
+	cm_device_hold(dev);
+	c->next = b->claims;
+	b->claims = c;
+	rdmacm_leave();
+	return 0;
+}
+
+void claim_drop(struct addr_claim *claims)
+{
+	struct addr_claim *c;
+
+	while ((c = claims)) {
+		claims = c->next;
+		xroce_cm_unbind(c->device->verbs, &c->service);
+		rdmacm_enter();
+		cm_device_put(c->device);
+		rdmacm_leave();
+		free(c);
+	}
+}
+
+/* Drops the claims made since `before` was the first. */
+static void claim_undo(struct addr_binding *b, struct addr_claim *before)
+{
+	struct addr_claim *claims, **last = &claims;
+
+	rdmacm_enter();
+	for (claims = b->claims; *last && *last != before; last = &(*last)->next)
+		;
+	*last = NULL;
+	b->claims = before;
+	rdmacm_leave();
+	claim_drop(claims);
+}
+
+/* True if a peer can reach an address there. */
+static bool claim_is_possible(const struct rdmacm_device *dev)
+{
+	struct netdev nd;
+
+	return !interfaces_get(dev->ifindex, &nd) && nd.is_up && nd.num_gids;
+}
+
+static int claim_at_all(struct addr_binding *b)
+{
+	struct addr_claim *const before = b->claims;
+	struct rdmacm_device **devs;
+	int n = cm_device_get_all(&devs), err = 0;
+	bool in_use = false, is_somewhere = false;
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		int ret = claim_is_possible(devs[i]) && !in_use ? claim_at(b, devs[i]) : -ENODEV;
+
+		is_somewhere |= !ret || ret == -EEXIST;
+		in_use |= ret == -EADDRINUSE;
+		/* an interface without an address is not an error: it may get one */
+		if (ret && ret != -EEXIST && ret != -ENODEV && !err)
+			err = ret;
+		rdmacm_enter();
+		cm_device_put(devs[i]);
+		rdmacm_leave();
+	}
+	free(devs);
+	if (in_use) {
+		claim_undo(b, before);
+		return -EADDRINUSE;
+	}
+	return is_somewhere ? 0 : err;
+}
+
+/*
+ * Claims a port at device dev, or at all devices if dev is NULL. Earlier claims remain. Returns 0
+ * or -errno: -EADDRINUSE if another process has it at a device, and then nothing is claimed; or the
+ * first error if no device claims it.
+ */
+static int claim_all(struct addr_binding *b, struct rdmacm_device *dev)
+{
+	int err = dev ? claim_at(b, dev) : claim_at_all(b);
+
+	return err == -EEXIST ? 0 : err;
+}
+
+/* ---- binding ---- */
 
 /* Caller holds the lock. */
 static void bind_release(struct addr_binding *b)
@@ -299,134 +438,4 @@ void addr_forget(struct rdmacm_id *id)
 	/* only now: the claims also keep other ids of this process off the port */
 	bind_release(b);
 	free(b);
-}
-
-/*
- * A port among the processes of an interface: a service of libibverbs at each device where the id
- * may receive requests. The service also routes the requests.
- */
-
-static struct xroce_cm_service claim_service(const struct port_use *use)
-{
-	struct xroce_cm_service s = { .id = cm_service_id(use->space, use->local.port) };
-
-	if (!cm_is_any(&use->local.ip))
-		memcpy(s.address.raw, use->local.ip.raw, sizeof(s.address.raw));
-	else if (address_is_ipv4(&use->local))
-		s.families = XROCE_CM_IPV4;
-	else
-		s.families = XROCE_CM_IPV6 | (use->family_only ? 0 : XROCE_CM_IPV4);
-	return s;
-}
-
-bool claim_is_at(const struct addr_binding *b, const struct rdmacm_device *dev)
-{
-	for (const struct addr_claim *c = b->claims; c; c = c->next)
-		if (c->device == dev)
-			return true;
-	return false;
-}
-
-int claim_at(struct addr_binding *b, struct rdmacm_device *dev)
-{
-	struct addr_claim *c;
-	bool is_there;
-	int err;
-
-	rdmacm_enter();
-	is_there = claim_is_at(b, dev);
-	rdmacm_leave();
-	if (is_there)
-		return -EEXIST;
-	err = cm_device_start(dev);
-	if (err)
-		return err;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	c->device = dev;
-	c->service = claim_service(&b->use);
-	err = -xroce_cm_bind(dev->verbs, &c->service);
-	if (err) {
-		free(c);
-		return err;
-	}
-	rdmacm_enter();
-	cm_device_hold(dev);
-	c->next = b->claims;
-	b->claims = c;
-	rdmacm_leave();
-	return 0;
-}
-
-void claim_drop(struct addr_claim *claims)
-{
-	struct addr_claim *c;
-
-	while ((c = claims)) {
-		claims = c->next;
-		xroce_cm_unbind(c->device->verbs, &c->service);
-		rdmacm_enter();
-		cm_device_put(c->device);
-		rdmacm_leave();
-		free(c);
-	}
-}
-
-/* Drops the claims made since `before` was the first. */
-static void claim_undo(struct addr_binding *b, struct addr_claim *before)
-{
-	struct addr_claim *claims, **last = &claims;
-
-	rdmacm_enter();
-	for (claims = b->claims; *last && *last != before; last = &(*last)->next)
-		;
-	*last = NULL;
-	b->claims = before;
-	rdmacm_leave();
-	claim_drop(claims);
-}
-
-/* True if a peer can reach an address there. */
-static bool claim_is_possible(const struct rdmacm_device *dev)
-{
-	struct netdev nd;
-
-	return !interfaces_get(dev->ifindex, &nd) && nd.is_up && nd.num_gids;
-}
-
-static int claim_at_all(struct addr_binding *b)
-{
-	struct addr_claim *const before = b->claims;
-	struct rdmacm_device **devs;
-	int n = cm_device_get_all(&devs), err = 0;
-	bool in_use = false, is_somewhere = false;
-
-	if (n < 0)
-		return n;
-	for (int i = 0; i < n; i++) {
-		int ret = claim_is_possible(devs[i]) && !in_use ? claim_at(b, devs[i]) : -ENODEV;
-
-		is_somewhere |= !ret || ret == -EEXIST;
-		in_use |= ret == -EADDRINUSE;
-		/* an interface without an address is not an error: it may get one */
-		if (ret && ret != -EEXIST && ret != -ENODEV && !err)
-			err = ret;
-		rdmacm_enter();
-		cm_device_put(devs[i]);
-		rdmacm_leave();
-	}
-	free(devs);
-	if (in_use) {
-		claim_undo(b, before);
-		return -EADDRINUSE;
-	}
-	return is_somewhere ? 0 : err;
-}
-
-int claim_all(struct addr_binding *b, struct rdmacm_device *dev)
-{
-	int err = dev ? claim_at(b, dev) : claim_at_all(b);
-
-	return err == -EEXIST ? 0 : err;
 }

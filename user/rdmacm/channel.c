@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels. The descriptor is an eventfd: each event adds to it, so that an edge-triggered
- * epoll sees each event. Taking the last event clears it. Channels of synchronous ids may share
- * one.
+ * Event channels and their events. The descriptor is an eventfd: each event adds to it, so that an
+ * edge-triggered epoll sees each event. Taking the last event clears it. Channels of synchronous
+ * ids may share one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,127 @@
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/signals.h"
-
 #include "channel.h"
 #include "id.h"
+#include "rdmacm.h"
+
+/* ---- the descriptor of several channels ---- */
+
+/*
+ * Shared by event channels of synchronous ids, once 1/COMMON_FD_PART of the process's descriptors
+ * are such channels' separate ones. Readable while any of the channels has an event. All calls need
+ * rdmacm_lock, except common_fd_wait().
+ */
+#define COMMON_FD_PART 16 /* of RLIMIT_NOFILE */
+
+/* A sleeping thread, on its stack. */
+struct waiter {
+	struct waiter *next;
+	const struct rdmacm_channel *ch; /* NULL: the channel was destroyed */
+	sem_t raised;
+};
+
+static struct {
+	int fd;	     /* an eventfd; -1: no channel uses it */
+	u32 channels;
+	u64 events;  /* in the channels' queues */
+	struct waiter *waiters;
+} common = { .fd = -1 };
+
+/* Adds a channel. Returns the descriptor or -errno. */
+static int common_fd_get(void)
+{
+	/* blocking, as the program did not set O_NONBLOCK */
+	if (common.fd < 0)
+		common.fd = eventfd(0, EFD_CLOEXEC);
+	if (common.fd < 0)
+		return -errno;
+	common.channels++;
+	return common.fd;
+}
+
+/* Removes a channel. */
+static void common_fd_put(struct rdmacm_channel *ch)
+{
+	for (struct waiter *w = common.waiters; w; w = w->next)
+		if (w->ch == ch)
+			w->ch = NULL;
+	if (--common.channels)
+		return;
+	kernel_close(common.fd);
+	common.fd = -1;
+}
+
+/* Wakes the channel's waiters for a new event. */
+static void common_fd_raise(const struct rdmacm_channel *ch)
+{
+	common.events++;
+	kernel_event_raise(common.fd);
+	for (struct waiter *w = common.waiters; w; w = w->next)
+		if (w->ch == ch)
+			sem_post(&w->raised);
+}
+
+/* Removes n events of a channel that were taken. */
+static void common_fd_lower(u32 n)
+{
+	struct pollfd p = { .fd = common.fd, .events = POLLIN };
+
+	common.events -= n;
+	/* the program may have read it */
+	if (n && !common.events && kernel_await(&p, 1, 0) > 0)
+		kernel_event_clear(common.fd);
+}
+
+static void waiter_leave(void *arg)
+{
+	struct waiter **at = &common.waiters, *w = arg;
+
+	rdmacm_enter();
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	rdmacm_leave();
+	sem_destroy(&w->raised);
+}
+
+/*
+ * Sleeps until the channel has an event. Returns 0 or -EINTR. Never returns once the channel has
+ * been destroyed. The caller has a hold (cancel_hold()); with a single hold its thread may be
+ * cancelled.
+ */
+static int common_fd_wait(struct rdmacm_channel *ch)
+{
+	struct waiter w = { .ch = ch };
+	int err;
+
+	sem_init(&w.raised, 0, 0);
+	rdmacm_enter();
+	w.next = common.waiters;
+	common.waiters = &w;
+	if (ch->head)
+		sem_post(&w.raised);
+	rdmacm_leave();
+	pthread_cleanup_push(waiter_leave, &w);
+	cancel_open();
+	do
+		err = sem_wait(&w.raised) ? -errno : 0;
+	while (err == -EINTR && signals_restart());
+	cancel_shut();
+	pthread_cleanup_pop(1);
+	return err;
+}
+
+/* The parent's channels are unusable here, and the descriptor belongs to them. */
+void channel_after_fork(void)
+{
+	common.fd = -1;
+	common.channels = 0;
+	common.events = 0;
+	common.waiters = NULL;
+}
+
+/* ---- channels ---- */
 
 /* Time from rdma_ack_cm_event() to rdma_get_cm_event() on a busy machine. */
 #define RETURN_NS (50 * NSEC_PER_MSEC)
@@ -69,7 +187,8 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return channel_new(false);
 }
 
-void channel_acked(struct rdmacm_channel *ch)
+/* Records that the calling thread acknowledged an event. Caller holds the lock. */
+static void channel_acked(struct rdmacm_channel *ch)
 {
 	ch->acked_by = pthread_self();
 	ch->acked_ns = clock_now_ns();
@@ -263,102 +382,87 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 	return rdmacm_report(channel_get(channel, event));
 }
 
-/* ---- common fd ---- */
+/* ---- events ---- */
 
-/* A sleeping thread, on its stack. */
-struct waiter {
-	struct waiter *next;
-	const struct rdmacm_channel *ch; /* NULL: the channel was destroyed */
-	sem_t raised;
-};
-
-static struct {
-	int fd;	     /* an eventfd; -1: no channel uses it */
-	u32 channels;
-	u64 events;  /* in the channels' queues */
-	struct waiter *waiters;
-} common = { .fd = -1 };
-
-int common_fd_get(void)
+struct rdmacm_event *event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 {
-	/* blocking, as the program did not set O_NONBLOCK */
-	if (common.fd < 0)
-		common.fd = eventfd(0, EFD_CLOEXEC);
-	if (common.fd < 0)
-		return -errno;
-	common.channels++;
-	return common.fd;
+	struct rdmacm_event *ev = calloc(1, sizeof(*ev));
+
+	if (!ev)
+		return NULL;
+	ev->id = id;
+	ev->pub.id = &id->pub;
+	ev->pub.event = type;
+	ev->pub.status = status;
+	return ev;
 }
 
-void common_fd_put(struct rdmacm_channel *ch)
+void event_set_conn_data(struct rdmacm_event *ev, const void *data, u32 len)
 {
-	for (struct waiter *w = common.waiters; w; w = w->next)
-		if (w->ch == ch)
-			w->ch = NULL;
-	if (--common.channels)
+	memcpy(ev->private_data, data, len);
+	ev->pub.param.conn.private_data = ev->private_data;
+	ev->pub.param.conn.private_data_len = (u8)len;
+}
+
+void event_set_ud_data(struct rdmacm_event *ev, const void *data, u32 len)
+{
+	memcpy(ev->private_data, data, len);
+	ev->pub.param.ud.private_data = ev->private_data;
+	ev->pub.param.ud.private_data_len = (u8)len;
+}
+
+void event_post(struct rdmacm_event *ev)
+{
+	if (ev->id->state != ID_DESTROYING) {
+		channel_append(to_channel(ev->id->pub.channel), ev);
 		return;
-	kernel_close(common.fd);
-	common.fd = -1;
+	}
+	if (ev->discard)
+		ev->discard(ev);
+	free(ev);
 }
 
-void common_fd_raise(const struct rdmacm_channel *ch)
+void event_tell(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 {
-	common.events++;
-	kernel_event_raise(common.fd);
-	for (struct waiter *w = common.waiters; w; w = w->next)
-		if (w->ch == ch)
-			sem_post(&w->raised);
+	struct rdmacm_event *ev = event_new(id, type, status);
+
+	if (ev)
+		event_post(ev);
 }
 
-void common_fd_lower(u32 n)
+EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
-	struct pollfd p = { .fd = common.fd, .events = POLLIN };
+	CANCEL_HELD;
+	struct rdmacm_event *ev;
 
-	common.events -= n;
-	/* the program may have read it */
-	if (n && !common.events && kernel_await(&p, 1, 0) > 0)
-		kernel_event_clear(common.fd);
-}
-
-static void waiter_leave(void *arg)
-{
-	struct waiter **at = &common.waiters, *w = arg;
-
+	if (!event)
+		return rdmacm_report(-EINVAL);
+	ev = container_of(event, struct rdmacm_event, pub);
 	rdmacm_enter();
-	while (*at != w)
-		at = &(*at)->next;
-	*at = w->next;
+	ev->id->acked++;
+	channel_acked(to_channel(ev->id->pub.channel));
+	if (ev->mc)
+		multicast_acked(ev->mc);
+	pthread_cond_broadcast(&ev->id->all_acked);
 	rdmacm_leave();
-	sem_destroy(&w->raised);
+	free(ev);
+	return 0;
 }
 
-int common_fd_wait(struct rdmacm_channel *ch)
+EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 {
-	struct waiter w = { .ch = ch };
-	int err;
+#define NAME(event) [event] = #event
+	static const char *const names[] = {
+		NAME(RDMA_CM_EVENT_ADDR_RESOLVED),   NAME(RDMA_CM_EVENT_ADDR_ERROR),
+		NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),  NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+		NAME(RDMA_CM_EVENT_CONNECT_REQUEST), NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+		NAME(RDMA_CM_EVENT_CONNECT_ERROR),   NAME(RDMA_CM_EVENT_UNREACHABLE),
+		NAME(RDMA_CM_EVENT_REJECTED),	     NAME(RDMA_CM_EVENT_ESTABLISHED),
+		NAME(RDMA_CM_EVENT_DISCONNECTED),    NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),  NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+		NAME(RDMA_CM_EVENT_ADDR_CHANGE),     NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+	};
+#undef NAME
 
-	sem_init(&w.raised, 0, 0);
-	rdmacm_enter();
-	w.next = common.waiters;
-	common.waiters = &w;
-	if (ch->head)
-		sem_post(&w.raised);
-	rdmacm_leave();
-	pthread_cleanup_push(waiter_leave, &w);
-	cancel_open();
-	do
-		err = sem_wait(&w.raised) ? -errno : 0;
-	while (err == -EINTR && signals_restart());
-	cancel_shut();
-	pthread_cleanup_pop(1);
-	return err;
-}
-
-/* The parent's channels are unusable here, and the descriptor belongs to them. */
-void common_fd_after_fork(void)
-{
-	common.fd = -1;
-	common.channels = 0;
-	common.events = 0;
-	common.waiters = NULL;
+	return (unsigned int)event < ARRAY_SIZE(names) ? names[event] : "UNKNOWN EVENT";
 }

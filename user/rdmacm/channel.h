@@ -8,8 +8,11 @@
 
 #include <pthread.h>
 
-#include "event.h"
+#include "../cm/cm.h"
 #include "rdmacm.h"
+
+struct rdmacm_event;
+struct rdmacm_id;
 
 struct rdmacm_channel {
 	struct rdma_event_channel pub; /* first */
@@ -36,39 +39,53 @@ static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *chann
 struct rdma_event_channel *channel_new(bool sync);
 /* Queues an event. Caller holds the lock. */
 void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev);
-/* Records that the calling thread acknowledged an event. Caller holds the lock. */
-void channel_acked(struct rdmacm_channel *ch);
 /*
- * rdma_get_cm_event() for a caller with a hold (cancel.h): with a single hold the thread may be
- * cancelled until there is an event. Returns 0 or -errno.
+ * rdma_get_cm_event() for a caller with a hold (cancel_hold()): with a single hold the thread may
+ * be cancelled until there is an event. Returns 0 or -errno.
  */
 int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 /* Removes and returns the events of an id, in order. Caller holds the lock. */
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
 
+/* For a forked child. */
+void channel_after_fork(void);
+
+/* ---- events ---- */
+
 /*
- * The descriptor shared by event channels of synchronous ids, used once 1/COMMON_FD_PART of the
- * process's descriptors are such channels' separate ones. Readable while any of the channels has an
- * event. All calls need rdmacm_lock, except common_fd_wait().
+ * Events for a program: created by event_new(), queued on the id's channel by event_post(),
+ * returned by rdma_get_cm_event() and freed by rdma_ack_cm_event(). An id is not destroyed before
+ * its delivered events are acknowledged.
  */
 
-struct rdmacm_channel;
+struct rdmacm_multicast;
 
-#define COMMON_FD_PART 16 /* of RLIMIT_NOFILE */
+struct rdmacm_event {
+	struct rdma_cm_event pub; /* first */
+	struct rdmacm_event *next;
+	/* The owner. For a CONNECT_REQUEST the listener, while pub.id is the new id. */
+	struct rdmacm_id *id;
+	struct rdmacm_multicast *mc; /* membership that also counts the event; else NULL */
+	/*
+	 * Called in the program's thread, without the lock, before the program sees the event.
+	 * Updates public fields or a QP's state; may change pub.event and pub.status. Returns 0;
+	 * another value drops the event. May be NULL.
+	 */
+	int (*deliver)(struct rdmacm_event *ev);
+	/* Frees resources of an event that is never delivered. Under the lock. May be NULL. */
+	void (*discard)(struct rdmacm_event *ev);
+	u8 private_data[CM_DATA_MAX];
+};
 
-/* Adds a channel. Returns the descriptor or -errno. */
-int common_fd_get(void);
-/* Removes a channel. */
-void common_fd_put(struct rdmacm_channel *ch);
-/* Wakes the channel's waiters for a new event. */
-void common_fd_raise(const struct rdmacm_channel *ch);
-/* Removes n events of a channel that were taken. */
-void common_fd_lower(u32 n);
-/*
- * Sleeps until the channel has an event. Returns 0 or -EINTR. Never returns once the channel has
- * been destroyed. The caller has a hold (cancel.h); with a single hold its thread may be cancelled.
- */
-int common_fd_wait(struct rdmacm_channel *ch);
-void common_fd_after_fork(void);
+/* status: as for programs. Returns NULL without memory. With or without the lock. */
+struct rdmacm_event *event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
+/* Set private_data and its length in the parameters of a connection or a datagram. */
+void event_set_conn_data(struct rdmacm_event *ev, const void *data, u32 len);
+void event_set_ud_data(struct rdmacm_event *ev, const void *data, u32 len);
+
+/* Queues an event, or discards it if the id is being destroyed. Caller holds the lock. */
+void event_post(struct rdmacm_event *ev);
+/* event_new() and event_post() for an event without parameters. */
+void event_tell(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
 
 #endif

@@ -3,16 +3,16 @@
  * The devices of this process. Opening one and giving it QP 1 and a struct cm may take long, and
  * happens under devices_lock. The list changes under both locks, so it may be read under either.
  */
-#include "cm_device.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "../os/clock.h"
+#include "../os/link_cache.h"
+#include "../os/link_events.h"
 #include "../verbs/xroce_cm.h"
-#include "conn.h"
-#include "interfaces.h"
+#include "cm_device.h"
+#include "id.h"
 #include "qp1.h"
 
 /* Maximum connections, half of the smallest range of ids; maximum services. */
@@ -58,7 +58,7 @@ static void cm_device_removed(struct rdmacm_device *dev)
 	loop_remove(&cm_loop, &dev->async);
 	if (dev->qp1)
 		qp1_stop(dev->qp1);
-	loop_clear_timer(&dev->timer);
+	cm_timer_clear(&dev->timer);
 }
 
 static void cm_device_async(struct source *s, u32 events)
@@ -266,7 +266,7 @@ static u64 cm_device_random(void *arg)
 	return value;
 }
 
-static void cm_device_timer(struct loop_timer *timer)
+static void cm_device_timer(struct cm_timer *timer)
 {
 	struct rdmacm_device *dev = container_of(timer, struct rdmacm_device, timer);
 
@@ -347,7 +347,7 @@ static int cm_device_start_locked(struct rdmacm_device *dev)
 
 int cm_device_start(struct rdmacm_device *dev)
 {
-	int err = loop_start();
+	int err = cm_thread_start();
 
 	devices_enter();
 	if (!err)
@@ -365,7 +365,7 @@ void cm_device_turn(struct rdmacm_device *dev)
 	while (cm_next_event(dev->cm, &event))
 		conn_event(dev, &event);
 	qp1_send(dev->qp1);
-	loop_set_timer(&dev->timer, cm_deadline_ns(dev->cm));
+	cm_timer_set(&dev->timer, cm_deadline_ns(dev->cm));
 }
 
 int cm_device_gid_index(const struct rdmacm_device *dev, const struct gid *gid)
@@ -439,4 +439,182 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
 				cm_device_put(dev);
 	rdmacm_leave();
 	free(list);
+}
+
+/* ---- interfaces ---- */
+
+/*
+ * The kernel's interfaces (os/link_cache.c). The CM thread has its own netlink socket for changes,
+ * so that it misses none while it sleeps.
+ */
+
+#define INTERFACES_KEPT 16
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Under the lock of this file. kept remains valid until a forked child creates its own. */
+static struct {
+	struct link_cache *kept;
+	u32 generation;
+	struct {
+		u32 ifindex; /* 0: none */
+		enum ibv_mtu mtu;
+		u64 changes;
+	} mtu[INTERFACES_KEPT];
+	u32 next;
+} cache;
+
+/* Under rdmacm_lock. */
+static struct {
+	struct link_events news;
+	struct source input;
+	u32 generation;
+} followed = { .news = { .fd = -1 } };
+
+/* ---- cache ---- */
+
+/* Returns 0 or -errno. */
+static int interfaces_kept(struct link_cache **out)
+{
+	int err = 0;
+
+	cancel_hold();
+	pthread_mutex_lock(&lock);
+	if (cache.kept && cache.generation != rdmacm_generation) {
+		link_cache_free(cache.kept);
+		cache.kept = NULL;
+		memset(cache.mtu, 0, sizeof(cache.mtu));
+	}
+	if (!cache.kept)
+		err = link_cache_new(INTERFACES_KEPT, &cache.kept);
+	if (err)
+		cache.kept = NULL;
+	cache.generation = rdmacm_generation;
+	*out = cache.kept;
+	pthread_mutex_unlock(&lock);
+	cancel_release();
+	return err;
+}
+
+int interfaces_session(struct netdev_session **out)
+{
+	struct link_cache *kept;
+	int err = interfaces_kept(&kept);
+
+	if (!err)
+		*out = link_cache_session(kept);
+	return err;
+}
+
+int interfaces_get(u32 ifindex, struct netdev *out)
+{
+	struct link_cache *kept;
+	int err = interfaces_kept(&kept);
+
+	return err ? err : link_cache_get(kept, ifindex, out, NULL);
+}
+
+/* Returns 0 if not known. */
+static enum ibv_mtu interfaces_find_mtu(u32 ifindex, u64 changes)
+{
+	enum ibv_mtu mtu = 0;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < INTERFACES_KEPT; i++)
+		if (cache.mtu[i].ifindex == ifindex && cache.mtu[i].changes == changes)
+			mtu = cache.mtu[i].mtu;
+	pthread_mutex_unlock(&lock);
+	return mtu;
+}
+
+static void interfaces_keep_mtu(u32 ifindex, u64 changes, enum ibv_mtu mtu)
+{
+	pthread_mutex_lock(&lock);
+	cache.next = (cache.next + 1) % INTERFACES_KEPT;
+	cache.mtu[cache.next].ifindex = ifindex;
+	cache.mtu[cache.next].changes = changes;
+	cache.mtu[cache.next].mtu = mtu;
+	pthread_mutex_unlock(&lock);
+}
+
+int interfaces_mtu(u32 ifindex, struct ibv_context *verbs, enum ibv_mtu *mtu)
+{
+	struct ibv_port_attr port;
+	struct netdev nd;
+	struct link_cache *kept;
+	u64 changes;
+	int err = interfaces_kept(&kept);
+
+	if (!err)
+		err = link_cache_get(kept, ifindex, &nd, &changes);
+	if (err)
+		return err;
+	*mtu = interfaces_find_mtu(ifindex, changes);
+	if (*mtu)
+		return 0;
+	err = -ibv_query_port(verbs, RDMACM_PORT, &port);
+	if (err)
+		return err;
+	*mtu = port.active_mtu;
+	interfaces_keep_mtu(ifindex, changes, *mtu);
+	return 0;
+}
+
+int interfaces_gid_index(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return (int)i;
+	return -EADDRNOTAVAIL;
+}
+
+void interfaces_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void interfaces_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- changes ---- */
+
+static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
+			    const struct nlmsghdr *nlh)
+{
+	(void)kind, (void)ifindex, (void)nlh;
+	*(bool *)arg = true;
+}
+
+static void interfaces_readable(struct source *s, u32 events)
+{
+	bool any = false;
+
+	link_events_take(&followed.news, interfaces_news, &any);
+	if (any)
+		interfaces_changed();
+}
+
+int interfaces_follow(void)
+{
+	int err = cm_thread_start();
+
+	if (err)
+		return err;
+	rdmacm_enter();
+	if (followed.news.fd >= 0 && followed.generation != rdmacm_generation)
+		link_events_close(&followed.news);
+	if (followed.news.fd < 0) {
+		err = link_events_open(&followed.news);
+		followed.input.ready = interfaces_readable;
+		followed.input.fd = followed.news.fd;
+		followed.generation = rdmacm_generation;
+		if (!err)
+			err = loop_add(&cm_loop, &followed.input);
+		if (err)
+			link_events_close(&followed.news);
+	}
+	rdmacm_leave();
+	return err;
 }

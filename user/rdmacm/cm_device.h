@@ -8,7 +8,8 @@
 #define RDMACM_CM_DEVICE_H
 
 #include "../cm/cm.h"
-#include "loop.h"
+#include "../os/netdev.h"
+#include "cm_thread.h"
 #include "rdmacm.h"
 
 #define RDMACM_PORT 1 /* the only port of a device */
@@ -36,7 +37,7 @@ struct rdmacm_device {
 		int index;
 		u64 until_ns;
 	} recent; /* cm_device_recent_gid_index() */
-	struct loop_timer timer;
+	struct cm_timer timer;
 	struct source async;
 };
 
@@ -77,5 +78,32 @@ void conn_event(struct rdmacm_device *dev, const struct cm_event *event);
 /* Returns the first device; follow next. Under rdmacm_lock. */
 struct rdmacm_device *devices_first(void);
 void devices_after_fork(void);
+
+/* ---- interfaces ---- */
+
+/*
+ * The kernel's state of interfaces, cached until the kernel reports a change; and notification of
+ * changes, for ids that listen on all interfaces (listen.c).
+ */
+
+/* With or without locks. Returns 0, -ENODEV or -errno. */
+int interfaces_get(u32 ifindex, struct netdev *out);
+/* The same, for the path MTU that the interface's device currently reports. */
+int interfaces_mtu(u32 ifindex, struct ibv_context *verbs, enum ibv_mtu *mtu);
+/* The session for routes and neighbours, valid for the process's life. Returns 0 or -errno. */
+int interfaces_session(struct netdev_session **out);
+/* Returns the index of a GID, same as in verbs, or -EADDRNOTAVAIL. */
+int interfaces_gid_index(const struct netdev *dev, const struct gid *gid);
+
+/*
+ * Starts reporting changes: the CM thread calls interfaces_changed() with rdmacm_lock. Returns 0 or
+ * -errno. Without rdmacm_lock.
+ */
+int interfaces_follow(void);
+void interfaces_changed(void); /* listen.c */
+
+/* Called around fork(), inside of rdmacm_lock. */
+void interfaces_before_fork(void);
+void interfaces_after_fork(void);
 
 #endif

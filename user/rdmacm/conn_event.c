@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "../os/clock.h"
-#include "conn.h"
+#include "addr.h"
+#include "id.h"
 #include "qp1.h"
-#include "path.h"
 
 void conn_close(struct rdmacm_id *id)
 {

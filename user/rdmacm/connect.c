@@ -5,8 +5,8 @@
 
 #include "../os/clock.h"
 
-#include "conn.h"
-#include "path.h"
+#include "addr.h"
+#include "id.h"
 #include "qp1.h"
 
 #define RETRIES_MAX 7 /* three bits */
@@ -27,7 +27,7 @@ u64 conn_service_id(const struct rdmacm_id *id, const struct sockaddr_storage *a
 
 /* ---- parameters ---- */
 
-int conn_check_param(const struct rdmacm_id *id, const struct rdma_conn_param *param)
+static int conn_check_param(const struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
 	if (!id->device)
 		return -EINVAL;
@@ -44,8 +44,14 @@ int conn_check_param(const struct rdmacm_id *id, const struct rdma_conn_param *p
 	return 0;
 }
 
-int conn_private_data(struct rdmacm_id *id, const struct rdma_conn_param *param, u32 header,
-		      struct conn_data *out)
+struct conn_data {
+	u32 len;
+	u8 bytes[2 * UINT8_MAX];
+};
+
+/* Joins the data of rdma_create_ep() and the program's data, after room for a header. */
+static int conn_private_data(struct rdmacm_id *id, const struct rdma_conn_param *param, u32 header,
+			     struct conn_data *out)
 {
 	const u32 own = param && param->private_data ? param->private_data_len : 0;
 
@@ -68,7 +74,8 @@ static void conn_forget_data(struct rdmacm_id *id)
 	id->connect_len = 0;
 }
 
-void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param)
+/* Sets the parameters of the id's QP, or without a QP the program's. */
+static void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
 	id->param.qpn = id->pub.qp ? id->pub.qp->qp_num : param ? param->qp_num : 0;
 	id->param.srq = id->pub.qp ? id->pub.qp->srq != NULL : param ? param->srq != 0 : 0;
@@ -80,7 +87,7 @@ void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param)
 /*
  * Combines the packet life time to the peer and its delay, as the kernel's cm_ack_timeout() does.
  */
-u8 conn_ack_timeout(u8 delay, u8 life)
+static u8 conn_ack_timeout(u8 delay, u8 life)
 {
 	u32 timeout = life + 1u;
 

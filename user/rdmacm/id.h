@@ -3,12 +3,13 @@
  * The private struct of a struct rdma_cm_id. All fields except pub are under rdmacm_lock, or are
  * written by calls from one program thread at a time (rdma_cm(7): calls on one id do not race).
  *
- * Writers: id.c creates and destroys ids; bind.c, resolve.c, path.c and option.c write addresses,
- * device, path and options; listen.c, connect.c and conn_event.c write the connection.
+ * Writers: id.c creates and destroys ids; bind.c, resolve.c and route.c write addresses, device,
+ * path and options; listen.c, connect.c and conn_event.c write the connection.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
 
+#include "../verbs/xroce_cm.h"
 #include "channel.h"
 #include "cm_device.h"
 #include "rdmacm.h"
@@ -118,13 +119,8 @@ extern struct rdmacm_id *id_all;
 /* Creates an id in ID_IDLE, not in id_all. channel NULL: a synchronous id. Returns 0 or -errno. */
 int id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	   enum ibv_qp_type type, struct rdmacm_id **out);
-/* rdma_create_id() for any QP type. Without the lock. Returns 0 or -errno. */
-int id_make(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
-	    enum rdma_port_space ps, enum ibv_qp_type type);
 /* Adds the id to id_all. Caller holds the lock. */
 void id_list(struct rdmacm_id *id);
-/* Stops further events of the id and discards the queued ones. Caller holds the lock. */
-void id_silence(struct rdmacm_id *id);
 /* Destroys an id without unacknowledged events. Caller holds the lock; it is released meanwhile. */
 void id_end(struct rdmacm_id *id);
 /*
@@ -141,7 +137,7 @@ int id_show_device(struct rdmacm_id *id);
  */
 void listen_at(struct rdmacm_id *id, struct rdmacm_device *dev);
 
-/* ---- bind.c and multicast.c, for id.c, listen.c, event.c and resolve.c ---- */
+/* ---- bind.c and multicast.c, for id.c, listen.c, channel.c and resolve.c ---- */
 
 /*
  * Releases port, resolution and memberships of an id that ends. Caller holds the lock, which may be
@@ -157,5 +153,44 @@ int addr_listen(struct rdmacm_id *id);
 void multicast_acked(struct rdmacm_multicast *mc);
 /* True if the listener's address or wildcard is served on this device. Caller holds the lock. */
 bool addr_is_of_device(const struct rdmacm_id *id, const struct rdmacm_device *dev);
+
+/* ---- connections and listeners: under rdmacm_lock ---- */
+
+/* As in the kernel's cma: response timeout 4.096 us x 2^n, and retries of a MAD. */
+#define CONN_RESPONSE_TIMEOUT 20
+#define CONN_MAX_RETRIES      15
+#define CONN_BACKLOG_MAX      1024
+/* REQs to a peer without a listener: over 254 ms, by cm_ask_again(). */
+#define CONN_ASKS	      7
+/* Time for the program's answer, reported in an MRA to a peer that repeats its message: 68 s. */
+#define CONN_SERVICE_TIMEOUT  24
+
+/* A device on which an id listens. */
+struct id_listener {
+	struct id_listener *next;
+	struct rdmacm_device *device; /* a reference */
+	struct cm_listener *cm;
+	struct xroce_cm_service shown;
+};
+
+/* listen.c */
+/* Stops listening at dev; NULL: at all devices. */
+void listen_leave(struct rdmacm_id *id, const struct rdmacm_device *dev);
+/* conn_event.c: releases the core's connection and notifies the peer as needed. */
+void conn_close(struct rdmacm_id *id);
+/* Returns the service that an id listens to, or connects to at its destination's port. */
+u64 conn_service_id(const struct rdmacm_id *id, const struct sockaddr_storage *address);
+/* Returns a random 24-bit PSN. */
+u32 conn_new_psn(void);
+
+/*
+ * connect.c: handles a REP: moves the QP and sends the RTU. In the program's thread, without the
+ * lock. Returns 0 or -errno.
+ */
+int conn_complete(struct rdmacm_id *id);
+
+/* qp.c, in the program's thread without the lock. Return 0 or -errno; without a QP, do nothing. */
+int qp_ready(struct rdmacm_id *id, u8 responder_resources, u8 initiator_depth);
+void qp_fail(struct rdmacm_id *id);
 
 #endif

@@ -5,10 +5,9 @@
 #include "../os/clock.h"
 
 #include "addr.h"
-#include "conn.h"
-#include "interfaces.h"
-#include "loop.h"
-#include "path.h"
+#include "cm_device.h"
+#include "cm_thread.h"
+#include "id.h"
 
 /* Returns the core's service for an id; its address is the id's socket address. */
 static struct cm_service listen_service(struct rdmacm_id *id)
@@ -135,7 +134,7 @@ EXPORT int rdma_listen(struct rdma_cm_id *cm_id, int backlog)
  */
 
 static struct {
-	struct loop_work work;
+	struct cm_work work;
 	bool running, again;
 	u32 generation; /* generation in which it was started */
 	u32 round;
@@ -274,7 +273,7 @@ static void listening_look_at_macs(void)
 
 /* ---- both ---- */
 
-static void listening_work(struct loop_work *work)
+static void listening_work(struct cm_work *work)
 {
 	struct rdmacm_id *id;
 
@@ -291,7 +290,7 @@ static void listening_work(struct loop_work *work)
 	rdmacm_leave();
 }
 
-static void listening_done(struct loop_work *work)
+static void listening_done(struct cm_work *work)
 {
 	news.running = false;
 	if (news.again)
@@ -310,5 +309,5 @@ void interfaces_changed(void)
 	news.work.do_work = listening_work;
 	news.work.done = listening_done;
 	news.running = true;
-	loop_work(&news.work);
+	cm_work_add(&news.work);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Address handles of peers: a set-associative table of a few hundred. */
-#include "peers.h"
+#include "qp1.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +9,6 @@
 #include "../verbs/xroce_cm.h"
 #include "addr.h"
 #include "cm_device.h"
-#include "qp1.h"
 
 /* Limits of MADs waiting for a MAC: in total, for a peer in a look-up, for a pending peer. */
 #define WAITING_MAX	    2048u
@@ -34,7 +33,7 @@ struct peers_waiting {
 };
 
 struct peers_work {
-	struct loop_work work;
+	struct cm_work work;
 	struct peers *peers;
 	struct peer *peer;
 	struct cm_path path;
@@ -44,7 +43,7 @@ struct peers_work {
 	int err;
 };
 
-static void peers_expired(struct loop_timer *timer);
+static void peers_expired(struct cm_timer *timer);
 
 void peers_init(struct peers *p, struct rdmacm_device *dev, struct ibv_pd *pd)
 {
@@ -64,7 +63,7 @@ void peers_init(struct peers *p, struct rdmacm_device *dev, struct ibv_pd *pd)
 
 void peers_stop(struct peers *p)
 {
-	loop_clear_timer(&p->expiry);
+	cm_timer_clear(&p->expiry);
 }
 
 static void peers_free_list(struct peers_waiting *w)
@@ -84,7 +83,7 @@ void peers_free(struct peers *p)
 	rdmacm_enter();
 	/* other threads may all be busy and not get to these look-ups */
 	while (p->making)
-		if (!loop_work_here())
+		if (!cm_work_here())
 			pthread_cond_wait(&p->made, &rdmacm_lock);
 	rdmacm_leave();
 	for (u32 i = 0; i < PEER_SETS * PEER_WAYS; i++) {
@@ -240,7 +239,7 @@ static void peers_remove(struct peers *p, struct peer *peer)
 
 /* ---- creating a handle ---- */
 
-static void peers_make_ah(struct loop_work *work)
+static void peers_make_ah(struct cm_work *work)
 {
 	struct peers_work *w = container_of(work, struct peers_work, work);
 	int index = cm_device_gid_index(w->peers->dev, &w->path.local);
@@ -279,13 +278,13 @@ static void peers_failed(struct peers *p, struct peer *peer, const struct peers_
 	}
 	peers_drop_waiting(p, peer, WAITING_PENDING_MAX);
 	if (!p->expiry.set)
-		loop_set_timer(&p->expiry, peer->asked_ns + ASKED_NS);
+		cm_timer_set(&p->expiry, peer->asked_ns + ASKED_NS);
 	/* a neighbour has answered during the look-up, perhaps this peer */
 	if (peer->changed)
 		peers_make(p, peer, false);
 }
 
-static void peers_made_ah(struct loop_work *work)
+static void peers_made_ah(struct cm_work *work)
 {
 	struct peers_work *w = container_of(work, struct peers_work, work);
 	struct peers *p = w->peers;
@@ -332,13 +331,13 @@ static bool peers_make(struct peers *p, struct peer *peer, bool ask)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return false;
-	w->work = (struct loop_work){ .do_work = peers_make_ah, .done = peers_made_ah };
+	w->work = (struct cm_work){ .do_work = peers_make_ah, .done = peers_made_ah };
 	w->peers = p;
 	w->peer = peer;
 	w->path = peer->path;
 	/* subscribe to neighbour messages first, so that no answer is missed */
 	w->ask = ask && peers_may_ask(p) && !neighbours_open();
-	loop_work(&w->work);
+	cm_work_add(&w->work);
 	peer->making = true;
 	peer->changed = false;
 	p->making++;
@@ -370,7 +369,7 @@ void peers_hear(struct peers *p)
 	}
 }
 
-static void peers_expired(struct loop_timer *timer)
+static void peers_expired(struct cm_timer *timer)
 {
 	struct peers *p = container_of(timer, struct peers, expiry);
 	const u64 now_ns = clock_now_ns();
@@ -386,7 +385,7 @@ static void peers_expired(struct loop_timer *timer)
 		else
 			next_ns = min_u64(next_ns, peer->asked_ns + ASKED_NS);
 	}
-	loop_set_timer(timer, next_ns);
+	cm_timer_set(timer, next_ns);
 }
 
 /* ---- calls ---- */

@@ -4,8 +4,8 @@
  */
 #include <rdma/rdma_verbs.h>
 
-#include "conn.h"
-#include "path.h"
+#include "addr.h"
+#include "id.h"
 
 /* ---- states ---- */
 
@@ -238,6 +238,31 @@ static void qp_take_back(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *att
 	qp_destroy_cqs(pub);
 }
 
+/* Returns 0 or the verb's error; a device without ECE is not an error. */
+static int ece_result(int err)
+{
+	return err == EOPNOTSUPP ? 0 : -err;
+}
+
+/* Sets up ECE for a new QP. Returns 0 or -errno. */
+static int ece_begin(struct rdmacm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_ece ece = { 0 };
+	int err = ece_result(ibv_query_ece(qp, &ece));
+
+	if (err)
+		return err;
+	id->local_ece.vendor_id = ece.vendor_id;
+	id->local_ece.options = ece.options;
+	if (!id->remote_ece.vendor_id)
+		return 0;
+	/* created for a request: the peer's options, or none if it is another vendor's */
+	ece = (struct ibv_ece){ .vendor_id = id->local_ece.vendor_id };
+	if (id->remote_ece.vendor_id == id->local_ece.vendor_id)
+		ece.options = id->remote_ece.options;
+	return ece_result(ibv_set_ece(qp, &ece));
+}
+
 static int qp_make(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
@@ -306,30 +331,6 @@ EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 }
 
 /* Enhanced connection establishment: vendor options that both ends agree on. */
-
-/* Returns 0 or the verb's error; a device without ECE is not an error. */
-static int ece_result(int err)
-{
-	return err == EOPNOTSUPP ? 0 : -err;
-}
-
-int ece_begin(struct rdmacm_id *id, struct ibv_qp *qp)
-{
-	struct ibv_ece ece = { 0 };
-	int err = ece_result(ibv_query_ece(qp, &ece));
-
-	if (err)
-		return err;
-	id->local_ece.vendor_id = ece.vendor_id;
-	id->local_ece.options = ece.options;
-	if (!id->remote_ece.vendor_id)
-		return 0;
-	/* created for a request: the peer's options, or none if it is another vendor's */
-	ece = (struct ibv_ece){ .vendor_id = id->local_ece.vendor_id };
-	if (id->remote_ece.vendor_id == id->local_ece.vendor_id)
-		ece.options = id->remote_ece.options;
-	return ece_result(ibv_set_ece(qp, &ece));
-}
 
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 {

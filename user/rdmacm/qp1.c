@@ -8,7 +8,6 @@
 #include "../os/clock.h"
 #include "../verbs/xroce_cm.h"
 #include "cm_device.h"
-#include "peers.h"
 
 #define RECEIVES 2048u
 #define SENDS	 1024u
@@ -33,7 +32,7 @@ struct qp1 {
 	u32 send_done;
 	struct peers peers;
 	struct source input;
-	struct loop_timer retry; /* set when the send queue was full */
+	struct cm_timer retry; /* set when the send queue was full */
 	bool stopped;
 };
 
@@ -224,7 +223,7 @@ void qp1_send(struct qp1 *q)
 
 	while (!q->stopped) {
 		if (!qp1_has_room(q)) {
-			loop_set_timer(&q->retry, clock_now_ns() + NSEC_PER_MSEC);
+			cm_timer_set(&q->retry, clock_now_ns() + NSEC_PER_MSEC);
 			break;
 		}
 		if (!peers_next_waiting(&q->peers, &send, &ah)) {
@@ -243,7 +242,7 @@ void qp1_flush_sends(struct qp1 *q)
 	peers_flush(&q->peers);
 }
 
-static void qp1_retry(struct loop_timer *timer)
+static void qp1_retry(struct cm_timer *timer)
 {
 	qp1_send(container_of(timer, struct qp1, retry));
 }
@@ -346,7 +345,7 @@ void qp1_stop(struct qp1 *q)
 	q->stopped = true;
 	peers_stop(&q->peers);
 	loop_remove(&cm_loop, &q->input);
-	loop_clear_timer(&q->retry);
+	cm_timer_clear(&q->retry);
 }
 
 void qp1_free(struct qp1 *q)

@@ -12,9 +12,9 @@
  *		   QP 1 are called under it.
  *
  * The public fields of a struct rdma_cm_id belong to the program: only calls of the program and
- * rdma_get_cm_event() write them (an event's deliver function, event.h), never the CM thread.
+ * rdma_get_cm_event() write them (an event's deliver function, channel.h), never the CM thread.
  *
- * No thread is cancelled while it holds a lock (cancel.h).
+ * No thread is cancelled while it holds a lock (cancel_hold()).
  *
  * Inside, errors are negative errnos. A program gets -1 and errno.
  *
@@ -28,13 +28,37 @@
 #include <rdma/rdma_cma.h>
 
 #include "../engine/types.h"
-#include "cancel.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 #define RDMACM_PKEY 0xffff
 /* Packet life time, 4.096 us x 2^16, as in the kernel's CM for RoCE. */
 #define RDMACM_PACKET_LIFE 16
+
+/*
+ * pthread_cancel(): a call of the library disables cancellation while it holds a lock, an event or
+ * an incomplete object. It enables cancellation only while it sleeps. Holds nest.
+ */
+
+/* Disables the cancellation of this thread. */
+void cancel_hold(void);
+/* Ends a hold; the last one restores the program's cancellation state. */
+void cancel_release(void);
+/* Holds until the end of the block: the first line of each exported call, except simple queries. */
+#define CANCEL_HELD                                                                                \
+	__attribute__((cleanup(cancel_block_ends))) bool cancel_is_held = (cancel_hold(), true)
+/* Lets a pending cancellation take effect, but not inside a second hold. */
+void cancel_point(void);
+/* Restores the program's cancellation state for a sleep, but not inside a second hold. */
+void cancel_open(void);
+/* Ends cancel_open(). */
+void cancel_shut(void);
+
+static inline void cancel_block_ends(const bool *is_held)
+{
+	if (*is_held)
+		cancel_release();
+}
 
 extern pthread_mutex_t rdmacm_lock;
 
@@ -50,7 +74,7 @@ static inline void rdmacm_leave(void)
 	cancel_release();
 }
 
-/* Forks since the library was loaded, in this process and its ancestors (exit.c). */
+/* Forks since the library was loaded, in this process and its ancestors (id.c). */
 extern u32 rdmacm_generation;
 
 /* Reports a result to a program: 0, or -1 with errno. err: 0 or negative. */

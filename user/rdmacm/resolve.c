@@ -13,9 +13,8 @@
 #include "../os/neigh_cache.h"
 
 #include "addr.h"
-#include "interfaces.h"
-#include "loop.h"
-#include "path.h"
+#include "cm_device.h"
+#include "cm_thread.h"
 #include "qp1.h"
 #include "rdmacm.h"
 
@@ -26,7 +25,7 @@ struct addr_resolve {
 	struct rdmacm_device *device; /* a separate reference */
 	u8 mac[6];
 	u8 peer_mac[6]; /* of the next hop; 0: a loopback address */
-	struct loop_timer deadline;
+	struct cm_timer deadline;
 	bool pending; /* the id is in ID_ADDR_QUERY for this */
 	bool asked;   /* a thread is asking for the neighbour */
 	bool changed; /* some neighbour changed since it asked */
@@ -36,7 +35,7 @@ struct addr_resolve {
 /* The kernel's messages about neighbours, and the work of asking again. */
 static struct {
 	struct source input;
-	struct loop_work work;
+	struct cm_work work;
 	u32 generation;
 	bool is_open, running, again;
 	u32 round;
@@ -92,7 +91,7 @@ static void resolve_finish(struct addr_resolve *r, int status)
 	if (!r->pending)
 		return;
 	r->pending = false;
-	loop_clear_timer(&r->deadline);
+	cm_timer_clear(&r->deadline);
 	if (!id_move(id, ID_ADDR_QUERY, status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED))
 		return;
 	ev = event_new(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
@@ -105,7 +104,7 @@ static void resolve_finish(struct addr_resolve *r, int status)
 	event_post(ev);
 }
 
-static void resolve_expired(struct loop_timer *timer)
+static void resolve_expired(struct cm_timer *timer)
 {
 	resolve_finish(container_of(timer, struct addr_resolve, deadline), -ETIMEDOUT);
 }
@@ -113,7 +112,7 @@ static void resolve_expired(struct loop_timer *timer)
 /* Caller holds the lock; no thread is asking. */
 static void resolve_free(struct addr_resolve *r)
 {
-	loop_clear_timer(&r->deadline);
+	cm_timer_clear(&r->deadline);
 	if (r->device)
 		cm_device_put(r->device);
 	free(r);
@@ -204,7 +203,7 @@ static struct addr_resolve *neighbours_next(u32 round)
 	return NULL;
 }
 
-static void neighbours_work(struct loop_work *work)
+static void neighbours_work(struct cm_work *work)
 {
 	struct addr_resolve *r;
 
@@ -226,7 +225,7 @@ static void neighbours_work(struct loop_work *work)
 
 static void neighbours_ask(void);
 
-static void neighbours_done(struct loop_work *work)
+static void neighbours_done(struct cm_work *work)
 {
 	(void)work;
 	neighbours.running = false;
@@ -243,7 +242,7 @@ static void neighbours_ask(void)
 	neighbours.work.do_work = neighbours_work;
 	neighbours.work.done = neighbours_done;
 	neighbours.running = true;
-	loop_work(&neighbours.work);
+	cm_work_add(&neighbours.work);
 }
 
 /* Caller holds the lock. */
@@ -402,7 +401,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 		addr_unpin(id);
 	}
 	if (err == -EHOSTUNREACH) {
-		loop_set_timer(&r->deadline,
+		cm_timer_set(&r->deadline,
 			       clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC);
 		/* a neighbour may have changed before the deadline was set */
 		if (r->changed)

@@ -26,7 +26,7 @@
 #include <sys/uio.h>
 
 #include "../engine/types.h"
-#include "../rdmacm/cancel.h"
+#include "../rdmacm/rdmacm.h"
 
 #define RSOCKET_EXPORT __attribute__((visibility("default")))
 
@@ -98,7 +98,7 @@ const struct rsocket_config *rsocket_config(void);
 /* Returns the rsocket with a reference; NULL: not an rsocket. */
 struct rsocket *rsocket_get(int fd);
 void rsocket_put(struct rsocket *rs);
-/* Begins a program's call, with a reference and a hold (cancel.h). NULL with errno EBADF. */
+/* Begins a program's call, with a reference and a hold (cancel_hold()). NULL with errno EBADF. */
 struct rsocket *rsocket_find(int fd);
 /* Reserves a descriptor as the number of rs. Returns 0 or -errno. */
 int rsocket_number(struct rsocket *rs);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * rdma_resolve_route(): the path to a resolved address. RoCE needs no query: the path follows from
- * the addresses, the interface and the options, as in the kernel's CM.
+ * the addresses, the interface and the options (rdma_set_option()), as in the kernel's CM.
  */
 #include <stdlib.h>
 
 #include "addr.h"
-#include "interfaces.h"
-#include "path.h"
+#include "cm_device.h"
 
 #define FLOW_LABEL_MASK 0xfffffu
 
@@ -128,7 +127,12 @@ static bool path_is_between(const struct ibv_path_record *path, const struct cm_
 	       !memcmp(path->dgid.raw, want->remote.raw, sizeof(want->remote.raw));
 }
 
-int path_set(struct rdmacm_id *id, const void *value, size_t len)
+/*
+ * RDMA_OPTION_IB_PATH: value is an array of struct ibv_path_data. Its first entry that is primary,
+ * bidirectional and for management datagrams becomes the id's path. Resolves the route. Returns 0,
+ * -EINVAL or -errno.
+ */
+static int path_set(struct rdmacm_id *id, const void *value, size_t len)
 {
 	struct ibv_path_data data;
 	size_t at = 0;
@@ -238,4 +242,99 @@ u16 route_port(const struct sockaddr_storage *address)
 {
 	/* both families have it at the same offset */
 	return be16toh(((const struct sockaddr_in *)address)->sin_port);
+}
+
+/* ---- options ---- */
+
+/* The kernel's limit for a program's option. */
+#define OPTION_BYTES_MAX (4u << 20)
+
+static int option_reuseaddr(struct rdmacm_id *id, bool on)
+{
+	if (id->state != ID_IDLE && (!on || id->state == ID_LISTEN))
+		return -EINVAL;
+	id->reuseaddr = on;
+	if (id->binding)
+		id->binding->use.reuse = on;
+	return 0;
+}
+
+static int option_afonly(struct rdmacm_id *id, bool on)
+{
+	if (id->state != ID_IDLE && id->state != ID_ADDR_BOUND)
+		return -EINVAL;
+	id->afonly = on;
+	id->afonly_set = true;
+	if (id->binding)
+		id->binding->use.family_only = on;
+	return 0;
+}
+
+static int option_ack_timeout(struct rdmacm_id *id, u8 timeout)
+{
+	if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
+		return -EINVAL;
+	id->ack_timeout = timeout;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
+/* Caller holds the lock. */
+static int option_set(struct rdmacm_id *id, int name, const void *value, size_t len)
+{
+	const bool is_byte = name == RDMA_OPTION_ID_TOS || name == RDMA_OPTION_ID_ACK_TIMEOUT;
+	int number = 0;
+	u8 byte = 0;
+
+	if (name < RDMA_OPTION_ID_TOS || name > RDMA_OPTION_ID_ACK_TIMEOUT)
+		return -ENOSYS;
+	if (len != (is_byte ? sizeof(byte) : sizeof(number)))
+		return -EINVAL;
+	memcpy(is_byte ? (void *)&byte : (void *)&number, value, len);
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+		id->tos = byte;
+		id->tos_set = true;
+		return 0;
+	case RDMA_OPTION_ID_REUSEADDR:
+		return option_reuseaddr(id, number);
+	case RDMA_OPTION_ID_AFONLY:
+		return option_afonly(id, number);
+	default:
+		return option_ack_timeout(id, byte);
+	}
+}
+
+EXPORT int rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *value, size_t len)
+{
+	CANCEL_HELD;
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	if (!err && len > OPTION_BYTES_MAX)
+		err = -EINVAL;
+	if (!err && !value && len)
+		err = -EFAULT;
+	if (err)
+		return rdmacm_report(err);
+	if (level == RDMA_OPTION_IB)
+		return rdmacm_report(name == RDMA_OPTION_IB_PATH ? path_set(id, value, len) :
+								   -ENOSYS);
+	if (level != RDMA_OPTION_ID)
+		return rdmacm_report(-ENOSYS);
+	rdmacm_enter();
+	err = option_set(id, name, value, len);
+	rdmacm_leave();
+	return rdmacm_report(err);
+}
+
+/* In network byte order, as in rdma-core. */
+EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return htobe16(route_port(&id->route.addr.src_storage));
+}
+
+EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return htobe16(route_port(&id->route.addr.dst_storage));
 }

@@ -12,9 +12,7 @@
 #include <cmocka.h>
 
 #include "../../user/os/clock.h"
-#include "../../user/rdmacm/loop.h"
-
-pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;
+#include "../../user/rdmacm/cm_thread.h"
 
 static bool no_thread;
 static sem_t done;
@@ -37,7 +35,7 @@ static void wait_done(void)
 	alarm(0);
 }
 
-static void timer_posts(struct loop_timer *t)
+static void timer_posts(struct cm_timer *t)
 {
 	sem_post(&done);
 }
@@ -45,26 +43,26 @@ static void timer_posts(struct loop_timer *t)
 /* The first one of the process, so no case may come before this one. */
 static void loop_start__after_one_that_failed(void **state)
 {
-	struct loop_timer t = { .fn = timer_posts };
+	struct cm_timer t = { .fn = timer_posts };
 	struct source never = { .fd = -1 };
 
 	no_thread = true;
-	assert_int_equal(loop_start(), -EAGAIN);
+	assert_int_equal(cm_thread_start(), -EAGAIN);
 	no_thread = false;
-	assert_int_equal(loop_start(), 0);
-	assert_int_equal(loop_start(), 0);
+	assert_int_equal(cm_thread_start(), 0);
+	assert_int_equal(cm_thread_start(), 0);
 	alarm(30);
 	rdmacm_enter();
 	loop_remove(&cm_loop, &never);
-	loop_set_timer(&t, clock_now_ns());
+	cm_timer_set(&t, clock_now_ns());
 	rdmacm_leave();
 	wait_done();
 }
 
-static struct loop_timer timer[4];
+static struct cm_timer timer[4];
 static u32 order[4], num_run;
 
-static void timer_notes(struct loop_timer *t)
+static void timer_notes(struct cm_timer *t)
 {
 	order[num_run++] = (u32)(t - timer);
 	if (num_run == 3)
@@ -79,10 +77,10 @@ static void loop_set_timer__in_the_order_of_their_times(void **state)
 	rdmacm_enter();
 	num_run = 0;
 	for (u32 i = 0; i < 4; i++) {
-		timer[i] = (struct loop_timer){ .fn = timer_notes };
-		loop_set_timer(&timer[i], now_ns - before[i]);
+		timer[i] = (struct cm_timer){ .fn = timer_notes };
+		cm_timer_set(&timer[i], now_ns - before[i]);
 	}
-	loop_set_timer(&timer[3], NSEC_NEVER);
+	cm_timer_set(&timer[3], NSEC_NEVER);
 	rdmacm_leave();
 	wait_done();
 	/* all that is due runs before the thread lets the lock go */
@@ -96,7 +94,7 @@ static void loop_set_timer__in_the_order_of_their_times(void **state)
 }
 
 static struct source input[2];
-static struct loop_timer after;
+static struct cm_timer after;
 static u32 num_called;
 
 static void input_posts(struct source *in, u32 events)
@@ -108,16 +106,16 @@ static void input_posts(struct source *in, u32 events)
 /* After a call by the thread with the lock held, the thread sleeps before it releases the lock. */
 static void loop_set_timer__a_sooner_time(void **state)
 {
-	struct loop_timer t = { .fn = timer_posts };
+	struct cm_timer t = { .fn = timer_posts };
 
 	rdmacm_enter();
-	loop_set_timer(&t, clock_now_ns() + 3600 * NSEC_PER_SEC);
+	cm_timer_set(&t, clock_now_ns() + 3600 * NSEC_PER_SEC);
 	input[0] = (struct source){ .ready = input_posts, .fd = eventfd(1, 0) };
 	assert_int_equal(loop_add(&cm_loop, &input[0]), 0);
 	rdmacm_leave();
 	wait_done();
 	rdmacm_enter();
-	loop_set_timer(&t, clock_now_ns());
+	cm_timer_set(&t, clock_now_ns());
 	rdmacm_leave();
 	wait_done();
 	close(input[0].fd);
@@ -128,7 +126,7 @@ static void input_removes_both(struct source *in, u32 events)
 	num_called++;
 	loop_remove(&cm_loop, &input[0]);
 	loop_remove(&cm_loop, &input[1]);
-	loop_set_timer(&after, clock_now_ns()); /* timers come after readable descriptors */
+	cm_timer_set(&after, clock_now_ns()); /* timers come after readable descriptors */
 }
 
 static void loop_remove__of_what_is_readable(void **state)

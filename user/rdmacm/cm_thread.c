@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The CM thread: descriptors by an event loop, timers in a list sorted by time. Most timers are
- * later than all others, so insertion starts at the end.
+ * The library's lock, and the CM thread: descriptors by an event loop, timers in a list sorted by
+ * time. Most timers are later than all others, so insertion starts at the end.
  */
 #include <limits.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,47 @@
 #include "../os/clock.h"
 #include "../os/thread.h"
 
-#include "loop.h"
+#include "cm_thread.h"
+
+/* ---- the lock, and cancellation ---- */
+
+pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Per thread: the number of holds, and the program's cancellation state outside of them. */
+static __thread int holds, state;
+
+void cancel_hold(void)
+{
+	if (!holds++)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+}
+
+void cancel_release(void)
+{
+	if (!--holds)
+		pthread_setcancelstate(state, NULL);
+}
+
+void cancel_point(void)
+{
+	cancel_open();
+	pthread_testcancel();
+	cancel_shut();
+}
+
+void cancel_open(void)
+{
+	if (holds == 1)
+		pthread_setcancelstate(state, NULL);
+}
+
+void cancel_shut(void)
+{
+	if (holds == 1)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+}
+
+/* ---- the state of the thread ---- */
 
 #define EVENTS_AT_ONCE 32
 
@@ -21,20 +61,20 @@ static struct {
 	bool running;
 	struct source kick; /* readable: a timer is due before the thread wakes */
 	u64 sleeps_until_ns; /* 0: the thread is awake */
-	struct loop_timer timers; /* the ring's head */
-} loop;
+	struct cm_timer timers; /* the ring's head */
+} cm_thread;
 
 /* ---- timers ---- */
 
-static void loop_kick(void)
+static void cm_thread_kick(void)
 {
 	const u64 one = 1;
 
-	if (write(loop.kick.fd, &one, sizeof(one)) < 0)
+	if (write(cm_thread.kick.fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-void loop_clear_timer(struct loop_timer *t)
+void cm_timer_clear(struct cm_timer *t)
 {
 	if (!t->set)
 		return;
@@ -43,45 +83,45 @@ void loop_clear_timer(struct loop_timer *t)
 	t->set = false;
 }
 
-void loop_set_timer(struct loop_timer *t, u64 at_ns)
+void cm_timer_set(struct cm_timer *t, u64 at_ns)
 {
-	struct loop_timer *after;
+	struct cm_timer *after;
 
 	if (t->set && t->at_ns == at_ns)
 		return;
-	loop_clear_timer(t);
+	cm_timer_clear(t);
 	if (at_ns == NSEC_NEVER)
 		return;
 	t->at_ns = at_ns;
-	after = loop.timers.prev;
-	while (after != &loop.timers && after->at_ns > at_ns)
+	after = cm_thread.timers.prev;
+	while (after != &cm_thread.timers && after->at_ns > at_ns)
 		after = after->prev;
 	t->prev = after;
 	t->next = after->next;
 	after->next->prev = t;
 	after->next = t;
 	t->set = true;
-	if (at_ns < loop.sleeps_until_ns) {
-		loop.sleeps_until_ns = at_ns;
-		loop_kick();
+	if (at_ns < cm_thread.sleeps_until_ns) {
+		cm_thread.sleeps_until_ns = at_ns;
+		cm_thread_kick();
 	}
 }
 
-static void loop_run_timers(void)
+static void cm_timers_run(void)
 {
-	struct loop_timer *t = loop.timers.next;
+	struct cm_timer *t = cm_thread.timers.next;
 
-	while (t != &loop.timers && t->at_ns <= clock_now_ns()) {
-		loop_clear_timer(t);
+	while (t != &cm_thread.timers && t->at_ns <= clock_now_ns()) {
+		cm_timer_clear(t);
 		t->fn(t);
-		t = loop.timers.next;
+		t = cm_thread.timers.next;
 	}
 }
 
 /* ---- the thread ---- */
 
 /* Returns milliseconds, rounded up; -1: no limit. */
-static int loop_timeout(u64 until_ns)
+static int cm_thread_timeout(u64 until_ns)
 {
 	const u64 now_ns = clock_now_ns();
 
@@ -92,27 +132,27 @@ static int loop_timeout(u64 until_ns)
 	return (int)min_u64((until_ns - now_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, INT_MAX);
 }
 
-static void *loop_main(void *arg)
+static void *cm_thread_main(void *arg)
 {
 	rdmacm_enter();
 	for (;;) {
-		const struct loop_timer *first = loop.timers.next;
+		const struct cm_timer *first = cm_thread.timers.next;
 		int timeout;
 
-		loop.sleeps_until_ns = first == &loop.timers ? NSEC_NEVER : first->at_ns;
-		timeout = loop_timeout(loop.sleeps_until_ns);
+		cm_thread.sleeps_until_ns = first == &cm_thread.timers ? NSEC_NEVER : first->at_ns;
+		timeout = cm_thread_timeout(cm_thread.sleeps_until_ns);
 		rdmacm_leave();
 		loop_wait(&cm_loop, timeout);
 		rdmacm_enter();
-		loop.sleeps_until_ns = 0;
+		cm_thread.sleeps_until_ns = 0;
 		for (u32 i = 0; i < EVENTS_AT_ONCE && loop_turn(&cm_loop, 0); i++)
 			;
-		loop_run_timers();
+		cm_timers_run();
 	}
 	return NULL; /* never */
 }
 
-static void loop_kicked(struct source *s, u32 events)
+static void cm_thread_kicked(struct source *s, u32 events)
 {
 	u64 count;
 
@@ -120,52 +160,54 @@ static void loop_kicked(struct source *s, u32 events)
 		return;
 }
 
-static int loop_start_locked(void)
+static int cm_thread_start_locked(void)
 {
 	pthread_t thread;
 	int err;
 
-	if (loop.running)
+	if (cm_thread.running)
 		return 0;
-	loop.timers.next = loop.timers.prev = &loop.timers;
-	loop.kick = (struct source){ .ready = loop_kicked,
+	cm_thread.timers.next = cm_thread.timers.prev = &cm_thread.timers;
+	cm_thread.kick = (struct source){ .ready = cm_thread_kicked,
 				     .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-	if (loop.kick.fd < 0)
+	if (cm_thread.kick.fd < 0)
 		return -errno;
 	err = loop_make(&cm_loop);
 	if (!err)
-		err = loop_add(&cm_loop, &loop.kick);
+		err = loop_add(&cm_loop, &cm_thread.kick);
 	if (!err)
-		err = thread_start(&thread, loop_main, NULL);
+		err = thread_start(&thread, cm_thread_main, NULL);
 	if (err) {
 		loop_unmake(&cm_loop);
-		close(loop.kick.fd);
+		close(cm_thread.kick.fd);
 		return err;
 	}
 	pthread_detach(thread);
-	loop.running = true;
+	cm_thread.running = true;
 	return 0;
 }
 
-int loop_start(void)
+int cm_thread_start(void)
 {
 	int err;
 
 	rdmacm_enter();
-	err = loop_start_locked();
+	err = cm_thread_start_locked();
 	rdmacm_leave();
 	return err;
 }
 
-void loop_after_fork(void)
+void cm_thread_after_fork(void)
 {
-	if (loop.running) {
+	if (cm_thread.running) {
 		loop_unmake(&cm_loop);
-		close(loop.kick.fd);
+		close(cm_thread.kick.fd);
 	}
-	loop.running = false;
-	loop.sleeps_until_ns = 0;
+	cm_thread.running = false;
+	cm_thread.sleeps_until_ns = 0;
 }
+
+/* ---- work ---- */
 
 /*
  * Work that may sleep: pool threads start on demand and exit after a second without work. If no
@@ -175,10 +217,10 @@ void loop_after_fork(void)
 #define THREADS_MAX 16
 
 static struct {
-	struct loop_work *head, **tail;
+	struct cm_work *head, **tail;
 	u32 waiting, threads, idle;
 	pthread_cond_t more;
-	struct loop_timer unaided; /* set while there is work and no thread */
+	struct cm_timer unaided; /* set while there is work and no thread */
 } pool = { .tail = &pool.head, .more = PTHREAD_COND_INITIALIZER };
 
 /* Waits for work, for one second. Caller holds the lock. */
@@ -195,9 +237,9 @@ static void pool_wait(void)
 	pool.idle--;
 }
 
-bool loop_work_here(void)
+bool cm_work_here(void)
 {
-	struct loop_work *work = pool.head;
+	struct cm_work *work = pool.head;
 
 	if (!work)
 		return false;
@@ -217,20 +259,20 @@ static void *pool_main(void *arg)
 	rdmacm_enter();
 	do {
 		pool_wait();
-	} while (loop_work_here());
+	} while (cm_work_here());
 	pool.threads--;
 	rdmacm_leave();
 	return NULL;
 }
 
 /* Does one piece of work, then lets the CM thread read its descriptors before the next. */
-static void pool_unaided(struct loop_timer *timer)
+static void pool_unaided(struct cm_timer *timer)
 {
-	if (loop_work_here() && pool.head)
-		loop_set_timer(timer, clock_now_ns() + NSEC_PER_MSEC);
+	if (cm_work_here() && pool.head)
+		cm_timer_set(timer, clock_now_ns() + NSEC_PER_MSEC);
 }
 
-void loop_work(struct loop_work *work)
+void cm_work_add(struct cm_work *work)
 {
 	pthread_t thread;
 
@@ -246,11 +288,11 @@ void loop_work(struct loop_work *work)
 	pthread_cond_signal(&pool.more);
 	if (!pool.threads && !pool.unaided.set) {
 		pool.unaided.fn = pool_unaided;
-		loop_set_timer(&pool.unaided, clock_now_ns());
+		cm_timer_set(&pool.unaided, clock_now_ns());
 	}
 }
 
-void work_after_fork(void)
+void cm_work_after_fork(void)
 {
 	pool.head = NULL;
 	pool.tail = &pool.head;
