@@ -516,12 +516,12 @@ rs_option_least   | user/rsocket/rsocket_option.c | s/if (bytes < settable\[i\].
 rs_option_short   | user/rsocket/rsocket_option.c | s/number = \*(const u8 \*)value;/;/ | rdmacm-rsocket_arguments
 rs_option_dgram   | user/rsocket/rsocket_option.c | s/(level != SOL_SOCKET || (name != SO_RCVBUF && name != SO_SNDBUF))/0/ | rdmacm-rsocket_arguments
 rs_dup_refused    | user/rspreload/calls.c   | s/ || real.fcntl(fd, F_GETFD) < 0)/)/ | netns-cm_epoll
-rs_edge_arrival   | user/rsocket/rsocket_standin.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
-rs_shown_hup      | user/rsocket/rsocket_standin.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
-rs_shown_error    | user/rsocket/rsocket_standin.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
-rs_shown_full     | user/rsocket/rsocket_standin.c | s/FILLER_BYTES = 2048/FILLER_BYTES = 1/ | netns-cm_epoll
+rs_edge_arrival   | user/rsocket/rsocket_table.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
+rs_shown_hup      | user/rsocket/rsocket_table.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
+rs_shown_error    | user/rsocket/rsocket_table.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
+rs_shown_full     | user/rsocket/rsocket_table.c | s/FILLER_BYTES = 2048/FILLER_BYTES = 1/ | netns-cm_epoll
 rs_accept_edge    | user/rsocket/rsocket_listen.c | s/l->rs.standin.arrived = true;/;/ | netns-cm_epoll
-rs_closed_set     | user/rspreload/epoll.c   | s/real.epoll_ctl(watch->set, EPOLL_CTL_DEL, watch->fd, NULL);/;/ | netns-cm_epoll
+rs_closed_set     | user/rspreload/poll.c   | s/real.epoll_ctl(watch->set, EPOLL_CTL_DEL, watch->fd, NULL);/;/ | netns-cm_epoll
 rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
 spawn_descriptors | user/attach/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload

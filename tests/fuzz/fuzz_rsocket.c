@@ -11,7 +11,7 @@
  * scripts/fuzz.sh BUILD rsocket SECONDS runs it. An input is struct setup, the peer's private data
  * (WIRE_CONN_BYTES), then a row of struct move.
  */
-#include "../../user/rsocket/rsocket_flow.h"
+#include "../../user/rsocket/rsocket_protocol.h"
 #include "fuzz.h"
 
 #define BUFFER	  0x7f0000001000ull

@@ -11,7 +11,7 @@
  */
 #include "../../user/tools/bench/bench.h"
 #include "../../user/tools/bench/ping.h"
-#include "../../user/rsocket/rsocket_wire.h"
+#include "../../user/rsocket/rsocket_protocol.h"
 #include "fuzz.h"
 
 enum kind { CONN, DGRAM, UDP, PING, BENCH, KINDS };

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/rsocket/rsocket_flow.h"
+#include "../../user/rsocket/rsocket_protocol.h"
 
 enum { RECEIVE = 4096, SEND = 3000, RECEIVES = 32, REQUESTS = 24, INLINED = 64, WIRE = 64 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/rsocket/rsocket_wire.h"
+#include "../../user/rsocket/rsocket_protocol.h"
 
 static const struct wire_conn conn = {
 	.iomap = true,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The functions of rsocket(7) for programs, except options (rsocket_option.c) and waiting
- * (rsocket_poll.c): each finds the object of a descriptor and calls the function of its kind.
+ * (rsocket_wait.c): each finds the object of a descriptor and calls the function of its kind.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rsocket_dgram.h"
+#include "rsocket_object.h"
 #include "rsocket_stream.h"
 
 /* Ends a call and returns its value. */
@@ -512,4 +513,41 @@ RSOCKET_EXPORT size_t riowrite(int socket, const void *buf, size_t count, off_t 
 		rsocket_end_turn(&rs->sending);
 	}
 	return (size_t)rsocket_return(rs, written);
+}
+
+/* ---- socket addresses ---- */
+
+socklen_t sockaddr_bytes(const struct sockaddr *address)
+{
+	switch (address->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+int sockaddr_check(const struct sockaddr *address, socklen_t bytes)
+{
+	if (!bytes)
+		return -EINVAL;
+	if (!address)
+		return -EFAULT;
+	if (bytes < sizeof(address->sa_family) || bytes < sockaddr_bytes(address))
+		return -EINVAL;
+	return sockaddr_bytes(address) ? 0 : -EAFNOSUPPORT;
+}
+
+int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes)
+{
+	socklen_t has = sockaddr_bytes(from);
+
+	if (!bytes || (!to && *bytes))
+		return -EFAULT;
+	if (*bytes)
+		memcpy(to, from, min_u32(*bytes, has));
+	*bytes = has;
+	return 0;
 }

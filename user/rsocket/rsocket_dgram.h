@@ -3,7 +3,7 @@
  * A datagram rsocket: a UDP socket, and a UD queue pair for each local address in use.
  *
  * The UDP socket owns the port, and carries datagrams to peers with unknown QPN; one thread of the
- * process reads all these sockets (rsocket_dgram_udp.c). A side that has learned the other's QPN
+ * process reads all these sockets (rsocket_dgram.c). A side that has learned the other's QPN
  * sends by UD from then on.
  */
 #ifndef RSOCKET_DGRAM_H
@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 
 #include "rsocket_object.h"
-#include "rsocket_wire.h"
+#include "rsocket_protocol.h"
 
 enum { DGRAM_BUCKETS = 64, DGRAM_MOST_PEERS = 1024 };
 
@@ -100,8 +100,6 @@ int dgram_connect(struct dgram *d, const struct sockaddr *address, socklen_t byt
 ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		   const struct sockaddr *to, socklen_t to_bytes);
 ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags);
-/* Queues a datagram received by UDP. */
-void dgram_deliver(struct dgram *d, const union dgram_address *from, const u8 *data, u32 bytes);
 
 /* ---- rsocket_dgram_peer.c; under the lock unless noted ---- */
 
@@ -116,11 +114,5 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 void dgram_peers_free(struct dgram *d);
 int dgram_post_receive(struct dgram_path *path, u32 slot);
 #define DGRAM_SLOT_BYTES 2112u /* a buffer: GRH and datagram, in whole cache lines */
-
-/* ---- rsocket_dgram_udp.c; not under the lock ---- */
-
-int udp_enter(struct dgram *d);
-/* On return the thread does not use d any more. */
-void udp_leave(struct dgram *d);
 
 #endif

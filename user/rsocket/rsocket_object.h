@@ -36,7 +36,7 @@ struct wait_link {
 	struct waiter *waiter;
 };
 
-/* A descriptor whose readiness the kernel knows (rsocket_standin.c); under the rsocket's lock. */
+/* A descriptor whose readiness the kernel knows (rsocket_table.c); under the rsocket's lock. */
 struct standin {
 	int fd;	     /* a copy of the program's descriptor; -1: none was requested */
 	int peer;    /* the other end; -1: closed after an error */
@@ -78,7 +78,7 @@ struct rsocket {
 void *pages_get(size_t bytes);
 void pages_put(void *pages, size_t bytes);
 
-/* ---- rsocket_config.c: files in /etc/rdma/rsocket ---- */
+/* ---- rsocket_table.c: files in /etc/rdma/rsocket ---- */
 
 struct rsocket_config {
 	u32 send_bytes, receive_bytes, requests, receives, inlined, iomap_size;
@@ -111,9 +111,8 @@ struct rsocket *rsocket_remove(int fd);
 extern struct rsocket rsocket_inherited;
 void rsocket_init(struct rsocket *rs, int domain, int type);
 
-/* ---- rsocket_standin.c: descriptors whose readiness the kernel knows ---- */
+/* ---- rsocket_table.c: descriptors whose readiness the kernel knows ---- */
 
-void standin_init(struct rsocket *rs);
 /* Ends the stand-in in rclose() before rs->fd is closed. Under the lock, or in a forked child. */
 void standin_end(struct rsocket *rs);
 /* Releases the lock, after writing the state of a watched rsocket to its stand-in. */
@@ -126,24 +125,8 @@ s64 rsocket_now(void); /* ns */
 /* Returns the end of a wait: no limit for a timeout of 0, no wait (0) for a negative one. */
 s64 rsocket_deadline(const struct timeval *timeout);
 
-/* Returns this thread's waiter; NULL with errno: no descriptor or memory. */
-struct waiter *waiter_self(void);
-int waiter_fd(const struct waiter *waiter);
-/* Caller holds the rsocket's lock. */
-void waiter_join(struct rsocket *rs, struct wait_link *link, struct waiter *waiter);
-void waiter_leave(struct wait_link *link);
 /* Wakes all threads that sleep for rs, after a change: each checks again. */
 void waiters_wake(struct rsocket *rs);
-/* Clears the waiter, after the last waiter_leave(). */
-void waiter_reset(struct waiter *waiter);
-/*
- * Sleeps until one of the descriptors is readable, as poll() does. Returns the number of
- * descriptors with events; 0: deadline; -EINTR after any signal handler (with restart: only if some
- * handler is installed without SA_RESTART). With a single hold the thread may be cancelled: then
- * cancelled(arg) runs, with at most the lock of rsocket_take_turn() held.
- */
-int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
-		 void (*cancelled)(void *arg), void *arg);
 
 /* Takes `sending` or `receiving` for the rest of the call. Cancelling the thread releases it. */
 void rsocket_take_turn(pthread_mutex_t *turn);
@@ -177,7 +160,7 @@ short rsocket_events(struct rsocket *rs, short wanted);
 /* Destroys rs, which has no references left. */
 void rsocket_end(struct rsocket *rs);
 
-/* ---- addresses: rsocket_address.c ---- */
+/* ---- addresses: rsocket.c ---- */
 
 socklen_t sockaddr_bytes(const struct sockaddr *address); /* 0: unsupported family */
 /* Returns 0, -EINVAL (too short), -EFAULT (NULL) or -EAFNOSUPPORT. */

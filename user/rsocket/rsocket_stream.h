@@ -9,8 +9,8 @@
 #ifndef RSOCKET_STREAM_H
 #define RSOCKET_STREAM_H
 
-#include "rsocket_flow.h"
 #include "rsocket_object.h"
+#include "rsocket_protocol.h"
 
 enum stream_state {
 	STREAM_NEW,	  /* may be bound */
@@ -156,12 +156,9 @@ void listen_end(struct stream *s);
 
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags);
 ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int flags);
-/* Waits for room for a message of at least one byte. Under `sending` and the lock. 0 or -errno. */
-int stream_wait_room(struct stream *s, s64 deadline);
 
-/* ---- rsocket_iomap.c; under the lock; iomap_send() under `sending` as well ---- */
+/* ---- rsocket_transfer.c: mapped buffers; under the lock ---- */
 
-int iomap_send(struct stream *s, s64 deadline);
 /* Copies an entry that the peer wrote; false: no such entry. */
 bool iomap_changed(struct stream *s, u32 index);
 void iomap_free(struct stream *s);

@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "rsocket_stream.h"
 
@@ -120,7 +122,8 @@ static bool transfer_can_send(struct rsocket *rs)
 	return !s->writes || flow_room(&s->flow, s->inlined);
 }
 
-int stream_wait_room(struct stream *s, s64 deadline)
+/* Waits for room for a message of at least one byte. Under `sending` and the lock. 0 or -errno. */
+static int stream_wait_room(struct stream *s, s64 deadline)
 {
 	int err = 0;
 
@@ -132,6 +135,267 @@ int stream_wait_room(struct stream *s, s64 deadline)
 		return 0;
 	return s->shut_write ? -EPIPE : stream_error(s, -ECONNRESET);
 }
+
+/* ---- mapped buffers ---- */
+
+/*
+ * riomap(), riounmap() and riowrite(): buffers of one side into which the other writes directly.
+ *
+ * A mapping is an entry that the next sending call writes into the peer's table. The peer's
+ * mappings arrive in our table, after our list. The peer's message contains the index, and only
+ * that entry is copied: the original can change at any time.
+ */
+
+/* ---- our mappings, in the peer's table ---- */
+
+static int iomap_index(struct stream *s)
+{
+	u32 i;
+
+	if (!s->peer_used)
+		s->peer_used = calloc(s->peer_table_size + 1, sizeof(*s->peer_used));
+	for (i = 0; s->peer_used && i < s->peer_table_size; i++)
+		if (!s->peer_used[i])
+			return (int)i;
+	return -1;
+}
+
+int iomap_add(struct stream *s, void *buf, size_t n, int prot, off_t *offset)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE, index = -1;
+	struct mapping *m, **end;
+
+	if (s->state != STREAM_CONNECTED || (prot & ~PROT_WRITE) || n > UINT32_MAX)
+		return -EINVAL;
+	if (prot & PROT_WRITE) {
+		access |= IBV_ACCESS_REMOTE_WRITE;
+		index = iomap_index(s);
+		if (index < 0)
+			return -ENOMEM;
+	}
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->mr = ibv_reg_mr(s->id->pd, buf, n, access);
+	if (!m->mr) {
+		int err = -errno;
+
+		free(m);
+		return err;
+	}
+	m->index = index;
+	if (*offset == -1)
+		*offset = (off_t)(uintptr_t)buf;
+	m->offset = (u64)*offset;
+	if (index < 0) {
+		m->next = s->mapped;
+		s->mapped = m;
+	} else {
+		s->peer_used[index] = true;
+		for (end = &s->unsent; *end; end = &(*end)->next)
+			;
+		*end = m;
+	}
+	return 0;
+}
+
+static bool iomap_take_away(struct stream *s, struct mapping **list, void *buf, size_t n)
+{
+	struct mapping **place, *m;
+
+	for (place = list; *place; place = &(*place)->next) {
+		m = *place;
+		if (m->mr->addr != buf || m->mr->length != n)
+			continue;
+		*place = m->next;
+		if (m->index >= 0)
+			s->peer_used[m->index] = false;
+		ibv_dereg_mr(m->mr);
+		free(m);
+		return true;
+	}
+	return false;
+}
+
+int iomap_remove(struct stream *s, void *buf, size_t n)
+{
+	return iomap_take_away(s, &s->mapped, buf, n) || iomap_take_away(s, &s->unsent, buf, n) ?
+		       0 : -EINVAL;
+}
+
+void iomap_free(struct stream *s)
+{
+	struct mapping **lists[] = { &s->mapped, &s->unsent }, *m;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		while ((m = *lists[i])) {
+			*lists[i] = m->next;
+			ibv_dereg_mr(m->mr);
+			free(m);
+		}
+	}
+}
+
+/*
+ * Posts n bytes to an address of the peer, through the ring if they do not fit inline. Caller holds
+ * the lock. Returns false if the connection is over.
+ */
+static bool iomap_post(struct stream *s, struct flow_write *w, const void *from, u32 n,
+		       struct ibv_send_wr *wr)
+{
+	struct ibv_sge sges[2];
+	const u8 *bytes = from;
+	u32 i;
+
+	wr->wr_id = stream_wr_id(STREAM_SEND, w->ring_bytes);
+	wr->sg_list = sges;
+	if (!w->ring_bytes) {
+		sges[0] = (struct ibv_sge){ (uintptr_t)bytes, n, 0 };
+		wr->num_sge = 1;
+		wr->send_flags = IBV_SEND_INLINE;
+		return stream_post(s, wr);
+	}
+	for (i = 0; i < 2 && w->pieces[i].bytes; i++) {
+		u8 *at = s->send + w->pieces[i].offset;
+
+		memcpy(at, bytes, w->pieces[i].bytes);
+		bytes += w->pieces[i].bytes;
+		sges[i] = (struct ibv_sge){ (uintptr_t)at, w->pieces[i].bytes, s->send_mr->lkey };
+	}
+	wr->num_sge = (int)i;
+	return stream_post(s, wr);
+}
+
+static bool iomap_has_room(struct rsocket *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return !s->writes || (flow_room(&s->flow, s->inlined) &&
+			      (s->inlined >= sizeof(struct wire_iomap) ||
+			       s->flow.ring_free >= sizeof(struct wire_iomap)));
+}
+
+static int iomap_send(struct stream *s, s64 deadline)
+{
+	while (s->unsent) {
+		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
+		struct wire_iomap entry;
+		struct flow_write w;
+		struct mapping *m;
+		int err = rsocket_wait(&s->rs, iomap_has_room, deadline);
+
+		if (!err)
+			err = stream_wait_room(s, deadline);
+		if (err)
+			return err;
+		/* Another thread may have removed it meanwhile. */
+		m = s->unsent;
+		if (!m)
+			break;
+		entry = (struct wire_iomap){
+			.offset = m->offset,
+			.sge = { (uintptr_t)m->mr->addr, m->mr->rkey, (u32)m->mr->length },
+		};
+		if (s->flow.swap) {
+			entry.offset = __builtin_bswap64(entry.offset);
+			entry.sge = wire_swap_sge(entry.sge);
+		}
+		flow_place(&s->flow, sizeof(entry), s->inlined, &w);
+		flow_count(&s->flow);
+		wr.imm_data = htobe32(wire_message(WIRE_IOMAP, (u32)m->index));
+		/* The table follows the peer's list. */
+		wr.wr.rdma.remote_addr = s->flow.list.address +
+					 (u64)s->flow.list.length * sizeof(struct wire_sge) +
+					 (u64)m->index * sizeof(entry);
+		wr.wr.rdma.rkey = s->flow.list.key;
+		s->unsent = m->next;
+		m->next = s->mapped;
+		s->mapped = m;
+		if (!iomap_post(s, &w, &entry, sizeof(entry), &wr))
+			return stream_error(s, -ECONNRESET);
+	}
+	return 0;
+}
+
+/* ---- the peer's mappings, in our table ---- */
+
+bool iomap_changed(struct stream *s, u32 index)
+{
+	const u8 *table = (u8 *)s->list + WIRE_SLOTS * sizeof(struct wire_sge);
+
+	if (index >= s->table_size)
+		return false;
+	memcpy(&s->table[index], table + index * sizeof(s->table[0]), sizeof(s->table[0]));
+	return true;
+}
+
+/* Returns the entry that contains this offset, and the number of bytes from there to its end. */
+static const struct wire_iomap *iomap_find(const struct stream *s, u64 offset, u32 *bytes)
+{
+	u32 i;
+
+	for (i = 0; i < s->table_size; i++) {
+		const struct wire_iomap *entry = &s->table[i];
+
+		if (offset < entry->offset || offset - entry->offset >= entry->sge.length)
+			continue;
+		*bytes = entry->sge.length - (u32)(offset - entry->offset);
+		return entry;
+	}
+	return NULL;
+}
+
+ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int flags)
+{
+	size_t left = n;
+	s64 deadline;
+	int err = 0;
+
+	pthread_mutex_lock(&s->rs.lock);
+	deadline = rsocket_nonblocking(&s->rs, flags) ? 0 :
+		   rsocket_deadline(&s->rs.send_timeout);
+	if (s->state != STREAM_CONNECTED && s->state != STREAM_ENDED)
+		err = -ENOTCONN;
+	else
+		stream_progress(s);
+	if (!err && n && !buf)
+		err = -EFAULT;
+	if (!err)
+		err = iomap_send(s, deadline);
+	while (!err && left) {
+		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+		const struct wire_iomap *entry;
+		struct flow_write w;
+		u32 now, mapped;
+
+		err = stream_wait_room(s, deadline);
+		if (err)
+			break;
+		entry = iomap_find(s, offset, &mapped);
+		if (!entry) {
+			/* all mapped bytes were written */
+			errno = EINVAL;
+			break;
+		}
+		now = s->flow.ring_free > s->inlined ? s->flow.ring_free : s->inlined;
+		now = (u32)min_u64(min_u32(min_u32(now, mapped), MOST_BYTES), left);
+		flow_place(&s->flow, now, s->inlined, &w);
+		wr.wr.rdma.remote_addr = entry->sge.address + (offset - entry->offset);
+		wr.wr.rdma.rkey = entry->sge.key;
+		if (!iomap_post(s, &w, buf, now, &wr)) {
+			err = stream_error(s, -ECONNRESET);
+			break;
+		}
+		left -= now;
+		buf += now;
+		offset += now;
+	}
+	rsocket_unlock(&s->rs);
+	return left == n && err ? err : (ssize_t)(n - left);
+}
+
+/* ---- data ---- */
 
 /* Posts one message of n bytes. Returns false if the connection is over. */
 static bool transfer_post(struct stream *s, struct cursor *c, u32 n)

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,4 +162,28 @@ void config_apply(int rsocket)
 		rsetsockopt(rsocket, SOL_RDMA, RDMA_RQSIZE, &receive_queue, sizeof(receive_queue));
 	if (inlined)
 		rsetsockopt(rsocket, SOL_RDMA, RDMA_INLINE, &inlined, sizeof(inlined));
+}
+
+/* ---- messages ---- */
+
+/*
+ * Messages about unsupported uses of rsockets, each printed once per process: the program's own
+ * message would not show the cause.
+ */
+
+void say_once(enum said what, const char *format, ...)
+{
+	static atomic_uint said;
+	int saved = errno;
+	char line[256];
+	va_list args;
+
+	/* relaxed: nothing else depends on it */
+	if (atomic_fetch_or_explicit(&said, 1u << what, memory_order_relaxed) & 1u << what)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	dprintf(2, "librspreload: %s\n", line);
+	errno = saved;
 }

@@ -4,7 +4,7 @@
  *
  * A descriptor of the program stands for an entry: an rsocket, or a kernel socket (if rsockets
  * cannot be used, or not yet). The descriptor is the rsocket's stand-in, whose readiness the kernel
- * knows (user/rsocket/rsocket_standin.c), or a copy of the socket. Copies made by dup() share the
+ * knows (user/rsocket/rsocket_table.c), or a copy of the socket. Copies made by dup() share the
  * entry. Descriptors without an entry belong to the kernel.
  */
 #ifndef RSPRELOAD_PRELOAD_H
@@ -77,7 +77,7 @@ const struct real_calls *real_calls(void);
 enum entry_kind {
 	ENTRY_RSOCKET,
 	ENTRY_KERNEL, /* a kernel socket, permanently */
-	/* A kernel socket until a process uses it that will not fork (fork.c). */
+	/* A kernel socket until a process uses it that will not fork (entries.c). */
 	ENTRY_FORK,
 	ENTRY_FORK_LISTEN,
 	ENTRY_FORK_ACTIVE,
@@ -91,7 +91,7 @@ struct entry {
 	int left;	   /* an rsocket no longer in use; -1: none */
 	int references;	   /* under the lock of entries.c */
 	bool inherited;	   /* an rsocket of the parent process */
-	struct watch *watches; /* under the lock of epoll.c */
+	struct watch *watches; /* under the lock of poll.c */
 	struct entry *free;
 };
 
@@ -108,8 +108,6 @@ int entry_open(int fd, enum entry_kind kind);
 void entry_share(int fd, struct entry *entry);
 /* Removes the descriptor's entry; ends the entry with its last descriptor. */
 int entry_close(int fd);
-/* Closes the rsocket or socket of an entry. */
-int entry_end(struct entry *entry);
 /* Makes the entry, and so its descriptors, stand for fd instead. */
 void entry_become(struct entry *entry, int fd, enum entry_kind kind);
 /* Makes the kernel follow the readiness of fd. Returns 0, or -1 and errno. */
@@ -124,7 +122,7 @@ void entry_say_inherited(int fd);
 /* Returns whether the kernel accepts t as a timeout; NULL: no limit. */
 bool is_time(const struct timespec *t);
 
-/* ---- epoll.c ---- */
+/* ---- poll.c: epoll ---- */
 
 /* Removes the entry from all epoll sets. */
 void watches_end(struct entry *entry);
@@ -134,7 +132,7 @@ void watches_restore(struct entry *entry);
 /* For a forked child. */
 void watches_forked(void);
 
-/* ---- say.c ---- */
+/* ---- config.c: messages ---- */
 
 /* Messages, each printed once per process. */
 enum said {
@@ -161,11 +159,9 @@ bool config_forks(void);
 /* Applies RS_SQ_SIZE, RS_RQ_SIZE and RS_INLINE. */
 void config_apply(int rsocket);
 
-/* ---- fork.c ---- */
+/* ---- entries.c: fork ---- */
 
 /* Makes an rsocket of an entry that waited for the first use by this process. */
 void fork_settle(struct entry *entry);
-/* Copies flags and options from a kernel socket to its rsocket. */
-void fork_copy_options(int from_kernel, int to_rsocket);
 
 #endif
