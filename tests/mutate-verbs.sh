@@ -22,9 +22,9 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 mutations() {
 	cat <<'TABLE'
 inv_too_early     | user/engine/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
-dealloc_leaves    | user/verbs/mw.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
+dealloc_leaves    | user/verbs/mr.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
 write_opens_once  | user/engine/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
-overrun_ex        | user/verbs/cq_ex.c       | s/return err ? err : ENOENT;/return ENOENT;/ | loose_ends
+overrun_ex        | user/verbs/cq.c       | s/return err ? err : ENOENT;/return ENOENT;/ | loose_ends
 wr_setter_alone   | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set_data/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_address_alone  | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set(/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_data_unfit     | user/verbs/wr.c          | s/ \&\& !(WITHOUT_DATA >> wqe->opcode \& 1)// | wr_matrix
@@ -53,13 +53,13 @@ data_in_order_caps | user/verbs/qp.c         | s/return flags ? IN_ORDER_WHOLE_M
 data_in_order_ud  | user/verbs/qp.c          | s/return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_XRC_RECV;/return true;/ | answers
 ece_zeros         | user/verbs/qp_modify.c   | s/memset(ece, 0, sizeof(.ece));/;/ | answers
 alternate_path    | user/verbs/qp_modify.c   | s/(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)/(IBV_QP_CAP)/ | answers
-import_other_file | user/verbs/pd.c          | s/to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id/true/ | answers
+import_other_file | user/verbs/domain.c          | s/to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id/true/ | answers
 import_other_pd   | user/verbs/mr.c          | s/ && to_vpd(m->ibv.pd)->number == to_vpd(pd)->number)/)/ | answers
-dmabuf_magic      | user/verbs/dmabuf.c      | s/fs.f_type != DMA_BUF_MAGIC/fs.f_type == 0/ | dmabuf
-dmabuf_end        | user/verbs/dmabuf.c      | s/ || end > (u64)size)/)/ | dmabuf
-dmabuf_page       | user/verbs/dmabuf.c      | s/ || ((offset ^ iova) & (page - 1)))/)/ | dmabuf
-dmabuf_access     | user/verbs/dmabuf.c      | s/if (access & ~DMABUF_ACCESS || /if (/ | dmabuf
-dmabuf_offset     | user/verbs/dmabuf.c      | s/(u8 .)mapping.at + (offset & (page - 1))/(u8 *)mapping.at/ | dmabuf
+dmabuf_magic      | user/verbs/dm.c      | s/fs.f_type != DMA_BUF_MAGIC/fs.f_type == 0/ | dmabuf
+dmabuf_end        | user/verbs/dm.c      | s/ || end > (u64)size)/)/ | dmabuf
+dmabuf_page       | user/verbs/dm.c      | s/ || ((offset ^ iova) & (page - 1)))/)/ | dmabuf
+dmabuf_access     | user/verbs/dm.c      | s/if (access & ~DMABUF_ACCESS || /if (/ | dmabuf
+dmabuf_offset     | user/verbs/dm.c      | s/(u8 .)mapping.at + (offset & (page - 1))/(u8 *)mapping.at/ | dmabuf
 dmabuf_unmapped   | user/verbs/mr.c          | s/^	mr_unmap(&vmr->mapping);/	;/ | dmabuf
 dmabuf_imported   | user/verbs/mr.c          | s/vmr->mapping = m->mapping;/;/ | dmabuf
 dmabuf_rereg      | user/verbs/mr.c          | s/ || vmr->mapping.at)/)/ | dmabuf
@@ -72,57 +72,57 @@ rereg_rights      | user/verbs/mr.c          | s/new_addr, new_length, iova, new
 yield_later       | user/verbs/cq.c          | s/if (vain_polls < yield_polls)/if (vain_polls <= yield_polls)/ | yield
 yield_after_found | user/verbs/cq.c          | s/vain_polls = e ? 0 : vain_polls + 1;/vain_polls++;/ | yield
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
-byte_len_ex       | user/verbs/cq_ex.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex
+byte_len_ex       | user/verbs/cq.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex
 opcode            | user/verbs/cq.c          | s/(enum ibv_wc_opcode)e->opcode/(enum ibv_wc_opcode)(e->opcode \& ~1u)/ | ibv_poll_cq
-opcode_ex         | user/verbs/cq_ex.c       | s/(enum ibv_wc_opcode)to_vcq_ex(cq)->current->opcode/IBV_WC_SEND/ | ibv_create_cq_ex
+opcode_ex         | user/verbs/cq.c       | s/(enum ibv_wc_opcode)to_vcq_ex(cq)->current->opcode/IBV_WC_SEND/ | ibv_create_cq_ex
 src_qp            | user/verbs/cq.c          | s/wc->src_qp = e->src_qpn;/wc->src_qp = e->qpn;/ | ibv_poll_cq
-src_qp_ex         | user/verbs/cq_ex.c       | s/current->src_qpn;/current->qpn;/ | ibv_create_cq_ex
+src_qp_ex         | user/verbs/cq.c       | s/current->src_qpn;/current->qpn;/ | ibv_create_cq_ex
 wr_id             | user/verbs/cq.c          | s/wc->wr_id = e->wr_id;/wc->wr_id = (u32)e->wr_id;/ | ibv_poll_cq
-wr_id_ex          | user/verbs/cq_ex.c       | s/vcq->ex.wr_id = e->wr_id;/vcq->ex.wr_id = (u32)e->wr_id;/ | ibv_create_cq_ex
+wr_id_ex          | user/verbs/cq.c       | s/vcq->ex.wr_id = e->wr_id;/vcq->ex.wr_id = (u32)e->wr_id;/ | ibv_create_cq_ex
 imm_data          | user/verbs/cq.c          | s/wc->imm_data = e->imm;/wc->imm_data = __builtin_bswap32(e->imm);/ | ibv_poll_cq
-imm_data_ex       | user/verbs/cq_ex.c       | s/current->imm;/current->imm + 1;/ | ibv_create_cq_ex
+imm_data_ex       | user/verbs/cq.c       | s/current->imm;/current->imm + 1;/ | ibv_create_cq_ex
 wc_flags_missing  | user/verbs/cq.c          | s/wc->wc_flags = e->flags;/wc->wc_flags = e->flags \& ~CQE_GRH;/ | ibv_poll_cq
 wc_flags_extra    | user/verbs/cq.c          | s/wc->wc_flags = e->flags;/wc->wc_flags = e->flags \| CQE_GRH;/ | ibv_poll_cq
-wc_flags_ex       | user/verbs/cq_ex.c       | s/current->flags;/current->flags \& ~CQE_WITH_IMM;/ | ibv_create_cq_ex
+wc_flags_ex       | user/verbs/cq.c       | s/current->flags;/current->flags \& ~CQE_WITH_IMM;/ | ibv_create_cq_ex
 qp_num            | user/verbs/cq.c          | s/wc->qp_num = e->qpn;/wc->qp_num = e->src_qpn;/ | ibv_poll_cq
 status            | user/verbs/cq.c          | s/wc->status = (enum ibv_wc_status)e->status;/wc->status = 0;/ | ibv_poll_cq
 vendor_err        | user/verbs/cq.c          | s/wc->vendor_err = e->vendor_err;/wc->vendor_err = e->status;/ | ibv_poll_cq
-unasked_field     | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
-timestamp         | user/verbs/cq_ex.c       | s/return clock_own_ns(to_vcq_ex(cq)->current->time_ns);/return clock_own_ns(to_vcq_ex(cq)->current->time_ns) \/ 1000;/ | ibv_create_cq_ex
-wall_clock        | user/verbs/cq_ex.c       | s/return vcq->wall_ahead_ns;/return vcq->wall_ahead_ns - 2000000;/ | ibv_create_cq_ex
-wall_clock_back   | user/verbs/cq_ex.c       | s/if (vcq->wall_ahead_ns < least .*/if (true)/;s/if (ns > vcq->wall_ns .*/if (true)/ | cq_corners
-next_poll_blind   | user/verbs/cq_ex.c       | /^static int cq_ex_next/,/^}/s/cq_peek_or_run_held(vcq)/cq_peek(\&vcq->cq)/ | cq_corners
-one_edge          | user/verbs/channel.c     | s/^	port_channel_raise(ch->pc);/	if (!ch->raised) port_channel_raise(ch->pc);/ | cq_corners
+unasked_field     | user/verbs/cq.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
+timestamp         | user/verbs/cq.c       | s/return clock_own_ns(to_vcq_ex(cq)->current->time_ns);/return clock_own_ns(to_vcq_ex(cq)->current->time_ns) \/ 1000;/ | ibv_create_cq_ex
+wall_clock        | user/verbs/cq.c       | s/return vcq->wall_ahead_ns;/return vcq->wall_ahead_ns - 2000000;/ | ibv_create_cq_ex
+wall_clock_back   | user/verbs/cq.c       | s/if (vcq->wall_ahead_ns < least .*/if (true)/;s/if (ns > vcq->wall_ns .*/if (true)/ | cq_corners
+next_poll_blind   | user/verbs/cq.c       | /^static int cq_ex_next/,/^}/s/cq_peek_or_run_held(vcq)/cq_peek(\&vcq->cq)/ | cq_corners
+one_edge          | user/verbs/events.c     | s/^	port_channel_raise(ch->pc);/	if (!ch->raised) port_channel_raise(ch->pc);/ | cq_corners
 srq_limit_said    | user/verbs/srq.c         | s/attr->srq_limit = 0;.*/;/ | cq_corners
 overrun_new_qp    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | cq_corners
 receive_time      | user/engine/responder.c | s/hint \&\& hint->rx_time_ns ? hint->rx_time_ns : now_ns/now_ns/ | netns-fields
 cvlan             | user/engine/responder.c | s/cqe->vlan_tci = p->vlan_tci;/cqe->vlan_tci = p->vlan_tci \& 0xfff;/ | netns-fields
 sl                | user/engine/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
 flow_tag          | user/engine/responder.c | s/cqe->flow_tag = .*;/cqe->flow_tag = 1;/ | netns-fields
-single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
-foreign_domain    | user/verbs/cq_ex.c       | s/ || domain->ibv.context != context)/)/ | ibv_alloc_parent_domain
-foreign_pd        | user/verbs/pd.c          | s/if (attr->pd->context != context || /if (/ | ibv_alloc_parent_domain
-foreign_td        | user/verbs/pd.c          | s/ || (attr->td && attr->td->context != context))/)/ | ibv_alloc_parent_domain
+single_threaded   | user/verbs/cq.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
+foreign_domain    | user/verbs/cq.c       | s/ || domain->ibv.context != context)/)/ | ibv_alloc_parent_domain
+foreign_pd        | user/verbs/domain.c          | s/if (attr->pd->context != context || /if (/ | ibv_alloc_parent_domain
+foreign_td        | user/verbs/domain.c          | s/ || (attr->td && attr->td->context != context))/)/ | ibv_alloc_parent_domain
 td_sq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock.off =/vqp->rq_lock.off =/ | thread_domain
 td_rq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock.off =/vqp->sq_lock.off =/ | thread_domain
 td_srq            | user/verbs/srq.c         | s/vsrq->lock.off = pd->td != NULL;/;/ | thread_domain
-td_cq             | user/verbs/cq_ex.c       | s/ || (domain && domain->td);/;/ | thread_domain
-td_not_held       | user/verbs/pd.c          | s/users_count(&pd->td->users, 1);/;/;s/users_count(&pd->td->users, -1);/;/ | thread_domain
+td_cq             | user/verbs/cq.c       | s/ || (domain && domain->td);/;/ | thread_domain
+td_not_held       | user/verbs/domain.c          | s/users_count(&pd->td->users, 1);/;/;s/users_count(&pd->td->users, -1);/;/ | thread_domain
 td_no_one_else    | user/verbs/objects.h     | /^static inline void vlock_take/,/^}/s/!l->off/0/ | thread_domain
-unknown_pd        | user/verbs/pd.c          | /^struct ibv_pd \*alloc_parent_domain_op/,/^}/s/if (!object_is_known(to_vpd(attr->pd)))/if (0)/ | thread_domain
-domain_handle     | user/verbs/pd.c          | s/pd_new(context, attr->pd->handle, /pd_new(context, new_handle(), / | ibv_alloc_parent_domain
-memory_unasked    | user/verbs/memory.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory
-memory_half       | user/verbs/memory.c      | s/if (!attr->alloc || !attr->free)/if (!attr->alloc)/ | domain_memory
-memory_context    | user/verbs/memory.c      | s/if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)/if (1)/ | domain_memory
+unknown_pd        | user/verbs/domain.c          | /^struct ibv_pd \*alloc_parent_domain_op/,/^}/s/if (!object_is_known(to_vpd(attr->pd)))/if (0)/ | thread_domain
+domain_handle     | user/verbs/domain.c          | s/pd_new(context, attr->pd->handle, /pd_new(context, new_handle(), / | ibv_alloc_parent_domain
+memory_unasked    | user/verbs/domain.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory
+memory_half       | user/verbs/domain.c      | s/if (!attr->alloc || !attr->free)/if (!attr->alloc)/ | domain_memory
+memory_context    | user/verbs/domain.c      | s/if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)/if (1)/ | domain_memory
 memory_tags       | user/engine/tag.c | s/^		    init->sq_lent))/		    NULL))/ | domain_memory
 memory_tags_kept  | user/engine/tag.c | s/^		sq_free(&qp->shared->posted);/		free(qp->shared->posted.ring);/ | domain_memory
-memory_null       | user/verbs/memory.c      | s/^		return ENOMEM;/		return 0;/ | domain_memory
-memory_default    | user/verbs/memory.c      | s/if (p == IBV_ALLOCATOR_USE_DEFAULT)/if (0)/ | domain_memory
-memory_aligned    | user/verbs/memory.c      | s/if ((uintptr_t)p % CACHE_LINE) {/if (0) {/ | domain_memory
-memory_kept       | user/verbs/memory.c      | /^int memory_take(/,/^}/s/memory_give_back(pd, kind, p);/;/ | domain_memory
-memory_nothing    | user/verbs/memory.c      | s/recvs ? rq_bytes(recvs, init->max_recv_sge) : 0/rq_bytes(recvs, init->max_recv_sge)/ | domain_memory
-memory_types      | user/verbs/memory.c      | s/memory_give_back(domain_of(vqp), MEMORY_RECV_QUEUE, vqp->rq_memory);/memory_give_back(domain_of(vqp), MEMORY_SEND_QUEUE, vqp->rq_memory);/ | domain_memory
-memory_half_qp    | user/verbs/memory.c      | /^int memory_take_queues/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
+memory_null       | user/verbs/domain.c      | s/^		return ENOMEM;/		return 0;/ | domain_memory
+memory_default    | user/verbs/domain.c      | s/if (p == IBV_ALLOCATOR_USE_DEFAULT)/if (0)/ | domain_memory
+memory_aligned    | user/verbs/domain.c      | s/if ((uintptr_t)p % CACHE_LINE) {/if (0) {/ | domain_memory
+memory_kept       | user/verbs/domain.c      | /^int memory_take(/,/^}/s/memory_give_back(pd, kind, p);/;/ | domain_memory
+memory_nothing    | user/verbs/domain.c      | s/recvs ? rq_bytes(recvs, init->max_recv_sge) : 0/rq_bytes(recvs, init->max_recv_sge)/ | domain_memory
+memory_types      | user/verbs/domain.c      | s/memory_give_back(domain_of(vqp), MEMORY_RECV_QUEUE, vqp->rq_memory);/memory_give_back(domain_of(vqp), MEMORY_SEND_QUEUE, vqp->rq_memory);/ | domain_memory
+memory_half_qp    | user/verbs/domain.c      | /^int memory_take_queues/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
 memory_failed_qp  | user/verbs/qp.c          | /^static int qp_enter/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
 memory_of_qp      | user/verbs/qp.c          | /^EXPORT int ibv_destroy_qp/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
 memory_under_lock | user/verbs/cq.c          | /^EXPORT int ibv_resize_cq/,/^}/{s/^	memory_give_back(.*//;s/^	if (port)$/	memory_give_back(vcq->domain, MEMORY_CQ, ring);\n	if (port)/} | domain_memory
@@ -130,9 +130,9 @@ memory_of_cq      | user/verbs/cq.c          | s/memory_give_back(vcq->domain, M
 memory_resized_cq | user/verbs/cq.c          | /^EXPORT int ibv_resize_cq/,/^}/s/memory_give_back(vcq->domain, MEMORY_CQ, ring);/;/ | domain_memory
 memory_of_srq     | user/verbs/srq.c         | s/memory_give_back(to_vpd(vsrq->ibv.pd), MEMORY_SRQ, rq->lent ? rq->ring : NULL);/;/ | domain_memory
 memory_resized_srq | user/verbs/srq.c        | s/memory_give_back(to_vpd(srq->pd), MEMORY_SRQ, ring);/;/ | domain_memory
-ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
+ignore_overrun    | user/verbs/cq.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
-end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
+end_poll_keeps    | user/verbs/cq.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
 overrun_silent    | user/engine/event.c   | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
 overrun_usable    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | ibv_poll_cq
 overrun_keeps_qps | user/engine/event.c   | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
@@ -143,13 +143,13 @@ solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq
 solicited_always  | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/run/cq_notify.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
 lost_no_fence     | user/engine/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
-lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
-lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
-no_wait_for_acks  | user/verbs/channel.c     | s/^\tevents_await_acks(/\tif (0) events_await_acks(/ | ibv_get_cq_event
-ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
+lost_descriptor   | user/verbs/events.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
+lost_requeue      | user/verbs/events.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
+no_wait_for_acks  | user/verbs/events.c     | s/^\tevents_await_acks(/\tif (0) events_await_acks(/ | ibv_get_cq_event
+ack_counts_one    | user/verbs/events.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
 event_before_push | user/engine/event.c   | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
-readable_nothing  | user/verbs/channel.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
+readable_nothing  | user/verbs/events.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
 moderate_count    | user/engine/event.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
 moderate_early    | user/engine/event.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
@@ -165,9 +165,9 @@ tm_caps_flags     | user/verbs/query.c       | s/full.tm_caps.flags = IBV_TM_CAP
 tm_max_tags       | user/verbs/srq.c         | s/tag_list_create(attr->tm_cap.max_num_tags,/tag_list_create(TAG_MAX_TAGS,/ | ibv_post_srq_ops
 tm_other_types    | user/engine/qp.c      | s/(tags \&\& init->transport != XROCE_RC)/(tags \&\& init->transport == XROCE_UD)/ | ibv_create_srq_ex
 tm_cq_busy        | user/verbs/srq.c         | /^static struct ibv_srq \*srq_ready/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/;/^EXPORT int ibv_destroy_srq/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/ | ibv_create_srq_ex
-tm_info_tag       | user/verbs/cq_ex.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
-tm_info_priv      | user/verbs/cq_ex.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
-tm_info_unasked   | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL/read_tm_info/ | ibv_create_cq_ex
+tm_info_tag       | user/verbs/cq.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
+tm_info_priv      | user/verbs/cq.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
+tm_info_unasked   | user/verbs/cq.c       | s/wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL/read_tm_info/ | ibv_create_cq_ex
 tm_handle         | user/verbs/srq.c     | s/wr->tm.handle = op.handle;/wr->tm.handle = 0;/ | ibv_post_srq_ops
 tm_recv_wr_id     | user/verbs/srq.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
 tm_bad_wr         | user/verbs/srq.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
@@ -214,14 +214,14 @@ counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key.
 counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | netns-flows
 counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
 counter_cpus      | user/os/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
-counters_busy     | user/verbs/counters.c    | s/	if (flows)/	if (0)/ | ibv_create_counters
-counters_bound    | user/verbs/counters.c    | s/err = c->flows ? EBUSY :/err =/ | ibv_create_counters
-counters_others   | user/verbs/counters.c    | s/ || counters->context != vqp->ibv.context// | ibv_create_counters
-counters_empty    | user/verbs/counters.c    | s/if (!c->num_points)/if (0)/ | ibv_create_counters
-counters_flags    | user/verbs/counters.c    | s/if (flags & ~(u32)IBV/if (0 \& ~(u32)IBV/ | ibv_create_counters
-counters_since    | user/verbs/counters.c    | s/ - p->before;/;/ | ibv_create_counters
-counters_far      | user/verbs/counters.c    | s/if (p->index < num)/if (p->index < num + 1)/ | ibv_create_counters
-counters_summed   | user/verbs/counters.c    | s/values.p->index. += count_of/values[p->index] = count_of/ | ibv_create_counters
+counters_busy     | user/verbs/flow.c    | s/	if (flows)/	if (0)/ | ibv_create_counters
+counters_bound    | user/verbs/flow.c    | s/err = c->flows ? EBUSY :/err =/ | ibv_create_counters
+counters_others   | user/verbs/flow.c    | s/ || counters->context != vqp->ibv.context// | ibv_create_counters
+counters_empty    | user/verbs/flow.c    | s/if (!c->num_points)/if (0)/ | ibv_create_counters
+counters_flags    | user/verbs/flow.c    | s/if (flags & ~(u32)IBV/if (0 \& ~(u32)IBV/ | ibv_create_counters
+counters_since    | user/verbs/flow.c    | s/ - p->before;/;/ | ibv_create_counters
+counters_far      | user/verbs/flow.c    | s/if (p->index < num)/if (p->index < num + 1)/ | ibv_create_counters
+counters_summed   | user/verbs/flow.c    | s/values.p->index. += count_of/values[p->index] = count_of/ | ibv_create_counters
 flow_busy         | user/verbs/qp.c          | s/attached |= vqp->qp->num_flows != 0;/;/ | ibv_create_flow
 flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, &attr, specs) : EINVAL/rule_read(\&rule, \&attr, specs)/ | ibv_create_flow
 wq_type           | user/verbs/wq.c          | s/ || attr->wq_type != IBV_WQT_RQ ||/ ||/ | ibv_create_wq
@@ -234,8 +234,8 @@ wq_state_said     | user/verbs/wq.c          | s/^	vwq->ibv.state = (enum ibv_wq
 wq_of_cq          | user/verbs/wq.c          | s/users_count(&to_vcq(attr->cq)->users, 1);/;/;s/users_count(&vcq->users, -1);/;/ | ibv_create_wq
 wq_post_reset     | user/verbs/post.c        | s/if (qp_state(qp) == QPS_RESET || (qp_state(qp) == QPS_ERR/if ((qp_state(qp) == QPS_ERR/ | ibv_create_wq
 wq_post_err       | user/verbs/post.c        | /^int post_wq_recv_op/,/^}/s/if (posted &&.*/if (0) {/ | ibv_create_wq
-wq_event          | user/verbs/async.c       | s/event->type == EVENT_QP_FATAL \&\& vwq/0/ | ibv_create_rwq_ind_table
-wq_event_waits    | user/verbs/async.c       | /case IBV_EVENT_WQ_FATAL:$/,/;/s/return &to_vwq.*/return NULL;/ | ibv_create_rwq_ind_table
+wq_event          | user/verbs/events.c       | s/event->type == EVENT_QP_FATAL \&\& vwq/0/ | ibv_create_rwq_ind_table
+wq_event_waits    | user/verbs/events.c       | /case IBV_EVENT_WQ_FATAL:$/,/;/s/return &to_vwq.*/return NULL;/ | ibv_create_rwq_ind_table
 wq_busy           | user/verbs/wq.c          | s/if (users_left(&vwq->users))/if (0)/ | ibv_create_rwq_ind_table
 table_busy        | user/verbs/wq.c          | s/if (users_left(&table->users))/if (0)/ | ibv_create_rwq_ind_table
 table_size        | user/verbs/wq.c          | s/attr->log_ind_tbl_size >= 32 ||/0 ||/ | ibv_create_rwq_ind_table
@@ -252,34 +252,34 @@ hash_ops          | user/verbs/qp.c          | s/target || attr->comp_mask & tab
 rss_state         | user/run/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
 rss_wake          | user/run/steer.c       | s/^	if (cq)$/	if (0)/ | netns-raw_rss
 grh_offset        | user/engine/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
-last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
-qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
-access_missing    | user/verbs/async.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_get_async_event
-comm_est_missing  | user/verbs/async.c       | /{ EVENT_COMM_EST,/d | ibv_get_async_event
-drained_missing   | user/verbs/async.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
-cq_err_missing    | user/verbs/async.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
-limit_missing     | user/verbs/async.c       | /IBV_EVENT_SRQ_LIMIT_REACHED,$/{N;s/async_queue(.*);/;/} | ibv_query_srq
-gid_change_often  | user/verbs/async.c       | s/(type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) \&\& // | netns-port_events
-fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
-fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
-sigio_of_channel  | user/verbs/channel.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
-sigio_uncleared   | user/verbs/channel.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
+last_wqe_missing  | user/verbs/events.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
+qp_fatal_missing  | user/verbs/events.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
+access_missing    | user/verbs/events.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_get_async_event
+comm_est_missing  | user/verbs/events.c       | /{ EVENT_COMM_EST,/d | ibv_get_async_event
+drained_missing   | user/verbs/events.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
+cq_err_missing    | user/verbs/events.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
+limit_missing     | user/verbs/events.c       | /IBV_EVENT_SRQ_LIMIT_REACHED,$/{N;s/async_queue(.*);/;/} | ibv_query_srq
+gid_change_often  | user/verbs/events.c       | s/(type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) \&\& // | netns-port_events
+fatal_silent      | user/verbs/events.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
+fatal_sleepers    | user/verbs/events.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
+sigio_of_channel  | user/verbs/events.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
+sigio_uncleared   | user/verbs/events.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
 sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
-sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
-sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
+sigio_fork        | user/verbs/events.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
+sigio_of_async    | user/verbs/events.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
 sigio_hang_up     | user/os/signals.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
 sigio_nonblock    | user/os/signals.c        | s/^		ioctl(fd, FIONBIO, &nonblock);/		;/ | event_signals
 sigio_full        | user/os/signals.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
 sigio_signal      | user/os/signals.c        | s/^		fcntl(fd, F_SETSIG, a->signal);/		;/ | event_signals
 sigio_late        | user/os/signals.c        | s/if ((a->flags ^ before->flags) & O_NONBLOCK)/if (1)/ | event_signals
 sigio_cloexec     | user/os/signals.c        | s/dup3(s->in, fd, stays)/dup3(s->in, fd, O_CLOEXEC)/ | event_signals
-req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
-srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
-async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
-async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
+req_err_missing   | user/verbs/events.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
+srq_err_missing   | user/verbs/events.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
+async_no_wait     | user/verbs/events.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
+async_left_behind | user/verbs/events.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
 error_unsolicited | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
 event_each_time   | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
-lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
+lost_of_several   | user/verbs/events.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
 modify_cur_state  | user/engine/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
 modify_optional   | user/engine/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp
 modify_early      | user/verbs/qp_modify.c   | s/if (mask & IBV_QP_AV) {$/if (mask \& IBV_QP_AV) { set_ah_attr(vqp, \&attr->ah_attr);/ | ibv_modify_qp
@@ -297,12 +297,12 @@ dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if 
 limit_of_qps      | user/engine/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->num_qps == ENGINE_MAX_QP - 1)/ | contract
 fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
 fork_gone         | user/verbs/context.c     | s/atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);/;/ | ibv_fork_init
-fork_async_fd     | user/verbs/async.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
-fork_channel      | user/verbs/channel.c     | s/port_channel_abandon(ch->pc);/;/ | ibv_fork_init
-fork_queue        | user/verbs/channel.c     | s/ch->head = NULL;/;/ | ibv_fork_init
+fork_async_fd     | user/verbs/events.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
+fork_channel      | user/verbs/events.c     | s/port_channel_abandon(ch->pc);/;/ | ibv_fork_init
+fork_queue        | user/verbs/events.c     | s/ch->head = NULL;/;/ | ibv_fork_init
 fork_cq           | user/verbs/cq.c          | s/cq_abandon(&vcq->cq);/;/ | ibv_fork_init
 fork_qp           | user/verbs/qp.c          | s/qp_abandon(vqp->qp);/;/ | ibv_fork_init
-fork_import       | user/verbs/pd.c          | s/ && !context_gone(p->ibv.context) &&/ \&\&/ | ibv_fork_init
+fork_import       | user/verbs/domain.c          | s/ && !context_gone(p->ibv.context) &&/ \&\&/ | ibv_fork_init
 fork_rereg        | user/verbs/mr.c          | /^static int rereg_check/,/^}/s/return EIO;/return EINVAL;/ | ibv_fork_init
 dm_max            | user/verbs/query.c       | s/max_dm_size = VERBS_MAX_DM/max_dm_size = VERBS_MAX_DM + 1/ | dm
 dm_comp_mask      | user/verbs/dm.c          | s/if (attr->comp_mask || !attr/if (!attr/ | dm
@@ -344,40 +344,40 @@ null_remote       | user/engine/mr.c      | s/return mr->kind == MR_NULL ? open_
 null_remote_pd    | user/engine/mr.c      | s/mr_key(mr) == key \&\& mr->pd == pd \&\&/mr_key(mr) == key \&\&/ | ibv_alloc_null_mr
 null_read_dirt    | user/engine/reply.c   | s/^		memset(u.payload, 0, p.payload_len);/		memset(u.payload, 1, p.payload_len);/ | ibv_alloc_null_mr
 null_rereg        | user/verbs/mr.c          | s/vmr->mr->kind != MR_REGION || vmr->dm/vmr->dm/ | ibv_alloc_null_mr
-odp_implicit_addr | user/verbs/odp.c         | s/return start || iova || access/return iova || access/ | on_demand
-odp_implicit_iova | user/verbs/odp.c         | s/return start || iova || access/return start || access/ | on_demand
-odp_implicit_huge | user/verbs/odp.c         | s/ || access & IBV_ACCESS_HUGETLB ? EINVAL/ ? EINVAL/ | on_demand
-odp_overflow      | user/verbs/odp.c         | s/__builtin_add_overflow(start, length, &end) ||/(end = start + length, 0) ||/ | on_demand
-odp_no_bytes      | user/verbs/odp.c         | s/ || (!length \&\& start % page == 0))/)/ | on_demand
-odp_space         | user/verbs/odp.c         | s/return end > ODP_SPACE ? EFAULT : 0;/return 0;/ | on_demand
-odp_bytes         | user/verbs/odp.c         | s/return min_u64(length, ODP_SPACE);/return length;/ | on_demand
-odp_caps_uc       | user/verbs/odp.c         | s/uc_odp_caps = datagram | IBV_ODP_SUPPORT_WRITE;/uc_odp_caps = datagram | rdma;/ | on_demand
-odp_caps_xrc      | user/verbs/odp.c         | s/xrc_odp_caps = (datagram \& ~(u32)IBV_ODP_SUPPORT_RECV)/xrc_odp_caps = datagram/ | on_demand
-odp_caps_general  | user/verbs/odp.c         | s/IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;/IBV_ODP_SUPPORT;/ | on_demand
+odp_implicit_addr | user/verbs/mr.c         | s/return start || iova || access/return iova || access/ | on_demand
+odp_implicit_iova | user/verbs/mr.c         | s/return start || iova || access/return start || access/ | on_demand
+odp_implicit_huge | user/verbs/mr.c         | s/ || access & IBV_ACCESS_HUGETLB ? EINVAL/ ? EINVAL/ | on_demand
+odp_overflow      | user/verbs/mr.c         | s/__builtin_add_overflow(start, length, &end) ||/(end = start + length, 0) ||/ | on_demand
+odp_no_bytes      | user/verbs/mr.c         | s/ || (!length \&\& start % page == 0))/)/ | on_demand
+odp_space         | user/verbs/mr.c         | s/return end > ODP_SPACE ? EFAULT : 0;/return 0;/ | on_demand
+odp_bytes         | user/verbs/mr.c         | s/return min_u64(length, ODP_SPACE);/return length;/ | on_demand
+odp_caps_uc       | user/verbs/mr.c         | s/uc_odp_caps = datagram | IBV_ODP_SUPPORT_WRITE;/uc_odp_caps = datagram | rdma;/ | on_demand
+odp_caps_xrc      | user/verbs/mr.c         | s/xrc_odp_caps = (datagram \& ~(u32)IBV_ODP_SUPPORT_RECV)/xrc_odp_caps = datagram/ | on_demand
+odp_caps_general  | user/verbs/mr.c         | s/IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;/IBV_ODP_SUPPORT;/ | on_demand
 odp_pinned        | user/verbs/mr.c          | s/return access & IBV_ACCESS_ON_DEMAND ? odp_check(/return 0 ? odp_check(/ | on_demand
 odp_unpinned      | user/verbs/mr.c          | s/return access & IBV_ACCESS_ON_DEMAND ? odp_check(/return 1 ? odp_check(/ | contract
-advise_key        | user/verbs/odp.c         | /^static int advise_translate/,/^}/s/		return EFAULT;/		return EINVAL;/ | ibv_advise_mr
-advise_window     | user/verbs/odp.c         | s/if (mr_is_window(mr))/if (0)/ | ibv_advise_mr
-advise_key_byte   | user/verbs/odp.c         | s/if (mr_key(mr) != sge->lkey)/if (0)/ | ibv_advise_mr
-advise_pd         | user/verbs/odp.c         | s/if (mr->pd != pd)/if (0)/ | ibv_advise_mr
-advise_pinned     | user/verbs/odp.c         | s/if (!(mr->access & MR_ON_DEMAND))/if (0)/ | ibv_advise_mr
-advise_rights     | user/verbs/odp.c         | s/if (for_writing \&\& !(mr->access & MR_LOCAL_WRITE))/if (0)/ | ibv_advise_mr
-advise_flags      | user/verbs/odp.c         | s/ || flags & ~(u32)IBV_ADVISE_MR_FLAG_FLUSH || / || / | ibv_advise_mr
-advise_no_list    | user/verbs/odp.c         | s/ || !sg_list || !num_sge)/ || !sg_list)/ | ibv_advise_mr
-advise_known_pd   | user/verbs/odp.c         | s/if (!object_is_known(pd) || flags/if (flags/ | ibv_advise_mr
-advise_unknown    | user/verbs/odp.c         | s/return ENOTSUP;/return 0;/ | ibv_advise_mr
-advise_all_good   | user/verbs/odp.c         | s/err = advise_find(port, pd->number, sg_list, num_sge, /err = advise_find(port, pd->number, sg_list, 1, / | ibv_advise_mr
-advise_unmapped   | user/verbs/odp.c         | s/errno == ENOMEM ? EFAULT :/errno == ENOMEM ? 0 :/ | ibv_advise_mr
-advise_no_bytes   | user/verbs/odp.c         | /^static int advise_fetch/,/^}/s/if (!length)/if (0)/ | ibv_advise_mr
-advise_faults     | user/verbs/odp.c         | s/if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)/if (0)/ | ibv_advise_mr
-advise_read_only  | user/verbs/odp.c         | s/advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? IBV_ACCESS_LOCAL_WRITE :/0 ? 0 :/ | ibv_advise_mr
+advise_key        | user/verbs/mr.c         | /^static int advise_translate/,/^}/s/		return EFAULT;/		return EINVAL;/ | ibv_advise_mr
+advise_window     | user/verbs/mr.c         | s/if (mr_is_window(mr))/if (0)/ | ibv_advise_mr
+advise_key_byte   | user/verbs/mr.c         | s/if (mr_key(mr) != sge->lkey)/if (0)/ | ibv_advise_mr
+advise_pd         | user/verbs/mr.c         | s/if (mr->pd != pd)/if (0)/ | ibv_advise_mr
+advise_pinned     | user/verbs/mr.c         | s/if (!(mr->access & MR_ON_DEMAND))/if (0)/ | ibv_advise_mr
+advise_rights     | user/verbs/mr.c         | s/if (for_writing \&\& !(mr->access & MR_LOCAL_WRITE))/if (0)/ | ibv_advise_mr
+advise_flags      | user/verbs/mr.c         | s/ || flags & ~(u32)IBV_ADVISE_MR_FLAG_FLUSH || / || / | ibv_advise_mr
+advise_no_list    | user/verbs/mr.c         | s/ || !sg_list || !num_sge)/ || !sg_list)/ | ibv_advise_mr
+advise_known_pd   | user/verbs/mr.c         | s/if (!object_is_known(pd) || flags/if (flags/ | ibv_advise_mr
+advise_unknown    | user/verbs/mr.c         | s/return ENOTSUP;/return 0;/ | ibv_advise_mr
+advise_all_good   | user/verbs/mr.c         | s/err = advise_find(port, pd->number, sg_list, num_sge, /err = advise_find(port, pd->number, sg_list, 1, / | ibv_advise_mr
+advise_unmapped   | user/verbs/mr.c         | s/errno == ENOMEM ? EFAULT :/errno == ENOMEM ? 0 :/ | ibv_advise_mr
+advise_no_bytes   | user/verbs/mr.c         | /^static int advise_fetch/,/^}/s/if (!length)/if (0)/ | ibv_advise_mr
+advise_faults     | user/verbs/mr.c         | s/if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)/if (0)/ | ibv_advise_mr
+advise_read_only  | user/verbs/mr.c         | s/advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? IBV_ACCESS_LOCAL_WRITE :/0 ? 0 :/ | ibv_advise_mr
 draw_none         | user/port/port_qp.c      | s/ : port_limited(port, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
 draw_kept         | user/port/port_qp.c      | s/if (err \&\& init->qpn)/if (0)/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
 lost_untold       | user/verbs/context.c     | s/err = link_watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
 draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | netns-shared
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
-sysfs_is_there    | user/verbs/device.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
+sysfs_is_there    | user/verbs/context.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
 sysfs_guid        | user/os/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
 look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-look
 look_any_map      | user/broker/readonly_maps.c      | s/ \&\& shown_map_is(map.name)// | netns-look
@@ -439,21 +439,21 @@ limits_link_mtu   | user/verbs/qp_modify.c   | s/if (\*bytes <= largest)/if (1)/
 limits_ud_mtu     | user/verbs/qp.c          | /init.ud_mtu = /,/;/s/device_path_mtu(ctx, &nd)/ROCE_PMTU_MAX/ | limits_port
 limits_gids       | user/verbs/query.c       | s/gid_tbl_len = XROCE_MAX_GID/gid_tbl_len = XROCE_MAX_GID - 1/ | limits_port
 limits_message    | user/verbs/query.c       | s/max_msg_sz = VERBS_MAX_MESSAGE/max_msg_sz = VERBS_MAX_MESSAGE - 1/ | limits_port
-limits_of_pds     | user/verbs/device.c      | s/\[LIMIT_PD\] = VERBS_MAX_PD,/[LIMIT_PD] = VERBS_MAX_PD + 1,/ | limits_objects
-limits_of_srqs    | user/verbs/device.c      | s/\[LIMIT_SRQ\] = VERBS_MAX_SRQ,/[LIMIT_SRQ] = VERBS_MAX_SRQ - 1,/ | limits_objects
+limits_of_pds     | user/verbs/context.c      | s/\[LIMIT_PD\] = VERBS_MAX_PD,/[LIMIT_PD] = VERBS_MAX_PD + 1,/ | limits_objects
+limits_of_srqs    | user/verbs/context.c      | s/\[LIMIT_SRQ\] = VERBS_MAX_SRQ,/[LIMIT_SRQ] = VERBS_MAX_SRQ - 1,/ | limits_objects
 limits_of_mcast   | user/verbs/query.c       | s/max_total_mcast_qp_attach = GROUP_MAX/max_total_mcast_qp_attach = 2 * GROUP_MAX/ | limits_objects
-leak_pd           | user/verbs/pd.c          | s/^	free(pd);/	;/ | ten_thousand
-leak_td           | user/verbs/pd.c          | s/^	free(td);/	;/ | ten_thousand
+leak_pd           | user/verbs/domain.c          | s/^	free(pd);/	;/ | ten_thousand
+leak_td           | user/verbs/domain.c          | s/^	free(td);/	;/ | ten_thousand
 leak_mr           | user/verbs/mr.c          | /^static void mr_free/,/^}/s/^	free(vmr);/	;/ | ten_thousand
-leak_mw           | user/verbs/mw.c          | s/^	free(vmw);/	;/ | ten_thousand
+leak_mw           | user/verbs/mr.c          | s/^	free(vmw);/	;/ | ten_thousand
 leak_ah           | user/verbs/ah.c          | s/^	free(to_vah(ibah));/	;/ | ten_thousand
 leak_cq           | user/verbs/cq.c          | s/^	cq_free(&vcq->cq);/	;/ | ten_thousand
 leak_tags         | user/verbs/srq.c         | s/^	tag_list_free(vsrq->srq.tags);/	;/ | ten_thousand
 leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousand
-leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousand
+leak_xrcd         | user/verbs/domain.c        | s/^	free(vxrcd);/	;/ | ten_thousand
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
-leak_descriptor   | user/verbs/async.c       | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
+leak_descriptor   | user/verbs/events.c       | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
 walk_qp_rights    | user/engine/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/engine/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk

@@ -54,7 +54,7 @@ void app_ports_close(void)
 	num_ports = 0;
 }
 
-/* ---- channels and their events: as user/verbs/channel.c ---- */
+/* ---- channels and their events: as user/verbs/events.c ---- */
 
 /* Under the channel's lock. */
 static void channel_raise(struct app_channel *ch)

@@ -2,7 +2,7 @@
 /*
  * The application: threads that post, poll, arm and sleep, each on its own QPs. The work of the
  * verbs between an application and a port (the queue of a channel's events, the loop of
- * ibv_get_cq_event(3)) is done here, in the same order as in user/verbs/channel.c and cq.c.
+ * ibv_get_cq_event(3)) is done here, in the same order as in user/verbs/events.c and cq.c.
  *
  * Each message is counted, and its number determines its bytes: a message that is lost, repeated or
  * has another's bytes is noticed.

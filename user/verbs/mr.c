@@ -43,6 +43,64 @@ static int access_check(unsigned int access)
 	return access & ACCESS_FLUSH_PERSISTENT ? EOPNOTSUPP : 0;
 }
 
+/* ---- on-demand paging ---- */
+
+/*
+ * On-demand paging (ibv_reg_mr(3), IBV_ACCESS_ON_DEMAND): regions whose pages need not be present
+ * at registration, up to the whole address space, and the advice to fault them in
+ * (ibv_advise_mr(3)). The engine accesses the process's own mappings: an access faults a missing
+ * page in, and fails on an unmapped one (docs/memory.md). Here are the checks that a paging adapter
+ * makes.
+ */
+
+/*
+ * The end of user addresses on any architecture: of 57 bits of virtual address the kernel has one.
+ * Peers may access an implicit region at any address. The CPU may ignore an address's top byte
+ * (ARM64's tags), and a fault then does not show which address was used: such addresses are outside
+ * the region.
+ */
+#define ODP_SPACE (1ull << 56)
+
+static bool odp_is_implicit(size_t length)
+{
+	return length == SIZE_MAX;
+}
+
+/* Bytes of a region of this length; for SIZE_MAX, a process's whole address space. */
+static u64 odp_bytes(size_t length)
+{
+	return min_u64(length, ODP_SPACE);
+}
+
+/* Checks if this region may page on demand. Returns 0 or a positive errno; touches no page. */
+static int odp_check(const void *addr, size_t length, u64 iova, unsigned int access)
+{
+	u64 page = (u64)sysconf(_SC_PAGESIZE);
+	u64 start = (uintptr_t)addr, end;
+
+	/* "applicable with IBV_ACCESS_ON_DEMAND in explicit mode only" */
+	if (odp_is_implicit(length))
+		return start || iova || access & IBV_ACCESS_HUGETLB ? EINVAL : 0;
+	if (__builtin_add_overflow(start, length, &end) || (!length && start % page == 0))
+		return EINVAL;
+	return end > ODP_SPACE ? EFAULT : 0;
+}
+
+/* UC has no READ and no atomics, UD only SENDs; XRC receives only from SRQs. */
+void odp_query_caps(struct ibv_device_attr_ex *attr)
+{
+	const u32 datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const u32 rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = datagram | rdma;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = datagram | IBV_ODP_SUPPORT_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagram;
+	attr->xrc_odp_caps = (datagram & ~(u32)IBV_ODP_SUPPORT_RECV) | rdma;
+}
+
+/* ---- regions ---- */
+
 /* Faults pages in. Returns 0 or a positive errno; EINVAL is ambiguous, see mr_fault_in(). */
 static int mr_populate(u64 start, u64 end, int advice)
 {
@@ -77,12 +135,12 @@ static bool range_is_mapped(u64 start, u64 end, bool for_writing)
 }
 
 /*
- * Faults the pages in, as an adapter that pins them would. Returns EFAULT for a range that is not
- * mapped with the required access. The kernel returns EINVAL for pages without that access, and for
- * mappings that it cannot populate (device memory, any mapping before 5.14): /proc/self/maps
- * decides then.
+ * Faults the pages in for reading or, with IBV_ACCESS_LOCAL_WRITE, writing, as an adapter that pins
+ * them would. Returns 0, EFAULT if a page is not mapped with that access, or EINVAL if the range
+ * has no pages. The kernel returns EINVAL for pages without that access, and for mappings that it
+ * cannot populate (device memory, any mapping before 5.14): /proc/self/maps decides then.
  */
-int mr_fault_in(void *addr, size_t length, unsigned int access)
+static int mr_fault_in(void *addr, size_t length, unsigned int access)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);
 	u64 start = (uintptr_t)addr & ~(page - 1);
@@ -387,4 +445,217 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 {
 	mr_free(to_vmr(mr));
+}
+
+/* ---- memory windows ---- */
+
+/*
+ * Memory windows: creation, and the request that binds one. The engine binds and invalidates in the
+ * order of the send queue; this file checks in advance.
+ *
+ * In the R_Key of a bound type 2 window, the application chooses the low 8 bits; the window fixes
+ * the others, whatever the request contains. The resulting key is written to the window, as in
+ * irdma, for applications that passed other upper bits.
+ */
+
+/* ibv_bind_mw(3) */
+#define MW_ACCESS_KNOWN                                                                            \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
+	 IBV_ACCESS_ZERO_BASED)
+
+struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
+{
+	struct vpd *pd = to_vpd(ibpd);
+	struct vmw *vmw;
+	struct port *port;
+	int err;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return verb_fail(EINVAL);
+	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MW) : ENOENT;
+	if (err)
+		return verb_fail(err);
+	vmw = calloc(1, sizeof(*vmw));
+	err = vmw ? context_port(to_vcontext(ibpd->context), &port) : ENOMEM;
+	if (!err) {
+		port_lock(port);
+		err = -mw_add(engine_mr_table(port_engine(port)), pd->number,
+			      type == IBV_MW_TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2, &vmw->mw);
+		port_unlock(port);
+	}
+	if (err) {
+		device_give(ibpd->context, LIMIT_MW);
+		free(vmw);
+		return verb_fail(err);
+	}
+	vmw->ibv = (struct ibv_mw){ .context = ibpd->context,
+				    .pd = ibpd,
+				    .rkey = mr_key(vmw->mw),
+				    .handle = new_handle(),
+				    .type = type };
+	object_know(vmw);
+	pd_use(pd);
+	context_get(to_vcontext(ibpd->context));
+	return &vmw->ibv;
+}
+
+int dealloc_mw_op(struct ibv_mw *mw)
+{
+	struct vmw *vmw = container_of(mw, struct vmw, ibv);
+	struct vcontext *ctx = to_vcontext(mw->context);
+
+	if (!object_is_known(vmw))
+		return verb_report(ENOENT);
+	device_give(mw->context, LIMIT_MW);
+	port_lock(ctx->port);
+	mr_remove(engine_mr_table(port_engine(ctx->port)), vmw->mw);
+	port_unlock(ctx->port);
+	pd_unuse(to_vpd(mw->pd));
+	free(vmw);
+	context_put(ctx);
+	return 0;
+}
+
+/* The window's own bits do not change, so the engine may use it concurrently. */
+static u32 mw_next_key(const struct vmw *vmw, u32 rkey)
+{
+	u32 key = mr_key(vmw->mw);
+
+	return (key & ~MW_KEY_OWN) | (rkey & MW_KEY_OWN);
+}
+
+int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
+		 const struct ibv_mw_bind_info *info)
+{
+	u32 key = mw_next_key(container_of(mw, const struct vmw, ibv), rkey);
+	/* A window has remote rights only. Programs pass the region's, including local write. */
+	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
+
+	if (access & ~(u32)MW_ACCESS_KNOWN || (!info->mr && (info->addr || info->length)))
+		return EINVAL;
+	wqe->bind.mw_key = wqe->bind.new_key = key;
+	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
+	wqe->bind.access = access;
+	wqe->bind.addr = info->addr;
+	wqe->bind.length = info->length;
+	return 0;
+}
+
+/* Type 1 only: the header's inline function has checked the type and the region's PD. */
+int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = { .mw = mw,
+			     .rkey = ibv_inc_rkey(mw->rkey),
+			     .bind_info = bind->bind_info },
+	};
+	struct ibv_send_wr *bad_wr;
+
+	return post_send_list(to_vqp(qp), &wr, &bad_wr, IBV_MW_TYPE_1);
+}
+
+/* ---- advice ---- */
+
+/*
+ * Translates an element to its bytes. The errno values are from ibv_advise_mr(3), which has two for
+ * keys: EFAULT if no region has it, ENOENT if only its upper 24 bits match a region.
+ */
+static int advise_translate(const struct mr_table *t, u32 pd, const struct ibv_sge *sge,
+			    bool for_writing, u8 **at)
+{
+	const struct mr *mr = mr_find_object(t, sge->lkey);
+
+	if (!mr)
+		return EFAULT;
+	if (mr_is_window(mr))
+		return EINVAL;
+	if (mr_key(mr) != sge->lkey)
+		return ENOENT;
+	if (mr->pd != pd)
+		return EPERM;
+	if (!(mr->access & MR_ON_DEMAND))
+		return EINVAL;
+	if (for_writing && !(mr->access & MR_LOCAL_WRITE))
+		return EPERM;
+	*at = mr_translate(t, pd, sge->lkey, sge->addr, sge->length, 0);
+	return *at ? 0 : EFAULT;
+}
+
+/* Finds the bytes of the last element. Returns 0, or a positive errno of any element. */
+static int advise_find(struct port *port, u32 pd, const struct ibv_sge *sge, u32 num_sge,
+		       bool for_writing, u8 **at)
+{
+	int err = 0;
+
+	port_lock(port);
+	for (u32 i = 0; i < num_sge && !err; i++)
+		err = advise_translate(engine_mr_table(port_engine(port)), pd, &sge[i], for_writing,
+				       at);
+	port_unlock(port);
+	return err;
+}
+
+/* Checks that all pages are mapped, without touching them. Returns 0 or EFAULT. */
+static int pages_exist(const u8 *at, size_t length)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t before = (uintptr_t)at % page;
+
+	return msync((void *)(at - before), before + length, MS_ASYNC) && errno == ENOMEM ? EFAULT :
+											    0;
+}
+
+static int advise_fetch(enum ibv_advise_mr_advice advice, u8 *at, size_t length)
+{
+	if (!length)
+		return 0;
+	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return pages_exist(at, length);
+	return mr_fault_in(at, length,
+			   advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? IBV_ACCESS_LOCAL_WRITE :
+									   0);
+}
+
+static int advise_check(struct vpd *pd, enum ibv_advise_mr_advice advice, u32 flags,
+			const struct ibv_sge *sg_list, u32 num_sge)
+{
+	if (context_gone(pd->ibv.context))
+		return EIO;
+	if (!object_is_known(pd) || flags & ~(u32)IBV_ADVISE_MR_FLAG_FLUSH || !sg_list || !num_sge)
+		return EINVAL;
+	switch (advice) {
+	case IBV_ADVISE_MR_ADVICE_PREFETCH:
+	case IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE:
+	case IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
+		return 0;
+	}
+	return ENOTSUP;
+}
+
+/*
+ * Fetches nothing unless all elements are valid. On return the pages are present, whatever the
+ * flag.
+ */
+int advise_mr_op(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	const bool for_writing = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	struct vpd *pd = to_vpd(ibpd);
+	struct port *port;
+	u8 *at;
+	int err = advise_check(pd, advice, flags, sg_list, num_sge);
+
+	if (!err)
+		err = context_port(to_vcontext(ibpd->context), &port);
+	if (!err)
+		err = advise_find(port, pd->number, sg_list, num_sge, for_writing, &at);
+	for (u32 i = 0; i < num_sge && !err; i++) {
+		err = advise_find(port, pd->number, &sg_list[i], 1, for_writing, &at);
+		if (!err)
+			err = advise_fetch(advice, at, sg_list[i].length);
+	}
+	return verb_report(err);
 }

@@ -24,14 +24,14 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "../os/signals.h"
-#include "../os/link_cache.h"
-#include "../os/neigh_cache.h"
-#include "../port/port.h"
-#include "../os/link_watch.h"
 #include "../engine/engine.h"
 #include "../engine/spin.h"
-#include "memory.h"
+#include "../os/link_cache.h"
+#include "../os/link_watch.h"
+#include "../os/neigh_cache.h"
+#include "../os/signals.h"
+#include "../port/port.h"
+#include "domain.h"
 
 /* Functions that the header replaces by macros are defined here under their own names. */
 #undef ibv_query_port
@@ -107,7 +107,8 @@ static inline void vlist_remove(struct vlist *l, struct vlink *n)
 }
 
 /*
- * An object with its own locks, events or descriptors, and its handler for a forked child: fork.c.
+ * An object with its own locks, events or descriptors, and its handler for a forked child:
+ * context.c.
  */
 struct fork_entry;
 typedef void fork_fn(struct fork_entry *entry);
@@ -489,7 +490,7 @@ static inline int verb_report(int err)
 	return err;
 }
 
-/* device.c */
+/* context.c: devices */
 /* Adds or subtracts one object of its kind. device_take() returns 0, or ENOMEM at the limit. */
 int device_take(struct ibv_context *context, enum vlimit kind);
 void device_give(struct ibv_context *context, enum vlimit kind);
@@ -504,7 +505,7 @@ void context_get(struct vcontext *ctx);
 void context_put(struct vcontext *ctx);
 /*
  * True if the interface is gone, or this is a forked child's copy: every verb that needs the
- * interface fails with EIO. The acquire pairs with the release in async.c: DEVICE_FATAL is queued.
+ * interface fails with EIO. The acquire pairs with the release in events.c: DEVICE_FATAL is queued.
  */
 static inline bool context_gone(struct ibv_context *context)
 {
@@ -547,7 +548,7 @@ int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *at
 u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd);
 enum ibv_mtu mtu_to_enum(u32 bytes);
 
-/* pd.c */
+/* domain.c */
 struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int dealloc_td_op(struct ibv_td *td);
 struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
@@ -575,30 +576,18 @@ static inline void pd_unuse(struct vpd *pd)
 	users_count(&pd->users, -1);
 }
 
-/* cq.c, cq_ex.c */
-/* domain: the parent domain of the CQ, or NULL. */
-struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
-		   struct ibv_comp_channel *channel, u32 vector, struct vpd *domain);
+/* cq.c */
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* Joins the port, before the CQ's first QP. Returns 0 or a positive errno. */
 int cq_join(struct vcq *vcq, struct port *port);
-/*
- * Returns the oldest completion; runs the engine once if there is none. The caller holds the
- * consumer's lock, which is released while the engine runs.
- */
-const struct cqe *cq_peek_or_run(struct vcq *vcq);
-/* The same without releasing the lock. */
-const struct cqe *cq_peek_or_run_held(struct vcq *vcq);
-/* For a CQ that was found empty: returns why polling fails, a positive errno, or 0. */
-int cq_exhausted(struct vcq *vcq);
 /* Lock the consumers' sides of a QP's CQs, in a fixed order. Either may be NULL. */
 void cq_lock_two(struct vcq *a, struct vcq *b);
 void cq_unlock_two(struct vcq *a, struct vcq *b);
 
-/* channel.c */
+/* events.c: completion channels */
 /* Queues an event: an armed CQ has a new completion. The caller may hold a shard's lock. */
 void channel_event(struct vcq *vcq);
 /* Wakes the threads on the channel: the device is gone. The caller holds async_lock. */
@@ -606,7 +595,7 @@ void channel_wake(struct vchannel *ch);
 /* Removes the CQ's queued events and waits until all delivered ones are acknowledged. */
 void channel_forget(struct vcq *vcq);
 
-/* async.c */
+/* events.c: asynchronous events */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
 /* For a forked child: drops the parent's events; no others follow. */
@@ -624,12 +613,6 @@ void async_device_fatal(struct vcontext *ctx);
  */
 void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
 		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed);
-/*
- * Waits until the public count of acknowledgements, under its public mutex, equals delivered. Not a
- * cancellation point.
- */
-void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthread_cond_t *cond,
-		       const uint32_t *completed, u32 delivered);
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
@@ -655,7 +638,7 @@ int table_make_rss(const struct ibv_context *context, const struct ibv_qp_init_a
 struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int destroy_flow_op(struct ibv_flow *flow);
 
-/* counters.c */
+/* flow.c: counters */
 struct vcounters;
 struct ibv_counters *create_counters_op(struct ibv_context *context,
 					struct ibv_counters_init_attr *attr);
@@ -663,14 +646,6 @@ int destroy_counters_op(struct ibv_counters *counters);
 int attach_counters_point_flow_op(struct ibv_counters *counters,
 				  struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
 int read_counters_op(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
-/*
- * Adds a flow of the QP to the counters, which get *raw. Returns 0 or a positive errno: EINVAL if
- * the counters belong to another context, or have no points.
- */
-int counters_bind(struct ibv_counters *counters, struct vqp *vqp, struct vcounters **out,
-		  struct raw_counter **raw);
-/* Removes a flow that was destroyed or could not be created. */
-void counters_unbind(struct vcounters *c);
 
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
@@ -708,7 +683,7 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_ini
 int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num);
 int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 
-/* xrcd.c */
+/* domain.c: XRC domains */
 struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int close_xrcd_op(struct ibv_xrcd *xrcd);
 /* The number that the engine compares; never 0. */
@@ -735,22 +710,13 @@ struct ibv_mr *mr_reg_dm(struct ibv_pd *pd, struct dm *dm, void *bytes, size_t l
 struct ibv_mr *mr_reg_mapping(struct ibv_pd *pd, const struct mr_mapping *mapping, void *addr,
 			      size_t length, u64 iova, unsigned int access);
 void mr_unmap(struct mr_mapping *mapping);
-/*
- * Faults the pages in for reading or, with IBV_ACCESS_LOCAL_WRITE, writing. Returns 0, EFAULT if a
- * page is not mapped with that access, or EINVAL if the range has no pages.
- */
-int mr_fault_in(void *addr, size_t length, unsigned int access);
 
-/* odp.c */
-/* Checks if this region may page on demand. Returns 0 or a positive errno; touches no page. */
-int odp_check(const void *addr, size_t length, u64 iova, unsigned int access);
-/* Bytes of a region of this length; for SIZE_MAX, a process's whole address space. */
-u64 odp_bytes(size_t length);
+/* mr.c: on-demand paging */
 void odp_query_caps(struct ibv_device_attr_ex *attr);
 int advise_mr_op(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge);
 
-/* mw.c */
+/* mr.c: memory windows */
 struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw_op(struct ibv_mw *mw);
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

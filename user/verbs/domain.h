@@ -3,8 +3,8 @@
  * Queue memory from the application's allocators: the allocators of a parent domain
  * (ibv_alloc_parent_domain(3)), for the objects created on the domain.
  */
-#ifndef VERBS_MEMORY_H
-#define VERBS_MEMORY_H
+#ifndef VERBS_DOMAIN_H
+#define VERBS_DOMAIN_H
 
 #include <infiniband/verbs.h>
 
@@ -29,10 +29,6 @@ struct memory_callbacks {
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
 };
-
-/* Takes the allocators of attr, if any. Returns 0, or EINVAL if one of the two is missing. */
-int memory_set_callbacks(struct memory_callbacks *m,
-			 const struct ibv_parent_domain_init_attr *attr);
 
 /*
  * Asks the domain's allocator for `bytes` aligned to a cache line. *memory is NULL if the
