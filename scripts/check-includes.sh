@@ -72,12 +72,12 @@ done
 # Making a port needs no thread that runs one. Interfaces are above frames, locks and the clock, but
 # for the worker, which asks for the CPU of a queue.
 never[user/attach]+='|"\.\./run/(worker|channel_sleep)\.h"'
-interfaces='(netdev[a-z_]*|link_[a-z]+|identity|xdp_mode)\.h"'
+interfaces='(netdev[a-z_]*|link_watch)\.h"'
 never_file() {
 	case $1 in
 	user/run/worker.c) ;;
 	user/run/* | user/io/xsk.* | user/io/umem.* | user/io/rx_ring.*) echo "\"\\.\\./os/$interfaces" ;;
-	user/os/netdev* | user/os/link_* | user/os/identity.* | user/os/xdp_mode.*) ;;
+	user/os/netdev* | user/os/link_watch.*) ;;
 	user/os/*) echo "\"$interfaces" ;;
 	esac
 }

@@ -378,7 +378,7 @@ lost_untold       | user/verbs/context.c     | s/err = link_watch_until_hangup(c
 draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | netns-shared
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/context.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
-sysfs_guid        | user/os/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
+sysfs_guid        | user/os/netdev_link.c | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
 look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-look
 look_any_map      | user/broker/readonly_maps.c      | s/ \&\& shown_map_is(map.name)// | netns-look
 look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c))/if (c)/ | netns-look

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/os/link_cache.c: the cached state of an interface is right at once after any change. In the
+ * user/os/netdev_cache.c: the cached state of an interface is right at once after any change. In the
  * test's own network namespace; needs root and `ip`.
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/os/link_cache.h"
+#include "../../user/os/netdev_cache.h"
 
 static void sh(const char *cmd)
 {

@@ -279,7 +279,7 @@ static void netdev_path_mtu__table(void **state)
 	}
 }
 
-/* ---- netdev_resolve.c ---- */
+/* ---- netdev_route.c ---- */
 
 static int resolve(const char *dev_name, const char *local, const char *peer, int timeout_ms,
 		   struct path *out)

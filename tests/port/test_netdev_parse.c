@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include "../../user/os/netdev.c"
-#include "../../user/os/netdev_resolve.c"
 #include "../../user/os/netdev_route.c"
 
 #include <sched.h>

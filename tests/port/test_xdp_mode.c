@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* In which mode XDP would be attached (user/os/xdp_mode.c); nothing is attached. */
+/* In which mode XDP would be attached (user/os/netdev_link.c); nothing is attached. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
-#include "../../user/os/xdp_mode.h"
+#include "../../user/os/netdev.h"
 
 /* No interface has this name: no driver is queried about it. */
 static const struct netdev card = { .name = "nosuch0", .rx_queues = 4, .is_hardware = true };

@@ -19,7 +19,7 @@
 
 #include "../os/kernel.h"
 #include "../os/options.h"
-#include "../os/shown_maps.h"
+#include "../os/xdp_maps.h"
 #include "attach.h"
 #include "attach_error.h"
 #include "iface_lock.h"

@@ -7,10 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../os/bpf_room.h"
-#include "../os/options.h"
 #include "../os/privilege.h"
-#include "../os/xdp_mode.h"
+#include "../os/options.h"
+#include "../os/netdev.h"
 #include "attach_error.h"
 #include "dispatcher.h"
 #include "hook.h"

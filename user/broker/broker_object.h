@@ -3,7 +3,7 @@
 #ifndef BROKER_OBJECT_H
 #define BROKER_OBJECT_H
 
-#include "../os/link_events.h"
+#include "../os/netdev_nl.h"
 #include "broker.h"
 #include "../attach/broker_socket.h"
 #include "../attach/pin.h"

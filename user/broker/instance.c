@@ -4,9 +4,8 @@
 #include <unistd.h>
 
 #include "../attach/program.h"
-#include "../os/bpf_room.h"
-#include "../os/kernel.h"
 #include "../os/privilege.h"
+#include "../os/kernel.h"
 #include "instance.h"
 #include "tap.h"
 #include "xroce.skel.h"

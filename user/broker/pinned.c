@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "../attach/attach_error.h"
-#include "../os/shown_maps.h"
+#include "../os/xdp_maps.h"
 #include "pinned.h"
 #include "xroce.skel.h"
 #include "xroce_broker.skel.h"

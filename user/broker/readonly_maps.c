@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../attach/pin.h"
-#include "../os/shown_maps.h"
+#include "../os/xdp_maps.h"
 #include "readonly_maps.h"
 
 #define READONLY_MAPS_IDS 1024 /* maps of a program; more are ignored */

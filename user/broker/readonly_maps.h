@@ -11,7 +11,7 @@
 
 #include "../attach/trace_slot.h"
 
-#define READONLY_MAPS_MAPS 16 /* of os/shown_maps.h */
+#define READONLY_MAPS_MAPS 16 /* of os/xdp_maps.h */
 
 struct readonly_maps {
 	int fd[READONLY_MAPS_MAPS]; /* read-only; the first num are open */

@@ -4,7 +4,6 @@
 #include "../os/options.h"
 #include "../os/netdev.h"
 #include "tx_probe.h"
-#include "../os/xdp_mode.h"
 
 /* The largest path MTU whose frames can be redirected. */
 #define REDIRECT_PATH_MTU 2048u

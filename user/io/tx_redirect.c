@@ -17,9 +17,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../os/bpf_room.h"
-#include "../os/thread.h"
 #include "../os/privilege.h"
+#include "../os/thread.h"
 #include "tx_probe.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"

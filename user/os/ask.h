@@ -69,7 +69,7 @@ enum ask_what {
 	/*
 	 * Maps of a client that ASK_LIST returns, for observers: number is ASK_MAPS_OF(the client's
 	 * number; first map). The answer has its struct ask_client and read-only descriptors of its
-	 * further maps (os/shown_maps.h), at most ASK_FDS; none at the end. -EPERM: the broker
+	 * further maps (os/xdp_maps.h), at most ASK_FDS; none at the end. -EPERM: the broker
 	 * could not open them read-only (user/broker/readonly_maps.h).
 	 */
 	ASK_MAPS,

@@ -21,7 +21,6 @@
 #include "clock.h"
 #include "thread.h"
 #include "netdev_nl.h"
-#include "link_events.h"
 #include "link_watch.h"
 
 struct link_watch {

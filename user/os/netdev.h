@@ -217,4 +217,48 @@ int netdev_driver(const char *name, char *driver, size_t n);
 #define NETDEV_XDP_RX_SG	(1u << 5)
 int netdev_xdp_features(u32 ifindex, u64 *features);
 
+/*
+ * An interface in InfiniBand terms, for the verbs (ibv_query_device(3), ibv_query_port(3)) and for
+ * the files that `xroce run` shows (user/tools/run/sysfs.c). Computed from a struct netdev alone.
+ */
+
+/* Prefix of device names: xroce_IFACE. */
+#define NETDEV_DEVICE_PREFIX "xroce_"
+
+/* Physical states of a port (IBTA, PortPhysicalState). */
+enum port_phys_state { PHYS_POLLING = 2, PHYS_DISABLED = 3, PHYS_LINK_UP = 5 };
+
+/* The MAC as an EUI-64: ff:fe in its middle, the universal/local bit inverted (RFC 4291, A). */
+void netdev_guid(const struct netdev *dev, u8 guid[8]);
+
+enum port_phys_state netdev_phys_state(const struct netdev *dev);
+
+/* Width and speed as IBTA codes (PortInfo), and the resulting rate. */
+struct port_speed {
+	u8 width; /* 1 = 1X, 2 = 4X */
+	u8 speed; /* 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gbit/s a lane */
+	u32 mbps;
+};
+
+/* Returns the interface's speed, rounded up to the next code. */
+struct port_speed netdev_port_speed(const struct netdev *dev);
+
+/* Chooses the XDP mode of an interface's receiving program, without attaching anything. */
+
+enum xdp_mode {
+	XDP_MODE_ANY,	  /* native, or generic if the driver has no native mode */
+	XDP_MODE_NATIVE,  /* native only */
+	XDP_MODE_GENERIC,
+};
+
+/*
+ * Returns the mode of XROCE_XDP, if set; otherwise any, but generic on veth and stacked interfaces.
+ * On veth, native XDP makes the other end cut everything before it sends it, our super-packets and
+ * TCP's. But veth is native with several receive queues, as generic mode sees only the first; if
+ * XROCE_TX asks for redirection, which a generic end refuses; and before 6.9, where generic mode
+ * gets a copy of long packets in one piece. Stacked interfaces are generic: a bond has native XDP,
+ * but its packets arrive at the card.
+ */
+enum xdp_mode xdp_mode(const struct netdev *dev);
+
 #endif

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Properties of an interface from its driver: receive queues, speed, driver name, XDP features.
+ * Properties of an interface from its driver: receive queues, speed, driver name, XDP features and
+ * mode, and what InfiniBand calls them.
  * Uses ethtool ioctls and generic netlink, which answer for the caller's network namespace; sysfs
  * shows the namespace that it was mounted in. It only reads.
  */
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "netdev_nl.h"
+#include "options.h"
 
 /* The "netdev" generic netlink family; <linux/netdev.h> is newer than the headers we build with. */
 #define NETDEV_CMD_DEV_GET    1
@@ -211,4 +214,70 @@ int netdev_xdp_features(u32 ifindex, u64 *features)
 	*features = 0;
 	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex,
 				 netdev_features_cb, features);
+}
+
+/* ---- in InfiniBand terms ---- */
+
+void netdev_guid(const struct netdev *dev, u8 guid[8])
+{
+	const u8 *mac = dev->mac;
+	const u8 eui[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+
+	memcpy(guid, eui, sizeof(eui));
+}
+
+enum port_phys_state netdev_phys_state(const struct netdev *dev)
+{
+	return dev->is_up ? PHYS_LINK_UP : dev->is_enabled ? PHYS_POLLING : PHYS_DISABLED;
+}
+
+struct port_speed netdev_port_speed(const struct netdev *dev)
+{
+	static const struct port_speed table[] = {
+		{ 1, 1, 2500 },	  { 1, 4, 10000 },   { 1, 32, 25000 },	{ 2, 4, 40000 },
+		{ 1, 64, 50000 }, { 2, 32, 100000 }, { 2, 64, 200000 }, { 2, 128, 400000 },
+	};
+	u32 i = 0;
+
+	while (i < ARRAY_SIZE(table) - 1 && dev->speed_mbps > table[i].mbps)
+		i++;
+	return table[i];
+}
+
+/* ---- XDP mode ---- */
+
+static bool is_veth(const struct netdev *dev)
+{
+	char driver[32];
+
+	return !netdev_driver(dev->name, driver, sizeof(driver)) && !strcmp(driver, "veth");
+}
+
+static bool wants_redirection(void)
+{
+	const enum tx_choice choice = options_tx();
+
+	return choice == TX_TAP || choice == TX_LIVE;
+}
+
+enum xdp_mode xdp_mode(const struct netdev *dev)
+{
+	switch (options_xdp()) {
+	case XDP_CHOICE_NATIVE:
+		return XDP_MODE_NATIVE;
+	case XDP_CHOICE_GENERIC:
+		return XDP_MODE_GENERIC;
+	case XDP_CHOICE_AUTO:
+		break;
+	}
+	/*
+	 * A packet's queue is the underlying card's: an AF_XDP socket on a bond gets none of the
+	 * packets that the card's driver passed to XDP.
+	 */
+	if (dev->is_stacked)
+		return XDP_MODE_GENERIC;
+	return is_veth(dev) && dev->rx_queues <= 1 && !wants_redirection() &&
+			       netdev_kernel_generic_frags() ?
+		       XDP_MODE_GENERIC :
+		       XDP_MODE_ANY;
 }

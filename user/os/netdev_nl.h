@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared parts of the netdev files: a netlink exchange, checked attribute reads, and the parts of
- * struct netdev that are not from rtnetlink.
+ * Shared parts of the netdev files: a netlink exchange, checked attribute reads, the kernel's
+ * notifications, and the parts of struct netdev that are not from rtnetlink.
  */
 #ifndef OS_NETDEV_NL_H
 #define OS_NETDEV_NL_H
 
 #include <libmnl/libmnl.h>
 
+#include "../engine/types.h"
 #include "netdev.h"
 
 /* Size of a request; the largest is a route query with three addresses. */
@@ -62,24 +63,6 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
-/* An address in rtnetlink's form. */
-struct hop {
-	u8 family;
-	u8 len;
-	u8 addr[16];
-};
-
-struct hop hop_of_gid(const struct gid *gid);
-bool hop_is_multicast(const struct hop *h);
-/* Returns whether it is in 0.0.0.0/8, 255.255.255.255 or ::, to which nothing can be sent. */
-bool hop_is_nowhere(const struct hop *h);
-/*
- * Finds the interface's neighbour to which packets for dst go. Returns 0, -ENETUNREACH, -EINVAL
- * (dst is a broadcast address) or -errno.
- */
-int hop_next(struct netdev_session *s, u32 ifindex, const struct hop *src, const struct hop *dst,
-	     struct hop *next);
-
 /* Returns whether it is an address of the interface. */
 bool netdev_has_gid(const struct netdev *dev, const struct gid *gid);
 
@@ -100,5 +83,32 @@ int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6]);
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);
 /* Returns the link speed in Mb/s, 0 if the driver does not report it. */
 u32 netdev_speed_mbps(const char *name);
+
+/*
+ * The kernel's notifications about interfaces, in the network namespace in which the socket was
+ * opened: they identify the interface that changed, and rarely the change.
+ */
+
+struct link_events {
+	int fd; /* readable when there are notifications */
+	/* the kernel's longest message */
+	char messages[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+};
+
+enum link_events_kind {
+	LINK_EVENTS_LINK, /* the interface's state may have changed: nlh has it */
+	LINK_EVENTS_ADDRESS,
+	LINK_EVENTS_GONE, /* also if the ifindex has been given to another interface since */
+	LINK_EVENTS_LOST, /* notifications of any interface were lost; no ifindex and nlh */
+};
+
+typedef void link_events_fn(void *arg, enum link_events_kind kind, u32 ifindex,
+			    const struct nlmsghdr *nlh);
+
+/* Returns 0, or -errno with n->fd -1. */
+int link_events_open(struct link_events *n);
+void link_events_close(struct link_events *n);
+/* Passes all pending notifications to fn. Does not wait. */
+void link_events_take(struct link_events *n, link_events_fn *fn, void *arg);
 
 #endif

@@ -8,8 +8,8 @@
 #include <sys/random.h>
 
 #include "../os/clock.h"
-#include "../os/link_cache.h"
-#include "../os/link_events.h"
+#include "../os/netdev_cache.h"
+#include "../os/netdev_nl.h"
 #include "../verbs/xroce_cm.h"
 #include "cm_device.h"
 #include "id.h"
@@ -444,7 +444,7 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
 /* ---- interfaces ---- */
 
 /*
- * The kernel's interfaces (os/link_cache.c). The CM thread has its own netlink socket for changes,
+ * The kernel's interfaces (os/netdev_cache.c). The CM thread has its own netlink socket for changes,
  * so that it misses none while it sleeps.
  */
 

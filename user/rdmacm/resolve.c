@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../os/clock.h"
-#include "../os/neigh_cache.h"
+#include "../os/netdev_cache.h"
 
 #include "addr.h"
 #include "cm_device.h"

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../os/identity.h"
+#include "../os/netdev.h"
 #include "../os/options.h"
 #include "objects.h"
 

@@ -26,9 +26,8 @@
 
 #include "../engine/engine.h"
 #include "../engine/spin.h"
-#include "../os/link_cache.h"
+#include "../os/netdev_cache.h"
 #include "../os/link_watch.h"
-#include "../os/neigh_cache.h"
 #include "../os/signals.h"
 #include "../port/port.h"
 #include "domain.h"
@@ -519,7 +518,7 @@ static inline bool context_interface_gone(struct ibv_context *context)
 	return context_gone(context) && !to_vcontext(context)->inherited;
 }
 /*
- * Fills in the interface's current state, most of all its addresses (os/link_cache.h). Returns 0 or
+ * Fills in the interface's current state, most of all its addresses (os/netdev_cache.h). Returns 0 or
  * a positive errno; EIO if the interface is gone.
  */
 int context_netdev(struct ibv_context *context, struct netdev *nd);

@@ -8,7 +8,7 @@
 
 #include <xroce/version.h>
 
-#include "../os/identity.h"
+#include "../os/netdev.h"
 #include "objects.h"
 
 /* device_cap_flags_ex bits of the kernel's ABI; verbs.h has no names for them. */

@@ -6,7 +6,7 @@
 #include "../../attach/dispatcher.h"
 #include "../../os/options.h"
 #include "../../io/tx_probe.h"
-#include "../../os/xdp_mode.h"
+#include "../../os/netdev.h"
 #include "list.h"
 
 static void print_link(const struct netdev *dev)

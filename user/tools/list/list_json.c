@@ -4,7 +4,7 @@
 
 #include "../../attach/ask.h"
 #include "../../os/process.h"
-#include "../../os/xdp_mode.h"
+#include "../../os/netdev.h"
 #include "../../io/tx_probe.h"
 #include "list.h"
 #include "../observe/observe.h"

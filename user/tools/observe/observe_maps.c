@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../os/shown_maps.h"
+#include "../../os/xdp_maps.h"
 #include "observe.h"
 
 #define OBSERVED_IDS	     1024 /* maps of a program; further ones are ignored */

@@ -17,7 +17,7 @@
 #include <xroce/version.h>
 #include <xroce/wire.h>
 
-#include "../../os/identity.h"
+#include "../../os/netdev.h"
 #include "../cli.h"
 #include "sysfs_private.h"
 

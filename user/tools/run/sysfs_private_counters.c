@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../os/identity.h"
+#include "../../os/netdev.h"
 #include "../cli.h"
 #include "counters_fs.h"
 #include "daemonize.h"

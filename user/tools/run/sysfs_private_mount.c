@@ -15,7 +15,7 @@
 
 #include "../../attach/ask.h"
 #include "../../os/options.h"
-#include "../../os/identity.h"
+#include "../../os/netdev.h"
 #include "../cli.h"
 #include "sysfs_private.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../os/link_events.h"
+#include "../../os/netdev_nl.h"
 #include "../cli.h"
 #include "sysfs_global.h"
 #include "../run/daemonize.h"

@@ -20,7 +20,7 @@
 #define SERVE_SYSFS_GLOBAL_H
 
 #include "../../os/ask.h"
-#include "../../os/identity.h"
+#include "../../os/netdev.h"
 #include "../../engine/pkey.h"
 
 #define SYSFS_GLOBAL_DIR ASK_DIR "/files"
