@@ -79,7 +79,7 @@ static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *
 		return count_qp_drop(qp, drop);
 	}
 	trace_received(ctx, p);
-	/* pairs with the addition in worker_watch() (user/run/worker_hints.c) */
+	/* pairs with the addition in worker_watch() (user/run/worker.c) */
 	count_received(qp, p);
 	if (deliver_record(r, p, qp))
 		wake_sleepers(ctx, qp, p, 0);

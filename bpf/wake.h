@@ -51,7 +51,7 @@ static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
 
 /*
  * Takes *word and writes the record. Returns true if this packet did so. The exchange pairs with
- * cq_notify_set_word() in user/run/cq_notify.c and worker_set_asleep() in user/run/worker_hints.c.
+ * cq_notify_set_word() in user/run/cq_notify.c and worker_set_asleep() in user/run/worker.c.
  */
 static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 none,
 				      const struct xroce_vector *vector, __u32 cq, __u32 qpn)
@@ -284,7 +284,7 @@ static __always_inline bool wake_count_unannounced(__u32 queue)
 		return false;
 	/*
 	 * The result is used, as only then the operation is a full barrier. Pairs with the fence in
-	 * worker_sleeper_leave() (user/run/worker_hints.c)
+	 * worker_sleeper_leave() (user/run/worker.c)
 	 */
 	before = __sync_fetch_and_add(&vector->unannounced, 1);
 	barrier_var(before);

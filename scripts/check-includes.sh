@@ -71,7 +71,7 @@ for room in "${!rooms[@]}"; do
 done
 # Making a port needs no thread that runs one. Interfaces are above frames, locks and the clock, but
 # for the worker, which asks for the CPU of a queue.
-never[user/attach]+='|"\.\./run/(worker|channel_sleep)\.h"'
+never[user/attach]+='|"\.\./run/(worker|port_channel)\.h"'
 interfaces='(netdev[a-z_]*|link_watch)\.h"'
 never_file() {
 	case $1 in

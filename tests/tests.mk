@@ -94,7 +94,7 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 # Ports without a kernel (tests/portsim/machine.h). The code under test and the XDP program are
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
 # with functions of the simulator in place of user/os/kernel.c and of POSIX's threads and locks.
-PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c tx_xsk.c umem.c xsk.c) \
+PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c umem.c xsk.c) \
 	$(addprefix user/os/,options.c privilege.c process.c signals.c thread.c) \
 	$(wildcard user/run/*.c user/port/*.c)
 ifneq ($(filter __clang__,$(CC_SAYS)),)

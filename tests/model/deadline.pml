@@ -2,8 +2,7 @@
 /*
  * A sooner deadline: the service thread sleeps until one, whoever runs the engine sets another.
  *
- *   user/run/worker.c       worker_sleep
- *   user/run/worker_hints.c worker_nudge, worker_due_ns
+ *   user/run/worker.c       worker_sleep, worker_nudge, worker_due_ns
  *   user/run/shard.c        shard_unlock, shard_unlock_once, shard_left_undone
  *   user/engine/timer.c     timer_publish
  *

@@ -5,8 +5,7 @@
  *
  *   user/run/shard.c        shards_post, shard_unlock_once
  *   user/run/pump.c         transmit
- *   user/run/worker_hints.c worker_may_wait, worker_app_came
- *   user/run/worker.c       worker_sleep, worker_main
+ *   user/run/worker.c       worker_may_wait, worker_app_came, worker_sleep, worker_main
  *
  *   poster                                     service thread, in WATCH
  *   push the doorbell (seq_cst)                publish sleep_until_ns (seq_cst)

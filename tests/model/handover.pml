@@ -2,8 +2,8 @@
 /*
  * A frame for another shard: lent by the giver, taken by whoever runs the taker, taken back.
  *
- *   user/run/handover.c handover_give, handover_take, take_from, handover_take_back
- *   user/run/shard.c    shards_run_others, shard_unlock_once, shard_left_undone
+ *   user/run/migration.c handover_give, handover_take, take_from, handover_take_back
+ *   user/run/shard.c     shards_run_others, shard_unlock_once, shard_left_undone
  *
  *   giver                                      whoever holds the taker's lock
  *   write the entry                            givers: any? (relaxed)

@@ -4,11 +4,10 @@
  * are on their way between the shards. What each store is seen after is looked at in doorbell.pml
  * and handover.pml: here they are seen at once.
  *
- *   user/run/migration.c migration_move, migration_move_qp
+ *   user/run/migration.c migration_move, migration_move_qp, handover_give, handover_take
  *   user/engine/owner.c  engine_move_qp, owner_silence_doorbell, owner_take_doorbells,
  *                        engine_doorbell
  *   user/run/shard.c     shards_post, shard_post_and_run, shard_unlock_once, shards_run_others
- *   user/run/handover.c  handover_give, handover_take
  *
  *   poster                        mover                            receiver, shard 0 held
  *   WQE, whose QP is it?          all locks, in order              whose QP is it?

@@ -3,7 +3,7 @@
  * Descriptors for a driver that may have gone to sleep: the need_wakeup flag of an AF_XDP ring, of
  * frames to send and of frames to receive into.
  *
- *   user/io/tx_xsk.c flush           user/io/xsk.c  fill
+ *   user/io/xsk.c  tx_xsk_flush, fill
  *
  *   producer, here                             driver (zero-copy)
  *   write descriptors, store prod (release)    set the flag

@@ -3,8 +3,7 @@
  * A packet in a ring buffer, which wakes those who poll it only if XDP asks for that when it
  * commits the packet: a service thread in WATCH, and a thread that sleeps on a channel.
  *
- *   user/run/worker.c       worker_sleep
- *   user/run/worker_hints.c worker_sleeper_enter, worker_set_asleep
+ *   user/run/worker.c       worker_sleep, worker_sleeper_enter, worker_set_asleep
  *   bpf/deliver.h           deliver
  *   bpf/wake.h              wake_engine
  *

@@ -5,8 +5,8 @@
  *
  *   user/run/channel_sleep.c channel_sleep_wait, channel_sleep_on,
  *                            channel_sleep_await_unannounced, channel_sleep_give_up
- *   user/run/worker.c        worker_sleep, worker_main
- *   user/run/worker_hints.c  worker_sleeper_enter, worker_sleeper_leave
+ *   user/run/worker.c        worker_sleep, worker_main, worker_sleeper_enter,
+ *                            worker_sleeper_leave
  *   bpf/xroce.bpf.c          xroce_xdp
  *   bpf/wake.h               is_watched, count_unannounced, wake_engine
  *

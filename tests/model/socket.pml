@@ -3,8 +3,8 @@
  * A packet in WATCH: the socket is level-triggered. And how the service thread comes back to WATCH
  * when the application stops driving the shard.
  *
- *   user/run/worker.c       worker_main, worker_serve, worker_sleep, worker_is_deserted
- *   user/run/worker_hints.c worker_app_came
+ *   user/run/worker.c       worker_main, worker_serve, worker_sleep, worker_is_deserted,
+ *                           worker_app_came
  *   user/run/shard.c        shard_try_to_run
  *
  *   service thread                             application

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/os/netdev_cache.c: the cached state of an interface is right at once after any change. In the
- * test's own network namespace; needs root and `ip`.
+ * user/os/netdev_cache.c: the cached state of an interface is right at once after any change. In
+ * the test's own network namespace; needs root and `ip`.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/run/channel_rings.c where a broker gives a bounded number of rings. The test is the map:
+ * user/run/cq_notify.c where a broker gives a bounded number of rings. The test is the map:
  * libbpf's functions below take the place of the library's.
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 #include <xroce/abi.h>
 
 #include "../../user/os/kernel.h"
-#include "../../user/run/channel_rings.h"
+#include "../../user/run/cq_notify.h"
 
 #define MAP_FD 12345
 

@@ -11,8 +11,8 @@
 #include "../../user/os/link_watch.h"
 #include "../../user/port/port_object.h"
 #include "../../user/run/fault.h"
-#include "../../user/io/tx_probe.h"
-#include "../../user/run/channel_rings.h"
+#include "../../user/io/tx.h"
+#include "../../user/run/cq_notify.h"
 #include "shared.h"
 
 static struct made_options options;

@@ -10,7 +10,7 @@
 #include "../os/xdp_maps.h"
 #include "../os/netdev.h"
 #include "../run/shard_io.h"
-#include "../run/channel_rings.h"
+#include "../run/cq_notify.h"
 #include "ask.h"
 #include "first.h"
 #include "pin.h"

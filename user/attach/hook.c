@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../os/privilege.h"
+#include "../os/bpf_room.h"
 #include "../os/options.h"
 #include "../os/netdev.h"
 #include "attach_error.h"

@@ -5,6 +5,7 @@
 
 #include "../attach/program.h"
 #include "../os/privilege.h"
+#include "../os/bpf_room.h"
 #include "../os/kernel.h"
 #include "instance.h"
 #include "tap.h"

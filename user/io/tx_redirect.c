@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #include "../os/privilege.h"
+#include "../os/bpf_room.h"
 #include "../os/thread.h"
-#include "tx_probe.h"
+#include "tx.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"
 

@@ -20,7 +20,6 @@
 #include "tx_gso.h"
 #include "tx_pacer.h"
 #include "tx_pool.h"
-#include "tx_probe.h"
 #include "tx_redirect.h"
 
 /* frames at a time: still in the cache when the kernel copies them */

@@ -12,9 +12,9 @@
 #include "../os/options.h"
 #include "../run/worker.h"
 #include "../run/fault.h"
-#include "../run/trace_tx.h"
+#include "../run/shard.h"
 #include "../engine/types.h"
-#include "../io/tx_probe.h"
+#include "../io/tx.h"
 #include "port_object.h"
 
 #define SETTLE_TRIES 1000

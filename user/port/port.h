@@ -18,7 +18,6 @@
 #include "../engine/group.h"
 #include "../engine/raw.h"
 #include "../os/netdev.h"
-#include "../run/channel_sleep.h"
 #include "../run/port_channel.h"
 
 struct port;

@@ -444,8 +444,8 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
 /* ---- interfaces ---- */
 
 /*
- * The kernel's interfaces (os/netdev_cache.c). The CM thread has its own netlink socket for changes,
- * so that it misses none while it sleeps.
+ * The kernel's interfaces (os/netdev_cache.c). The CM thread has its own netlink socket for
+ * changes, so that it misses none while it sleeps.
  */
 
 #define INTERFACES_KEPT 16

@@ -2,13 +2,13 @@
 /*
  * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the
  * sockets of the shards whose engines complete to its CQs. So nothing depends on an XDP record.
- * Other shards hand over what arrives by their queues (handover.h), which results in an event.
+ * Other shards hand over what arrives by their queues (migration.h), which results in an event.
  */
 #include <pthread.h>
 
 #include "../os/kernel.h"
 #include "shard.h"
-#include "channel_sleep.h"
+#include "port_channel.h"
 
 /* From a record to its packet's descriptor: one NAPI poll, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)

@@ -5,7 +5,8 @@
  * keeps the engine's rule that no input happens inside an output. Frames to this process wait in a
  * short queue, in the transmit slots in which they were written.
  *
- * With several shards, frames for a QP of another shard are handed over to that shard (handover.h).
+ * With several shards, frames for a QP of another shard are handed over to that shard
+ * (migration.h).
  *
  * One call does a bounded amount of work. resume_ns tells when work is left, for the application or
  * the service thread.
@@ -13,7 +14,6 @@
 #include "../os/clock.h"
 #include "fault.h"
 #include "shard.h"
-#include "trace_tx.h"
 
 #define TX_BATCH	 128u /* looped frames fit into struct shard's loop */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");

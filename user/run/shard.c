@@ -2,7 +2,7 @@
 /*
  * A shard's lock, and the threads that run its engine. A thread that unlocks reports events, and
  * does the work that arose while it held the lock: doorbells that rang, frames that other shards
- * handed over (handover.h).
+ * handed over (migration.h).
  *
  *   ringer or giver (any thread)               holder of the lock
  *   push onto the engine's stack, or           run the engine (takes both)

@@ -17,15 +17,15 @@
 #include <pthread.h>
 
 #include "../engine/engine.h"
-#include "../engine/raw.h"
 #include "../engine/gso.h"
+#include "../engine/raw.h"
 #include "cq_notify.h"
 #include "defer.h"
-#include "handover.h"
 #include "migration.h"
 #include "shard_io.h"
 
 struct ring_reader;
+struct trace_tx;
 
 /* A frame from the engine's output that returns to its input. */
 struct loop_frame {
@@ -82,7 +82,7 @@ struct shard {
 	u32 to_run;
 	struct migration migration;
 	struct segments segments; /* of the super-packet being cut */
-	struct trace_tx *telling; /* NULL: no observer (trace_tx.h) */
+	struct trace_tx *telling; /* NULL: no observer (trace_tx.c) */
 
 	struct defer defer cache_aligned;
 	struct handover handover;
@@ -201,7 +201,7 @@ int shards_steer_group(struct shards *all, const struct gid *address);
 /* Publishes the flows of all raw packet QPs, after any change. Returns 0 or -errno. */
 int shards_steer_flows(struct shards *all);
 
-/* ---- worker_hints.c: what others signal to a shard's service thread ---- */
+/* ---- worker.c: what others signal to a shard's service thread (worker.h) ---- */
 void worker_kick(struct shard *s);
 /*
  * Wakes the service thread if a deadline is now sooner than the end of its sleep. Call it after
@@ -228,5 +228,36 @@ static inline bool worker_has_sleepers(const struct shard *s)
 /* Set and read `asleep` in struct xroce_vector, for all queues of the shard. */
 void worker_set_asleep(struct shard *s, u32 asleep);
 bool worker_is_asleep(const struct shard *s);
+
+/*
+ * ---- trace_tx.c ----
+ * Reports a shard's packets and events to observers (xroce/trace.h): packets sent by any way, and
+ * notes of its engine. They are collected for a batch, and put into the observers' rings by running
+ * xroce_tell, which returns whether an observer is left. Without observers nothing is allocated,
+ * and a batch costs one load. Under the shard's lock.
+ */
+
+/* Updates s->telling: NULL, or the state for reporting. */
+void trace_tx_look(struct shard *s);
+/* Reports a packet that the engine has written; looped: it returns to this process. */
+void trace_tx_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
+/* Passes everything collected to the observers. */
+void trace_tx_all(struct shard *s);
+/* Ends reporting, with the shard or its observers. */
+void trace_tx_end(struct shard *s);
+
+/* Returns flags: XROCE_TRACED is set if there may be an observer. Relaxed: a hint. */
+static inline u32 trace_tx_traced(const struct shard *s)
+{
+	return atomic_load_explicit(shared_word(&s->all->maps->engine->traced),
+				    memory_order_relaxed);
+}
+
+/* Called at the start of a turn. */
+static inline void trace_tx_begin(struct shard *s)
+{
+	if (unlikely(trace_tx_traced(s) & XROCE_TRACED || s->telling))
+		trace_tx_look(s);
+}
 
 #endif

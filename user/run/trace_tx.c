@@ -4,7 +4,7 @@
 
 #include "../os/kernel.h"
 #include "../engine/engine.h"
-#include "trace_tx.h"
+#include "shard.h"
 
 struct trace_tx {
 	struct engine_notes notes;

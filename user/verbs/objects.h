@@ -518,8 +518,8 @@ static inline bool context_interface_gone(struct ibv_context *context)
 	return context_gone(context) && !to_vcontext(context)->inherited;
 }
 /*
- * Fills in the interface's current state, most of all its addresses (os/netdev_cache.h). Returns 0 or
- * a positive errno; EIO if the interface is gone.
+ * Fills in the interface's current state, most of all its addresses (os/netdev_cache.h). Returns 0
+ * or a positive errno; EIO if the interface is gone.
  */
 int context_netdev(struct ibv_context *context, struct netdev *nd);
 /* The same with carrier, speed and queues, which are read from the kernel each time. */

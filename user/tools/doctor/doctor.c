@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "../../io/tx_probe.h"
+#include "../../io/tx.h"
 #include "doctor.h"
 #include "../terminal.h"
 

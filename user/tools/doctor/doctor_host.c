@@ -11,7 +11,7 @@
 #include "../../os/privilege.h"
 #include "../../attach/pin.h"
 #include "../../attach/probe.h"
-#include "../../io/tx_probe.h"
+#include "../../io/tx.h"
 #include "../../io/tx_redirect.h"
 #include "../../io/xsk.h"
 #include "doctor.h"

@@ -14,7 +14,7 @@
 #include "../../os/options.h"
 #include "../../os/process.h"
 #include "../../os/netdev.h"
-#include "../../io/tx_probe.h"
+#include "../../io/tx.h"
 #include "doctor.h"
 #include "../observe/observe.h"
 

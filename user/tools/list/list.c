@@ -5,7 +5,7 @@
 
 #include "../../attach/dispatcher.h"
 #include "../../os/options.h"
-#include "../../io/tx_probe.h"
+#include "../../io/tx.h"
 #include "../../os/netdev.h"
 #include "list.h"
 

@@ -5,7 +5,7 @@
 #include "../../attach/ask.h"
 #include "../../os/process.h"
 #include "../../os/netdev.h"
-#include "../../io/tx_probe.h"
+#include "../../io/tx.h"
 #include "list.h"
 #include "../observe/observe.h"
 
