@@ -25,12 +25,12 @@ by_sockets() {
 	drop_maps server
 }
 
-no_tun() { by_sockets 'making a TAP device: No such file or directory' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$@"' -; }
+no_tun() { by_sockets 'creating a TAP device: No such file or directory' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$@"' -; }
 wrong_tun() {
-	by_sockets 'making a TAP device: Inappropriate ioctl' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && : >/dev/net/tun && exec "$@"' -
+	by_sockets 'creating a TAP device: Inappropriate ioctl' unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && : >/dev/net/tun && exec "$@"' -
 }
 # As a user that may neither create a namespace nor use CAP_SYS_ADMIN.
-no_sys_admin() { by_sockets 'making a network namespace: Operation not permitted' setpriv --bounding-set -sys_admin --inh-caps -sys_admin; }
+no_sys_admin() { by_sockets 'creating a network namespace: Operation not permitted' setpriv --bounding-set -sys_admin --inh-caps -sys_admin; }
 quiet() {
 	XROCE_QUIET=1 start_on server a unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$@"' - "$TOOLS/vector_events" $DEV_A 0 5
 	wait_until 10 grep -q '^vector_events: 5' "$WORK/server.out" || fail "vector_events does not end"
