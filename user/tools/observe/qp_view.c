@@ -44,14 +44,13 @@ static void views_take_stat(void *arg, const struct observed *p, const void *key
 static void views_take_steer(void *arg, const struct observed *p, const void *key,
 			     const void *value)
 {
-	const struct xroce_qp *steer = value;
-	struct qp_view *v = steer->qpn && steer->qpn <= 0xffffff ? views_add(arg) : NULL;
+	struct qp_view *v = views_add(arg);
 
 	if (!v)
 		return;
-	v->steer = *steer;
+	v->steer = *(const struct xroce_qp *)value;
 	v->has_steer = true;
-	v->qpn = steer->qpn;
+	v->qpn = *(const u32 *)key & 0xffffff;
 }
 
 static int view_compare(const void *a, const void *b)
