@@ -384,7 +384,7 @@ forged() {
 	forger=$child
 	wait_until 10 has_more "$server" xroce_drop peer 10 || fail "nothing is dropped"
 	names a root foreign-packets slow "$qpn_a"
-	need_line said 'their addresses are not those of the connection'
+	need_line said 'drop_peer [1-9]'
 	stop "$forger"
 	unstage
 }

@@ -98,7 +98,7 @@ while True:
 print("full after", len(kept))' "$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)" >"$WORK/full.out" 2>&1
 	need_line full '^full after [1-9]'
 	in_a timeout 10 "$XROCE" trace -d 1 >"$WORK/late.out" 2>&1 || fail "trace -d 1 ends with $?"
-	need_line late 'a broker does not answer'
+	need_line late 'the broker does not answer'
 	# one round that waits, and another that it may be at
 	kill -INT "$top"
 	finish_at_most "$top" 12

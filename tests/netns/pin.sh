@@ -306,9 +306,9 @@ keeps_directory() {
 refused() {
 	in_a timeout 20 "$XROCE" serve --pin="$1" $IF_A >"$WORK/broker.out" 2>&1
 	need_equal "exit status of the broker" $? 1
-	need_line broker "^xroce: $IF_A: cannot pin the maps:  .*$2"
+	need_line broker "^xroce: $IF_A: cannot pin the maps: .*$2"
 	server program a 18641 env XROCE_PIN="$1" "$XROCE" run --dev $IF_A -- || return
-	need_line program "^xroce: $IF_A: cannot pin the maps:  .*$2"
+	need_line program "^xroce: $IF_A: cannot pin the maps: .*$2"
 	stop "$child"
 }
 hostile() {
