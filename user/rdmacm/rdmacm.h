@@ -45,8 +45,9 @@ void cancel_hold(void);
 /* Ends a hold; the last one restores the program's cancellation state. */
 void cancel_release(void);
 /* Holds until the end of the block: the first line of each exported call, except simple queries. */
-#define CANCEL_HELD                                                                                \
-	__attribute__((cleanup(cancel_block_ends), unused)) bool cancel_is_held = (cancel_hold(), true)
+#define CANCEL_HELD                                                       \
+	__attribute__((cleanup(cancel_block_ends), unused)) bool cancel_is_held = \
+		(cancel_hold(), true)
 /* Lets a pending cancellation take effect, but not inside a second hold. */
 void cancel_point(void);
 /* Restores the program's cancellation state for a sleep, but not inside a second hold. */
