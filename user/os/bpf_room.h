@@ -4,8 +4,8 @@
  * of the process. A probe that gets no descriptor is kept as "not supported", and all later loads
  * fail with EINVAL, even if more descriptors are free by then. Callers therefore check first.
  */
-#ifndef XROCE_OS_BPF_ROOM_H
-#define XROCE_OS_BPF_ROOM_H
+#ifndef OS_BPF_ROOM_H
+#define OS_BPF_ROOM_H
 
 struct bpf_object;
 struct bpf_object_skeleton;

@@ -57,8 +57,7 @@ void cancel_shut(void);
 
 static inline void cancel_block_ends(const bool *is_held)
 {
-	if (*is_held)
-		cancel_release();
+	cancel_release();
 }
 
 extern pthread_mutex_t rdmacm_lock;
