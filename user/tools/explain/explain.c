@@ -22,19 +22,6 @@ struct explain {
 
 /* ---- selection ---- */
 
-static bool explain_number(const char *text, u32 *number)
-{
-	unsigned long n;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	n = strtoul(text, &end, 0);
-	*number = (u32)n;
-	return !errno && !*end && n <= 0xffffffff;
-}
-
 static bool explain_has_qp(const struct gathered *g, u32 qpn)
 {
 	for (u32 i = 0; i < g->num; i++)
@@ -288,7 +275,7 @@ static int explain_main(int argc, char **argv)
 	else if (argc && (l.has_qpn || l.has_pid))
 		ret = usage_error(&command_explain, "'%s' cannot be used with --qpn or --pid",
 				  argv[0]);
-	else if (argc && !explain_number(argv[0], &number))
+	else if (argc && !observe_options_number(argv[0], &number))
 		ret = usage_error(&command_explain, "'%s' is neither a QP number nor a PID",
 				  argv[0]);
 	else

@@ -61,7 +61,7 @@ void observe_options_print_options(const char *allowed)
 	}
 }
 
-static bool observe_options_number(const char *text, u32 *number)
+bool observe_options_number(const char *text, u32 *number)
 {
 	unsigned long n;
 	char *end;

@@ -36,6 +36,8 @@ struct observe_options {
 int observe_options_begin(struct observe_options *l, const struct command *command,
 			  const char *allowed, int *argc, char ***argv);
 void observe_options_end(struct observe_options *l);
+/* Parses a number of up to 32 bits, decimal or hexadecimal; false: it is none. */
+bool observe_options_number(const char *text, u32 *number);
 
 /*
  * Raises the limit of descriptors: each map of each observed process takes one. Returns EXIT_OK, or
