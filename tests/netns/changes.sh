@@ -8,6 +8,7 @@
 # Checks the data, new connections of the process, the output of every observing command during the
 # change, and the state that remains at the end.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/vdata.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 netns_add $NS_P
@@ -68,23 +69,7 @@ begin() {
 	client=$child
 	goes_on
 }
-received() { in_a "$XROCE" stat --pid "$server" 2>/dev/null | awk '$4 == "rx_packets" { n = $5 } END { print n + 0 }'; }
-has_received() { [ "$(received)" -ge "$1" ]; }
-has_received_or_ends() { has_received "$1" || is_gone_or_zombie "$server" || is_gone_or_zombie "$client"; }
-goes_on() {
-	local n
-	n=$(received)
-	wait_until 20 has_received_or_ends $((n + 300))
-	has_received $((n + 300)) || { fail "nothing more comes after $n"; show server; show client; return 1; }
-}
-end() {
-	rm -f "$WORK/go"
-	finish "$client" 30 || { fail "the client ends with $?"; show client; }
-	finish "$server" 30 || { fail "the server ends with $?"; show server; }
-	need_line server '^vdata: rc .* bytes right'
-	need_line client '^vdata: rc .* bytes right'
-	settle
-}
+end() { vdata_ends; settle; }
 
 # keep MODE [OPTION...]: a process on A that keeps its device and connects again, in $keeper.
 keep() {

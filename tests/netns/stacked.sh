@@ -8,6 +8,7 @@
 # `va` of A is a macvlan (its parent is in P), a bridge, a VXLAN, or a veth on a router (P).
 # tests/vm/interop.sh covers VLANs and bonds.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/vdata.sh"
 . "$(dirname "$0")/lib/python.sh"
 . "$(dirname "$0")/lib/perf.sh"
 netns_add $NS_A
@@ -168,22 +169,6 @@ begin() {
 	client=$child
 	goes_on
 }
-# goes_on: 300 more packets arrive at A
-received() { in_a "$XROCE" stat --pid "$server" 2>/dev/null | awk '$4 == "rx_packets" { n = $5 } END { print n + 0 }'; }
-has_received() { [ "$(received)" -ge "$1" ]; }
-has_received_or_ends() { has_received "$1" || is_gone_or_zombie "$server" || is_gone_or_zombie "$client"; }
-goes_on() {
-	local n
-	n=$(received)
-	wait_until 20 has_received_or_ends $((n + 300))
-	has_received $((n + 300)) || { fail "nothing more comes"; show server; show client; return 1; }
-}
-end() {
-	rm -f "$WORK/go"
-	finish "$client" 30 || { fail "the client ends with $?"; show client; }
-	finish "$server" 30 || { fail "the server ends with $?"; show server; }
-	need_line server '^vdata: rc .* bytes right'
-}
 
 list_says() { in_a "$XROCE" list $IF_A >"$WORK/list.out" && grep -qE "$1" "$WORK/list.out"; }
 parent_down() {
@@ -193,7 +178,7 @@ parent_down() {
 	ip -n $NS_P link set pa up
 	wait_until 5 list_says 'link +up' || { fail "no word of the link"; show list; }
 	goes_on
-	end
+	vdata_ends
 	nothing_left
 }
 # Another process uses the lower interface, and talks to B as well. The kernel allows this if the
@@ -214,7 +199,7 @@ parent_in_use() {
 	need_equal "exit status of one that comes to the interface below" $? 1
 	need_line below '^xroce: pa: cannot attach the XDP program: an interface stacked on this one already has an XDP program; '
 	goes_on
-	end
+	vdata_ends
 	nothing_left
 }
 # Both ends get the event, as their interfaces disappear.
@@ -241,7 +226,7 @@ port_served() {
 	goes_on
 	stop "$broker"
 	goes_on
-	end
+	vdata_ends
 	nothing_left
 }
 # The host's TCP and UDP traffic runs at the same time.
@@ -265,7 +250,7 @@ other_cable() {
 		ip -n $NS_A link set "${cables#* }" up
 		goes_on || break
 	done
-	end
+	vdata_ends
 }
 
 # ---- a router ----
