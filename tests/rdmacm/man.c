@@ -171,6 +171,23 @@ struct rdma_cm_id *listener(struct rdma_event_channel *ch, enum rdma_port_space 
 	return NULL;
 }
 
+uint32_t fresh_qpn(void)
+{
+	static uint32_t last = 0x1000;
+
+	return ++last;
+}
+
+struct rdma_cm_id *resolving(struct rdma_event_channel *ch, int family)
+{
+	union address to = own(family, 7471);
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(ch, &id, ch, RDMA_PS_TCP))
+		return NULL;
+	return rdma_resolve_addr(id, NULL, &to.sa, WAIT_MS) ? NULL : id;
+}
+
 struct rdma_cm_id *resolved(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address to)
 {

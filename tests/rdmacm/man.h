@@ -61,6 +61,13 @@ bool no_event(struct rdma_event_channel *ch);
 extern char listen_context;
 struct rdma_cm_id *listener(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address at, int backlog);
+/*
+ * A QPN that no connection has used before: one that another connection still names, perhaps in
+ * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
+ */
+uint32_t fresh_qpn(void);
+/* Returns an id that gets ADDR_RESOLVED on this channel, which is its context too; or NULL. */
+struct rdma_cm_id *resolving(struct rdma_event_channel *ch, int family);
 /* Its address and its route are resolved. */
 struct rdma_cm_id *resolved(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address to);

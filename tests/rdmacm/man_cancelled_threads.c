@@ -18,23 +18,13 @@ static int get_event(void *channel)
 	return rdma_get_cm_event(channel, &event);
 }
 
-static struct rdma_cm_id *resolving(struct rdma_event_channel *ch)
-{
-	union address to = own(AF_INET, 7471);
-	struct rdma_cm_id *id;
-
-	if (rdma_create_id(ch, &id, NULL, RDMA_PS_TCP))
-		return NULL;
-	return rdma_resolve_addr(id, NULL, &to.sa, WAIT_MS) ? NULL : id;
-}
-
 static bool an_event_waits(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_id *id;
 	struct cancelled c;
 
-	MUST(ch && (id = resolving(ch)));
+	MUST(ch && (id = resolving(ch, AF_INET)));
 	MUST(readable(ch->fd, WAIT_MS));
 	MUST(cancelled_calls(&c, get_event, ch));
 	MUST(!c.returned);
@@ -52,7 +42,7 @@ static bool no_event_comes(void)
 
 	MUST(ch);
 	MUST(cancelled_sleeps(get_event, ch));
-	MUST(id = resolving(ch));
+	MUST(id = resolving(ch, AF_INET));
 	MUST(take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED));
 	MUST_EQ(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(ch);
@@ -78,7 +68,7 @@ static bool an_event_is_moved(void)
 	struct migration m = { .to = rdma_create_event_channel() };
 	struct cancelled c;
 
-	MUST(from && m.to && (m.id = resolving(from)));
+	MUST(from && m.to && (m.id = resolving(from, AF_INET)));
 	MUST(readable(from->fd, WAIT_MS));
 	MUST(cancelled_calls(&c, migrate, &m));
 	MUST(c.returned);
@@ -105,7 +95,7 @@ static bool destroy_id_waits(void)
 	struct destruction d;
 	struct rdma_cm_id *id;
 
-	MUST(ch && (id = resolving(ch)));
+	MUST(ch && (id = resolving(ch, AF_INET)));
 	MUST(event = next_event(ch));
 	MUST(destroy_begins(&d, destroy_cancelled, id));
 	MUST_EQ(rdma_ack_cm_event(event), 0);

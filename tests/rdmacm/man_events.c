@@ -14,17 +14,6 @@
 
 #include "man.h"
 
-/* An id that gets ADDR_RESOLVED on this channel. */
-static struct rdma_cm_id *resolving(struct rdma_event_channel *ch, int family)
-{
-	union address to = own(family, 7471);
-	struct rdma_cm_id *id;
-
-	if (rdma_create_id(ch, &id, ch, RDMA_PS_TCP))
-		return NULL;
-	return rdma_resolve_addr(id, NULL, &to.sa, WAIT_MS) ? NULL : id;
-}
-
 /* "can be used and manipulated like any other fd" */
 static bool descriptor(void)
 {

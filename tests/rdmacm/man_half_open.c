@@ -220,17 +220,6 @@ static bool data_is(const struct rdma_conn_param *c, int n, int room)
 	return true;
 }
 
-/*
- * A QPN that no connection has used before: one that another connection still names, perhaps in
- * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
- */
-static uint32_t fresh_qpn(void)
-{
-	static uint32_t last = 0x1000;
-
-	return ++last;
-}
-
 /* The next client sends a request with n bytes. */
 static bool client_asks(struct link *l, int family, int n)
 {

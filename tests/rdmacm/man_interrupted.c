@@ -17,16 +17,6 @@
 
 #define FAR_FD 900
 
-static struct rdma_cm_id *resolving(struct rdma_event_channel *ch)
-{
-	union address to = own(AF_INET, 7471);
-	struct rdma_cm_id *id;
-
-	if (rdma_create_id(ch, &id, NULL, RDMA_PS_TCP))
-		return NULL;
-	return rdma_resolve_addr(id, NULL, &to.sa, WAIT_MS) ? NULL : id;
-}
-
 /* ---- duplicates ---- */
 
 #define WAYS 5
@@ -76,7 +66,7 @@ static bool duplicates_of_a_channel(void)
 		MUST(copy >= 0 && set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, copy, &event));
 		MUST_EQ(!!(fcntl(copy, F_GETFD) & FD_CLOEXEC), way == 2 || way == 4);
 		MUST(is_ready(copy, set, &ready) && !ready);
-		MUST((id = resolving(ch)) && readable(copy, WAIT_MS));
+		MUST((id = resolving(ch, AF_INET)) && readable(copy, WAIT_MS));
 		MUST(is_ready(copy, set, &ready) && ready);
 		MUST(take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED));
 		MUST(is_ready(copy, set, &ready) && !ready);
@@ -100,12 +90,12 @@ static bool duplicate_outlives_its_channel(void)
 
 	for (int i = 0; i < 20; i++) {
 		MUST(ch = rdma_create_event_channel());
-		MUST((id = resolving(ch)) && take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED));
+		MUST((id = resolving(ch, AF_INET)) && take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED));
 		MUST((copy = dup(ch->fd)) >= 0 && !rdma_destroy_id(id));
 		fd = ch->fd;
 		rdma_destroy_event_channel(ch);
 		MUST(fcntl(fd, F_GETFD) == -1 && fcntl(copy, F_GETFD) == 0);
-		MUST((ch = rdma_create_event_channel()) && (id = resolving(ch)));
+		MUST((ch = rdma_create_event_channel()) && (id = resolving(ch, AF_INET)));
 		MUST(readable(ch->fd, WAIT_MS) && !readable(copy, 0));
 		MUST(take(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED) && !close(copy));
 		MUST(!rdma_destroy_id(id));
@@ -160,7 +150,7 @@ static int event_call(struct sleeper *s)
 
 static bool event_wake(struct sleeper *s)
 {
-	MUST(s->id = resolving(s->ch));
+	MUST(s->id = resolving(s->ch, AF_INET));
 	return true;
 }
 
@@ -231,17 +221,6 @@ static bool listener_prepare(struct sleeper *s)
 static int request_call(struct sleeper *s)
 {
 	return rdma_get_request(s->listen, &s->id);
-}
-
-/*
- * A QPN that no connection has used before: one that another connection still names, perhaps in
- * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
- */
-static uint32_t fresh_qpn(void)
-{
-	static uint32_t last = 0x1000;
-
-	return ++last;
 }
 
 /* A client without a QP, so that the case itself calls rdma_establish(). */
@@ -580,17 +559,6 @@ static bool each_kind(bool (*body)(struct sleeper *s))
 	return good;
 }
 
-static void on_signal(int number)
-{
-}
-
-static bool catch_usr1(int flags)
-{
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = flags };
-
-	return !sigaction(SIGUSR1, &act, NULL);
-}
-
 static bool interrupt(struct sleeper *s)
 {
 	sleeper_signal(s, WAIT_MS);
@@ -687,7 +655,8 @@ static bool signals_do_not_end_a_destroy(void)
 
 	MUST(catch_usr1(0) && ch);
 	for (int i = 0; i < 2; i++)
-		MUST((id[i] = resolving(ch)) && (e[i] = next_event(ch)) && e[i]->id == id[i]);
+		MUST((id[i] = resolving(ch, AF_INET)) && (e[i] = next_event(ch)) &&
+		     e[i]->id == id[i]);
 	for (int i = 0; i < 2; i++)
 		MUST(destroy_begins(&d[i], destroy_id, id[i]));
 	for (int k = 0; k < 20; k++) {

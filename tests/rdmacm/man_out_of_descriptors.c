@@ -163,19 +163,6 @@ static int with_room_for(int room, int (*call)(void))
 	return err;
 }
 
-/* Waits until `want` descriptors are open. */
-static bool descriptors_are(int want)
-{
-	int now = descriptors();
-
-	for (int i = 0; i < WAIT_MS / 10 && now != want; i++) {
-		usleep(10000);
-		now = descriptors();
-	}
-	MUST_EQ(now, want);
-	return true;
-}
-
 /*
  * With each number of free descriptors: EMFILE, and everything made is destroyed; then it works. In
  * the first round no device is open yet.
@@ -191,7 +178,7 @@ static bool descriptors_end(int (*make)(void))
 			if (err && err != EMFILE)
 				printf("# room for %d: errno %d (%s)\n", room, err, strerror(err));
 			MUST(!err || err == EMFILE);
-			MUST(round == 0 || descriptors_are(before));
+			MUST(round == 0 || count_becomes(descriptors, before));
 			worked = room;
 		}
 		MUST_EQ(err, 0);
@@ -205,7 +192,7 @@ static bool descriptors_end(int (*make)(void))
 	for (int i = 0; i < 100; i++)
 		MUST(with_room_for(i % worked, make) == EMFILE);
 	MUST_EQ(make(), 0);
-	return descriptors_are(before);
+	return count_becomes(descriptors, before);
 }
 
 static bool in_a_fresh_child(int (*make)(void))

@@ -69,6 +69,10 @@ int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, 
 
 /* ---- events ---- */
 bool set_nonblocking(int fd, bool on);
+/* Handles SIGUSR1 by a function that does nothing, with these flags of sigaction(2). */
+bool catch_usr1(int flags);
+/* Waits until the count is `want`, for WAIT_MS at most. */
+bool count_becomes(int (*count)(void), int want);
 bool readable(int fd, int timeout_ms);
 /* True if no event is pending, by a non-blocking get. */
 bool no_cq_event(struct ibv_comp_channel *ch);

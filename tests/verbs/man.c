@@ -62,6 +62,22 @@ int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE);
 }
 
+bool pair_reconnect(struct pair *p)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(qp_to_state(p->qp[i], IBV_QPS_RESET), 0);
+	for (int i = 0; i < 2; i++) {
+		while (ibv_poll_cq(p->cq[i], 1, &wc) > 0)
+			;
+		MUST_EQ(qp_to_init(p->qp[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(qp_to_rts(p->qp[i], p->qp[!i]->qp_num, 7), 0);
+	return true;
+}
+
 struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
 			    struct ibv_srq *srq)
 {

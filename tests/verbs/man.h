@@ -26,6 +26,8 @@ bool take_async(enum ibv_event_type type, const void *object);
 
 int qp_state_now(struct ibv_qp *qp);
 int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+/* Connects both ends again through RESET, and drops the content of their CQs. */
+bool pair_reconnect(struct pair *p);
 
 /* A QP with these CQs, connected to itself over the device's GID. */
 struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,

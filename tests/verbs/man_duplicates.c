@@ -252,10 +252,6 @@ ON_PAIR(nothing_is_kept_over_exec, nothing_is_kept_body, .channel = true, .srq =
 
 /* ---- signals ---- */
 
-static void on_signal(int number)
-{
-}
-
 struct waiter {
 	pthread_t thread;
 	int (*call)(void *arg);
@@ -304,13 +300,6 @@ static int get_cq(void *channel)
 		return -1;
 	ibv_ack_cq_events(cq, 1);
 	return 0;
-}
-
-static bool catch_usr1(int flags)
-{
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = flags };
-
-	return !sigaction(SIGUSR1, &act, NULL);
 }
 
 /* read(2) of uverbs' files: EINTR by a handler without SA_RESTART; with it the wait continues. */
@@ -497,19 +486,6 @@ static int make_all(const char *name)
 	return end ? -2 : err;
 }
 
-/* Waits until `want` descriptors are open. */
-static bool descriptors_are(int want)
-{
-	int now = descriptors();
-
-	for (int i = 0; i < WAIT_MS / 10 && now != want; i++) {
-		usleep(10000);
-		now = descriptors();
-	}
-	MUST_EQ(now, want);
-	return true;
-}
-
 /* Calls with `room` free descriptors under RLIMIT_NOFILE. */
 static int with_room_for(int room, int (*call)(const char *name), const char *name)
 {
@@ -545,12 +521,12 @@ static bool descriptors_end(void *name)
 		MUST(!err || err == EMFILE);
 		if (!err)
 			worked = room;
-		MUST(descriptors_are(all));
+		MUST(count_becomes(descriptors, all));
 	}
 	MUST(worked > 0);
 	printf("# descriptors needed: %d\n", worked);
 	MUST_EQ(make_all(name), 0);
-	return descriptors_are(all);
+	return count_becomes(descriptors, all);
 }
 
 /* In a child, which shares nothing with this process: its device is not attached yet. */
@@ -589,11 +565,11 @@ static bool memory_ends(void *name)
 			printf("# with room for %ld bytes: errno %d (%s)\n", room, err,
 			       strerror(err));
 		MUST(!err || err == ENOMEM || err == EAGAIN);
-		MUST(descriptors_are(all));
+		MUST(count_becomes(descriptors, all));
 	}
 	MUST_EQ(err, 0);
 	MUST_EQ(make_all(name), 0);
-	return descriptors_are(all);
+	return count_becomes(descriptors, all);
 }
 
 static bool memory_ends_in_the_middle(void)

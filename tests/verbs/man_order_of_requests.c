@@ -14,25 +14,10 @@
 #define ROUNDS	60
 #define WORD_AT (REMOTE_AT + LONG + 96) /* of end 1; a multiple of 8 */
 
-static bool on(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
-{
-	struct wr_ends e;
-	bool good = wr_open(&e, type, wr_ops_of(type)) && body(&e);
-
-	return wr_close(&e) && good;
-}
-
-#define ON_RELIABLE(name, body)                                                                    \
-	static bool name(void)                                                                     \
-	{                                                                                          \
-		MUST(on(IBV_QPT_RC, body));                                                        \
-		return on(IBV_QPT_XRC_SEND, body);                                                 \
-	}
-
 #define ON_RC(name, body)                                                                          \
 	static bool name(void)                                                                     \
 	{                                                                                          \
-		return on(IBV_QPT_RC, body);                                                       \
+		return on_service(IBV_QPT_RC, body);                                               \
 	}
 
 /* Adds a request with these local bytes to the open list. */

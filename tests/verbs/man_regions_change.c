@@ -51,23 +51,6 @@ static struct ibv_send_wr one_sided(struct ibv_sge *sge, enum ibv_wr_opcode op, 
 	return wr;
 }
 
-/* Connects both ends again through RESET, and drops the content of their CQs. */
-static bool reconnect(struct pair *p)
-{
-	struct ibv_wc wc;
-
-	for (int i = 0; i < 2; i++)
-		MUST_EQ(qp_to_state(p->qp[i], IBV_QPS_RESET), 0);
-	for (int i = 0; i < 2; i++) {
-		while (ibv_poll_cq(p->cq[i], 1, &wc) > 0)
-			;
-		MUST_EQ(qp_to_init(p->qp[i]), 0);
-	}
-	for (int i = 0; i < 2; i++)
-		MUST_EQ(qp_to_rts(p->qp[i], p->qp[!i]->qp_num, 7), 0);
-	return true;
-}
-
 /* ---- a region that moves in another thread ---- */
 
 /* A region without an explicit address, in one of two pieces of memory. */
@@ -580,7 +563,7 @@ static bool rights_body(struct pair *p)
 			if (granted)
 				continue;
 			MUST(take_async(IBV_EVENT_QP_ACCESS_ERR, p->qp[1]));
-			MUST(reconnect(p));
+			MUST(pair_reconnect(p));
 		}
 	return true;
 }
@@ -633,7 +616,7 @@ static bool receives_body(struct pair *p)
 		MUST(wait_wc(p->cq[1], &wc));
 		MUST_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
 		MUST_EQ(p->buf[1][0], 0);
-		MUST(reconnect(p));
+		MUST(pair_reconnect(p));
 		MUST_EQ(ibv_rereg_mr(p->mr[1], PD | ACCESS, p->pd, NULL, 0, RIGHTS), 0);
 		MUST_EQ(post_recv(p, 3, 100, 64), 0);
 		MUST_EQ(post_send(p, 4, 0, 8, IBV_SEND_SIGNALED), 0);

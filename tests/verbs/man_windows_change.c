@@ -117,22 +117,6 @@ static int recv_at(struct pair *p, int end, uint32_t offset, uint32_t length)
 	return ibv_post_recv(p->qp[end], &wr, &bad);
 }
 
-static bool reconnect(struct pair *p)
-{
-	struct ibv_wc wc;
-
-	for (int i = 0; i < 2; i++)
-		MUST_EQ(qp_to_state(p->qp[i], IBV_QPS_RESET), 0);
-	for (int i = 0; i < 2; i++) {
-		while (ibv_poll_cq(p->cq[i], 1, &wc) > 0)
-			;
-		MUST_EQ(qp_to_init(p->qp[i]), 0);
-	}
-	for (int i = 0; i < 2; i++)
-		MUST_EQ(qp_to_rts(p->qp[i], p->qp[!i]->qp_num, 7), 0);
-	return true;
-}
-
 /* ---- keys sent right after their bind ---- */
 
 /* Posts an unsignaled bind and, immediately after it, a SEND of the new key. */
@@ -246,7 +230,7 @@ static bool listed(struct window *w, uint32_t length)
 	/* unbound: the region is free and can be bound again */
 	MUST_EQ(ibv_dereg_mr(w->mr), 0);
 	MUST(w->mr = ibv_reg_mr(p->pd, p->buf[1], BUF_BYTES, RIGHTS));
-	return reconnect(p);
+	return pair_reconnect(p);
 }
 
 static bool lists_body(struct window *w)
@@ -375,20 +359,20 @@ static bool anew_body(struct window *w)
 	else
 		MUST_EQ(window_bind(w, 0, 0), IBV_WC_SUCCESS);
 	MUST_EQ(window_bind(w, 0, 100), IBV_WC_MW_BIND_ERR);
-	MUST(reconnect(p));
+	MUST(pair_reconnect(p));
 	MUST_EQ(window_bind(w, 8192 + 4000, 100), IBV_WC_MW_BIND_ERR);
-	MUST(reconnect(p));
+	MUST(pair_reconnect(p));
 	/* without the right to bind; of another PD; without local write */
 	MUST_EQ(ibv_rereg_mr(w->mr, access, NULL, NULL, 0, RIGHTS & ~IBV_ACCESS_MW_BIND), 0);
 	MUST_EQ(window_bind(w, 8192, 100), IBV_WC_MW_BIND_ERR);
-	MUST(reconnect(p));
+	MUST(pair_reconnect(p));
 	MUST_EQ(ibv_rereg_mr(w->mr, access, NULL, NULL, 0, IBV_ACCESS_MW_BIND), 0);
 	MUST_EQ(window_bind(w, 8192, 100), IBV_WC_MW_BIND_ERR);
-	MUST(reconnect(p));
+	MUST(pair_reconnect(p));
 	MUST_EQ(ibv_rereg_mr(w->mr, access | pd, other, NULL, 0, RIGHTS), 0);
 	if (w->mw->type == IBV_MW_TYPE_2) {
 		MUST_EQ(window_bind(w, 8192, 100), IBV_WC_MW_BIND_ERR);
-		MUST(reconnect(p));
+		MUST(pair_reconnect(p));
 	} else { /* the header's ibv_bind_mw() */
 		MUST_EQ(ibv_bind_mw(p->qp[1], w->mw, &bind), EPERM);
 	}
@@ -425,7 +409,7 @@ static bool reset_body(struct window *w)
 	MUST_EQ(ibv_post_send(p->qp[1], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[1], &wc));
 	MUST_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
-	MUST(reconnect(p));
+	MUST(pair_reconnect(p));
 	MUST_EQ(ibv_dealloc_mw(w->mw), 0);
 	MUST(w->mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2));
 	MUST_EQ(ibv_dereg_mr(w->mr), 0);
@@ -513,7 +497,7 @@ static bool word_at(struct window *w, uint32_t rkey, enum ibv_wr_opcode op, uint
 	MUST(take_async(status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR :
 							  IBV_EVENT_QP_REQ_ERR,
 			p->qp[1]));
-	return reconnect(p);
+	return pair_reconnect(p);
 }
 
 /* 8 bytes: inside, across the end, after the end. */

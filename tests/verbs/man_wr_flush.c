@@ -14,21 +14,6 @@
 #define WR_FLUSH	     14
 #define PART		     64u /* bytes of the region that is to be flushed */
 
-static bool on(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
-{
-	struct wr_ends e;
-	bool good = wr_open(&e, type, wr_ops_of(type)) && body(&e);
-
-	return wr_close(&e) && good;
-}
-
-#define ON_RELIABLE(name, body)                       \
-	static bool name(void)                        \
-	{                                             \
-		MUST(on(IBV_QPT_RC, body));           \
-		return on(IBV_QPT_XRC_SEND, body);    \
-	}
-
 /* The answer to a single request; after an error both ends are made again. */
 static bool ends_with(struct wr_ends *e, enum wr_code op, const struct wr_args *a, int status)
 {
@@ -177,7 +162,7 @@ static bool bounds(struct wr_ends *e)
 
 static bool a_range_is_within_its_region(void)
 {
-	return on(IBV_QPT_RC, bounds);
+	return on_service(IBV_QPT_RC, bounds);
 }
 
 /* A peer that asks for persistence where there is none is refused; a key of nothing always is. */
@@ -219,7 +204,7 @@ static bool types(struct wr_ends *e)
 
 static bool a_flush_needs_a_region_that_allows_it(void)
 {
-	return on(IBV_QPT_RC, types);
+	return on_service(IBV_QPT_RC, types);
 }
 
 /* Arguments that nothing could mean, and ibv_post_send(), whose struct has no place for them. */

@@ -352,32 +352,24 @@ static bool matrix(struct wr_ends *e)
 	return true;
 }
 
-static bool on(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
-{
-	struct wr_ends e;
-	bool good = wr_open(&e, type, wr_ops_of(type)) && body(&e);
-
-	return wr_close(&e) && good;
-}
-
 static bool rc_every_operation_with_every_setter(void)
 {
-	return on(IBV_QPT_RC, matrix);
+	return on_service(IBV_QPT_RC, matrix);
 }
 
 static bool uc_every_operation_with_every_setter(void)
 {
-	return on(IBV_QPT_UC, matrix);
+	return on_service(IBV_QPT_UC, matrix);
 }
 
 static bool ud_every_operation_with_every_setter(void)
 {
-	return on(IBV_QPT_UD, matrix);
+	return on_service(IBV_QPT_UD, matrix);
 }
 
 static bool xrc_every_operation_with_every_setter(void)
 {
-	return on(IBV_QPT_XRC_SEND, matrix);
+	return on_service(IBV_QPT_XRC_SEND, matrix);
 }
 
 /*
@@ -413,7 +405,7 @@ static bool xrc_invalidates(struct wr_ends *e)
 
 static bool xrc_sends_with_invalidate(void)
 {
-	return on(IBV_QPT_XRC_SEND, xrc_invalidates);
+	return on_service(IBV_QPT_XRC_SEND, xrc_invalidates);
 }
 
 const struct test_case man_cases[] = {

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -340,4 +341,27 @@ bool run_all(const struct test_case *c)
 		good &= ok;
 	}
 	return good;
+}
+
+static void on_signal(int number)
+{
+}
+
+bool catch_usr1(int flags)
+{
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = flags };
+
+	return !sigaction(SIGUSR1, &act, NULL);
+}
+
+bool count_becomes(int (*count)(void), int want)
+{
+	int now = count();
+
+	for (int i = 0; i < WAIT_MS / 10 && now != want; i++) {
+		usleep(10000);
+		now = count();
+	}
+	MUST_EQ(now, want);
+	return true;
 }

@@ -208,11 +208,3 @@ bool change_access(struct wr_ends *e, int access)
 	e->access = access;
 	return true;
 }
-
-bool on_service(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
-{
-	struct wr_ends e;
-	bool good = wr_open(&e, type, wr_ops_of(type)) && body(&e);
-
-	return wr_close(&e) && good;
-}

@@ -44,8 +44,6 @@ bool try(struct wr_ends *e, enum wr_code op, uint32_t rkey, uint64_t remote, uin
 /* RTS to RTS: the rights of end 1's QP, which is at work. */
 bool change_access(struct wr_ends *e, int access);
 
-bool on_service(enum ibv_qp_type type, bool (*body)(struct wr_ends *e));
-
 #define ON(service, name, body)                              \
 	static bool name(void)                               \
 	{                                                    \

@@ -284,3 +284,11 @@ bool wr_nothing_was_posted(struct wr_ends *e)
 	MUST(cq_is_empty(e->cq[0]) && cq_is_empty(e->cq[1]));
 	return true;
 }
+
+bool on_service(enum ibv_qp_type type, bool (*body)(struct wr_ends *e))
+{
+	struct wr_ends e;
+	bool good = wr_open(&e, type, wr_ops_of(type)) && body(&e);
+
+	return wr_close(&e) && good;
+}

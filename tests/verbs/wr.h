@@ -108,6 +108,17 @@ bool wr_open(struct wr_ends *e, enum ibv_qp_type type, uint64_t ops);
 /* In this PD, unless it is NULL. */
 bool wr_open_in(struct wr_ends *e, struct ibv_pd *pd, enum ibv_qp_type type, uint64_t ops);
 bool wr_close(struct wr_ends *e);
+/* Runs the body on new ends of this service, with all its operations. */
+bool on_service(enum ibv_qp_type type, bool (*body)(struct wr_ends *e));
+
+/* A case of this name: the body over RC, and over XRC. */
+#define ON_RELIABLE(name, body)                                            \
+	static bool name(void)                                             \
+	{                                                                  \
+		MUST(on_service(IBV_QPT_RC, body));                        \
+		return on_service(IBV_QPT_XRC_SEND, body);                 \
+	}
+
 /* Both ends through RESET, after an error. */
 bool wr_again(struct wr_ends *e);
 
