@@ -162,7 +162,7 @@ static long flow_count_copy_at(__u64 i, struct flow_walk *walk)
 	return 0;
 }
 
-/* Counts for a flow after the one that takes the frame, if it has the same order. */
+/* Counts for a later flow of the same order as the flow that takes the frame. */
 static long flow_count_at(__u64 i, struct flow_walk *walk)
 {
 	const __u32 at = walk->first + walk->place + 1 + (__u32)i;

@@ -6,8 +6,8 @@
  *
  *   xroce_mux     on the interface and the hairpin: runs the program of a packet's owner
  *   xroce_tap_in  on a client's TAP device: runs xroce_egress while the broker lives
- *   xroce_egress  checks a client's frames; sends them to the interface, or those to a QP here to
- *                 the hairpin
+ *   xroce_egress  checks a client's frames; sends a frame to a local QP to the hairpin, all others
+ *                 to the interface
  *   xroce_single  on a client's TAP device for single frames, before xroce_tap_in: redirects
  *                 permitted frames without an skb
  *   xroce_shut    drops frames that the kernel sends to these devices
