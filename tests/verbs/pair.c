@@ -345,6 +345,7 @@ bool run_all(const struct test_case *c)
 
 static void on_signal(int number)
 {
+	(void)number;
 }
 
 bool catch_usr1(int flags)
