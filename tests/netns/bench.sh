@@ -96,7 +96,7 @@ tables() {
 	need_line bench "cannot connect to 10.77.0.1, TCP port 1: .*run 'xroce bench --server' there"
 	ip -n $NS_A link set $IF_A mtu 1500
 	bench_from 1 "${SHORT[@]}" -m 4096 $IP4_A
-	need_line bench 'a path MTU of 1024 and 4096'
+	need_line bench 'path MTUs of the devices are 1024 and 4096, not 4096 as requested'
 	bench_from 0 "${SHORT[@]}" -t send,ud -s 1k --json $IP4_A
 	json_has 'd["path_mtu"] == 1024'
 	ip -n $NS_A link set $IF_A mtu 4500
