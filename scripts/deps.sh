@@ -43,6 +43,8 @@ vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-provid
 	mmdebstrap)
 # servers with event loops, and their clients
 vm_packages+=(nginx-light redis-server redis-tools postgresql)
+# a Ceph cluster
+vm_packages+=(ceph-mon ceph-osd ceph-common)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

@@ -65,8 +65,23 @@ client() {
 	rc=$?
 	[ $rc -eq 0 ] || { fail "it ended with $rc: $*"; show client; return 1; }
 }
-# osd_start: the OSD, its pid in $osd. An OSD that asks the monitor before it has the monitor's map
-# gets `wrong fsid`, and ends; systemd would start it again, as is done here.
+# ceph_at_most SECONDS ARGUMENT...: ceph at B. A client of Ceph 16.2 that asks the monitor before it
+# has the monitor's map is answered `wrong fsid`, over TCP as over RDMA (3 of 60 and 4 of 40 runs
+# beside 6 busy loops); ceph then ends with EPERM, and is started again here.
+ceph_at_most() {
+	local bound=$1 _
+	shift
+	for _ in 1 2 3 4 5; do
+		start_on client b ceph -c "$WORK/b.conf" "$@"
+		finish_at_most "$child" "$bound" && return
+		grep -q 'EPERM: problem getting command descriptions from mon' "$WORK/client.out" || break
+	done
+	fail "no success: ceph $*"
+	show client
+	return 1
+}
+# osd_start: the OSD, its pid in $osd. An OSD that asks too early ends, for the same reason; systemd
+# would start it again, as is done here.
 osd_start() {
 	local _
 	for _ in 1 2 3; do
@@ -91,11 +106,11 @@ cluster() {
 	start_on mon a ceph-mon -c "$WORK/a.conf" -i a -f
 	mon=$child
 	wait_until 30 listens_or_gone a 6789 "$mon"
-	client 40 ceph -c "$WORK/b.conf" osd new $OSD 0 || { show mon; return 1; }
+	ceph_at_most 40 osd new $OSD 0 || { show mon; return 1; }
 	on_a ceph-osd -c "$WORK/a.conf" --mkfs -i 0 --osd-uuid $OSD >>"$WORK/made.out" 2>&1 ||
 		{ fail "no OSD can be made"; show made; return; }
 	osd_start || { fail "the OSD does not come up"; show osd; return; }
-	client 40 ceph -c "$WORK/b.conf" osd pool create p 8
+	ceph_at_most 40 osd pool create p 8
 }
 
 objects() {
