@@ -75,8 +75,8 @@ static inline struct packet random_packet(u64 *seed, u8 opcode)
 	if (flags & OP_FETH)
 		p.flush = (u32)next_random(seed);
 	if (flags & OP_FLOW) {
-		p.flow_cookie = (u32)next_random(seed);
-		p.flow_allowance = (u32)next_random(seed);
+		p.credit_cookie = (u32)next_random(seed);
+		p.credit_allowance = (u32)next_random(seed);
 	}
 	if (flags & OP_PAYLOAD)
 		p.payload_len = random_below(seed, 4) ? random_below(seed, 64) :
@@ -109,8 +109,8 @@ static inline void assert_same_packet(const struct packet *a, const struct packe
 	assert_int_equal(a->inv_rkey, b->inv_rkey);
 	assert_int_equal(a->xrc_srqn, b->xrc_srqn);
 	assert_int_equal(a->flush, b->flush);
-	assert_int_equal(a->flow_cookie, b->flow_cookie);
-	assert_int_equal(a->flow_allowance, b->flow_allowance);
+	assert_int_equal(a->credit_cookie, b->credit_cookie);
+	assert_int_equal(a->credit_allowance, b->credit_allowance);
 	assert_int_equal(a->payload_len, b->payload_len);
 }
 

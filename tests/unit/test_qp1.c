@@ -178,8 +178,8 @@ static void receives__with_its_q_key_alone(void **state)
 	qp_destroy(engine, qp);
 }
 
-/* Flow control probes a peer after its first packets, but not for packets of QP 1 or to it. */
-static void flow__leaves_qp1_alone(void **state)
+/* A UD QP probes a peer after its first packets, but not for packets of QP 1 or to it. */
+static void credit_output__leaves_qp1_alone(void **state)
 {
 	static const u32 ends[][2] = { { 1, 1 }, { 1, 77 }, { 77, 1 } };
 	static const u8 mad[MAD_BYTES];
@@ -188,7 +188,7 @@ static void flow__leaves_qp1_alone(void **state)
 
 	for (u32 k = 0; k < ARRAY_SIZE(ends); k++) {
 		make_ready(ends[k][0], 0);
-		for (u32 i = 0; i < 2 * FLOW_START; i++) {
+		for (u32 i = 0; i < 2 * CREDIT_START; i++) {
 			post_mad(&path, ends[k][1], mad);
 			assert_int_equal(engine_output(engine, frame, sizeof(frame), 0),
 					 BTH_AT + 12 + 8 + MAD_BYTES + ROCE_ICRC_BYTES);
@@ -201,13 +201,13 @@ static void flow__leaves_qp1_alone(void **state)
 }
 
 /* Nor does it answer; another QP that a QP 1 asks does not either. */
-static void flow__of_qp1_is_not_answered(void **state)
+static void credit_input__of_qp1_is_not_answered(void **state)
 {
 	static const u32 ends[][2] = { { 1, 77 }, { 77, 1 } };
 	static u8 frame[PACKET_FRAME_MAX];
 	struct path path = random_path(&engine_seed, false, false);
 	struct packet p = { .opcode = OPCODE_FLOW_PROBE, .migreq = true, .pkey = ROCE_DEFAULT_PKEY,
-			    .qkey = CM_QKEY, .flow_cookie = 5 };
+			    .qkey = CM_QKEY, .credit_cookie = 5 };
 	struct rx_frame f = { .data = frame };
 
 	for (u32 k = 0; k < ARRAY_SIZE(ends); k++) {
@@ -238,8 +238,8 @@ int main(void)
 		WITH_ENGINE(sends__what_the_kernel_sends),
 		WITH_ENGINE(receives__what_the_kernel_sends),
 		WITH_ENGINE(receives__with_its_q_key_alone),
-		WITH_ENGINE(flow__leaves_qp1_alone),
-		WITH_ENGINE(flow__of_qp1_is_not_answered),
+		WITH_ENGINE(credit_output__leaves_qp1_alone),
+		WITH_ENGINE(credit_input__of_qp1_is_not_answered),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

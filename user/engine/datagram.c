@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "congestion.h"
+#include "credit.h"
 #include "datagram.h"
-#include "flow_control.h"
 #include "group.h"
 #include "requester.h"
 #include "responder.h"
@@ -93,7 +93,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	enum qp_state state = qp_state(qp);
 	struct packet p;
 	const struct send_wqe *wqe;
-	struct flow_to to;
+	struct credit_to to;
 	u8 *payload;
 	u32 len;
 
@@ -109,12 +109,13 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		return 0;
 	}
 	/* a Q_Key with its top bit set means the QP's own */
-	to = (struct flow_to){ .path = &wqe->ud.path,
-			       .dest_qpn = wqe->ud.remote_qpn,
-			       .takes_receive = true,
-			       .qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey
-									 : wqe->ud.remote_qkey };
-	if (!flow_output(e, qp, &to, frame, &len, now_ns))
+	to = (struct credit_to){ .path = &wqe->ud.path,
+				 .dest_qpn = wqe->ud.remote_qpn,
+				 .takes_receive = true,
+				 .qkey = wqe->ud.remote_qkey & 0x80000000u ?
+						 qp->qkey :
+						 wqe->ud.remote_qkey };
+	if (!credit_output(e, qp, &to, frame, &len, now_ns))
 		return len;
 	packet_from(&p, qp, req->next_psn);
 	p.src_qpn = qp->qpn;
@@ -135,7 +136,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	}
 	req->next_psn = req->unacked_psn = req->sent_psn = psn_add(req->next_psn, 1);
 	req->tx = ++req->assigned;
-	flow_sent(qp, true);
+	credit_sent(qp->credit, true);
 	sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 	len = packet_seal(frame, payload, p.payload_len);
 	if (unlikely(qp->rate_limited))

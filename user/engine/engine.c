@@ -9,7 +9,7 @@
 #include "types.h"
 #include "datagram.h"
 #include "event.h"
-#include "flow_control.h"
+#include "credit.h"
 #include "recovery.h"
 #include "reorder.h"
 #include "reply.h"
@@ -138,7 +138,7 @@ void engine_detach_qp(struct engine *e, struct qp *qp)
 
 	engine_unready(e, qp);
 	timer_cancel(e, qp);
-	flow_end(e, qp);
+	credit_end(e, qp);
 	reorder_purge(e, &qp->req.early);
 	reorder_purge(e, &qp->resp.early);
 	for (p = &e->qp_events; *p; p = &(*p)->event_next)
@@ -198,7 +198,7 @@ static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 
 static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 {
 	if (unlikely(e->answers.count))
-		return engine_count_output(e, flow_answer_output(e, frame));
+		return engine_count_output(e, credit_answer_output(e, frame));
 	while (e->ready_head != e->ready_tail) {
 		struct qp *qp = *engine_ready_at(e, e->ready_head);
 		u32 len = 0;

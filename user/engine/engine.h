@@ -80,8 +80,8 @@ enum {
 	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out runs */
 	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
 	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor honoured */
-	/* UC and UD neither ask for nor report the receiver's capacity: see flow.c */
-	ENGINE_NO_FLOW = 1 << 5,
+	/* UC and UD neither ask for nor report the receiver's capacity: see credit.c */
+	ENGINE_NO_PROBED_CREDITS = 1 << 5,
 };
 
 struct engine;

@@ -5,9 +5,9 @@
  */
 #include "completer.h"
 #include "congestion.h"
+#include "credit.h"
 #include "datagram.h"
 #include "event.h"
-#include "flow_control.h"
 #include "responder.h"
 #include "send_queue.h"
 #include "stat.h"
@@ -22,7 +22,7 @@ static bool engine_state_accepts(const struct qp *qp)
 	return state >= QPS_RTR && state != QPS_ERR;
 }
 
-/* CNPs and flow control belong to no transport service. */
+/* CNPs, probes and answers belong to no transport service. */
 static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 {
 	if (p->flags & OP_FLOW)
@@ -216,7 +216,7 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 		stat_row_unlike(e, qp, engine_kept_header(qp, p.opcode), frame);
 	}
 	if (likely(drop == XROCE_DROP_none) && !done)
-		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
+		drop = unlikely(p.flags & OP_FLOW) ? credit_input(e, qp, &p, frame->data, now_ns) :
 						     engine_dispatch(e, qp, &p, hint, now_ns);
 	e->stats->rx_packets++;
 	if (unlikely(drop != XROCE_DROP_none))

@@ -13,13 +13,12 @@
  *   completer.c    responses to completions
  *   recovery.c     retransmission and time-outs
  *   congestion.c   window, adaptive time-out, DCQCN
- *   credit.c       end-to-end credits
+ *   credit.c       end-to-end credits; probed credits of UC and UD
  *   responder.c    request packets to memory and receives
  *   reply.c        ACKs, NAKs, responses, duplicate requests
  *   reorder.c      packets that arrived before an earlier one
  *   datagram.c     UD, multicast groups
  *   raw.c          raw packet QPs: by flow, and to work queues by hash
- *   flow.c         flow control of UC and UD                  (flow_control.h)
  *   tag.c          tag matching and rendezvous                (tag_match.h)
  *   event.c        completions, events, moderation
  *   timer.c        deadlines of QPs
@@ -73,7 +72,7 @@ struct group {
 struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
 	struct mr_table mrs;
-	struct flow_ledger flow;
+	struct credit_ledger credits;
 	u32 num_qps; /* without QP 1 */
 	u32 num_srqs;
 	/* generation of the last number in each slot; see owner_draw_number() */
@@ -142,7 +141,7 @@ struct engine {
 	struct srq *srq_events;
 
 	struct icrc_table icrc;
-	struct flow_answers answers;
+	struct credit_answers answers;
 	struct qp *ready[XROCE_MAX_QP];
 };
 

@@ -301,11 +301,11 @@ bool engine_may_move(const struct qp *qp)
 
 u64 engine_untaken(const struct qp *qp)
 {
-	const struct flow_control *f = qp->flow;
+	const struct credit_peer *c = qp->credit;
 
-	if (qp->transport != XROCE_UC || (f->sent == f->mark && !f->probing))
+	if (qp->transport != XROCE_UC || (c->sent == c->mark && !c->probing))
 		return 0;
-	return 1ull << 32 | f->sent;
+	return 1ull << 32 | c->sent;
 }
 
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)

@@ -177,8 +177,8 @@ static void packet_get_extensions(const u8 *ext, struct packet *p, u32 flags)
 	if (flags & OP_FLOW) {
 		const struct flow_eth *h = (const struct flow_eth *)ext;
 
-		p->flow_cookie = be32toh(h->cookie);
-		p->flow_allowance = be32toh(h->allowance);
+		p->credit_cookie = be32toh(h->cookie);
+		p->credit_allowance = be32toh(h->allowance);
 	}
 	/* The last header of its opcode. A CNP's 16 reserved bytes are ignored. */
 	if (flags & OP_IMM)
@@ -523,8 +523,8 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 			(struct ieth){ .rkey = htobe32(p->inv_rkey) };
 	if (flags & OP_FLOW)
 		*(struct flow_eth *)packet_put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
-			.cookie = htobe32(p->flow_cookie),
-			.allowance = htobe32(p->flow_allowance),
+			.cookie = htobe32(p->credit_cookie),
+			.allowance = htobe32(p->credit_allowance),
 		};
 	if (flags & OP_CNP)
 		memset(packet_put(&pos, CNP_BYTES), 0, CNP_BYTES);

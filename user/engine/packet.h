@@ -68,8 +68,8 @@ struct packet {
 	u32 inv_rkey;	   /* IETH */
 	u32 xrc_srqn;	   /* XRCETH */
 	u32 flush;	   /* FETH */
-	u32 flow_cookie;   /* flow control, as the next */
-	u32 flow_allowance;
+	u32 credit_cookie; /* probed credits, as the next */
+	u32 credit_allowance;
 
 	u32 payload_len;   /* without pad */
 

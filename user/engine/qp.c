@@ -2,8 +2,8 @@
 /* Queue pairs as objects: creation and destruction, both sides of the send queue, and flushing. */
 #include <stdlib.h>
 
+#include "credit.h"
 #include "event.h"
-#include "flow_control.h"
 #include "qp.h"
 #include "recovery.h"
 #include "reorder.h"
@@ -255,14 +255,14 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	else if (!err)
 		err = rq_init_in(&qp->rq, init->max_recv_wr, init->max_recv_sge, init->rq_lent);
 	if (!err)
-		err = flow_peers_init(qp);
+		err = credit_peers_init(qp);
 	if (!err)
 		err = stat_init(qp, init);
 	if (!err)
 		err = qpn_take(e, qp, init->qpn);
 	if (err) {
 		stat_free(qp);
-		flow_free(qp);
+		credit_free(qp);
 		rq_free(&qp->rq);
 		shared_sends_free(qp);
 		sq_free(&qp->sq);
@@ -313,7 +313,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	qp_purge_completions(e, qp);
 	owner_release_qp(e, qp);
 	rd_atomic_free(qp);
-	flow_free(qp);
+	credit_free(qp);
 	rss_free(qp->rss);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);

@@ -19,7 +19,7 @@
 #include <xroce/stat.h>
 
 #include "cq.h"
-#include "flow.h"
+#include "credit.h"
 #include "mr.h"
 #include "packet.h"
 #include "types.h"
@@ -505,12 +505,12 @@ struct qp {
 	struct path path;
 	struct rate rate;
 	struct rto_probe probe;
-	struct flow_control *flow;	 /* UC and UD: the current receiver */
-	struct flow_control flow_own;	 /* UC's flow control, and UD's before it has sent */
-	struct flow_peers *flow_peers;	 /* UD, else NULL */
+	struct credit_peer *credit;	 /* UC and UD: the current receiver */
+	struct credit_peer credit_own;	 /* UC's only one, and UD's before it has sent */
+	struct credit_peers *credit_peers; /* UD, else NULL */
 	/* wait for peers that have never answered: shorter after each failure */
-	u32 flow_stranger_ns;
-	u32 flow_cookie;		 /* cookie of the last probe */
+	u32 credit_stranger_ns;
+	u32 credit_cookie;		 /* cookie of the last probe */
 	u32 qkey;
 	u32 xrcd;
 	u32 groups;		     /* number of multicast groups that the QP is attached to */

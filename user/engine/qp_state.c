@@ -5,7 +5,7 @@
  */
 #include "completer.h"
 #include "congestion.h"
-#include "flow_control.h"
+#include "credit.h"
 #include "requester.h"
 #include "responder.h"
 #include "send_queue.h"
@@ -265,7 +265,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 		qp_reset(e, qp);
 	if (from == QPS_INIT && to == QPS_RTR) {
 		congestion_start(e, qp);
-		flow_start(e, qp);
+		credit_start(e, qp);
 		responder_start(qp, qp->attr.rq_psn);
 	}
 	if (from == QPS_RTR && to == QPS_RTS)

@@ -22,7 +22,7 @@
  */
 #include "completer.h"
 #include "congestion.h"
-#include "flow_control.h"
+#include "credit.h"
 #include "recovery.h"
 #include "reorder.h"
 #include "requester.h"
@@ -315,7 +315,7 @@ void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (qp->rate_limited) /* it may have waited for its rate */
 		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
-	flow_expire(e, qp);
+	credit_expire(e, qp);
 	if (!requests_go_on(qp_state(qp)))
 		return;
 	if (req->rnr_wait) {

@@ -10,7 +10,6 @@
 #include "completer.h"
 #include "congestion.h"
 #include "credit.h"
-#include "flow_control.h"
 #include "recovery.h"
 #include "requester.h"
 #include "send_queue.h"
@@ -417,16 +416,16 @@ static bool requester_takes_receive(const struct qp *qp, const struct send_wqe *
 	return qp->req.tx_packet == 0 && wqe->opcode != WR_WRITE;
 }
 
-/* UC: flow_output() for the packet under the cursor. */
+/* UC: credit_output() for the packet under the cursor. */
 static bool requester_unreliable_allowed(struct engine *e, struct qp *qp,
 					 const struct send_wqe *wqe, u8 *frame, u32 *len,
 					 u64 now_ns)
 {
-	const struct flow_to to = { .path = &qp->path,
-				    .dest_qpn = qp->dest_qpn,
-				    .takes_receive = requester_takes_receive(qp, wqe) };
+	const struct credit_to to = { .path = &qp->path,
+				      .dest_qpn = qp->dest_qpn,
+				      .takes_receive = requester_takes_receive(qp, wqe) };
 
-	return flow_output(e, qp, &to, frame, len, now_ns);
+	return credit_output(e, qp, &to, frame, len, now_ns);
 }
 
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
@@ -489,7 +488,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	}
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
 	if (!reliable)
-		flow_sent(qp, requester_takes_receive(qp, wqe));
+		credit_sent(qp->credit, requester_takes_receive(qp, wqe));
 	requester_advance(qp, wqe, n);
 	requester_count_sent(e, qp, &p, again, len, now_ns);
 	if (req->tx == sq_prod(&qp->sq))

@@ -38,7 +38,7 @@ static const char *const off_words[] = {
 /* In the order of off_words. */
 static const u32 off_bits[] = {
 	ENGINE_NO_REORDER, ENGINE_NO_SELECTIVE, ENGINE_NO_ADAPTIVE_RTO,
-	ENGINE_NO_CWND,	   ENGINE_NO_CREDITS,	ENGINE_NO_FLOW,
+	ENGINE_NO_CWND,	   ENGINE_NO_CREDITS,	ENGINE_NO_PROBED_CREDITS,
 };
 _Static_assert(ARRAY_SIZE(off_words) == ARRAY_SIZE(off_bits) + 1, "a bit for each word");
 

@@ -368,7 +368,7 @@ const char *track_ours(struct track *t, const struct packet *p)
 		return p->becn && !p->psn ? NULL : "CNP without BECN or with a PSN";
 	if (p->flags & OP_FLOW)
 		return p->opcode == OPCODE_FLOW_PROBE && c->service != XROCE_RC && !p->psn &&
-				       !p->flow_allowance
+				       !p->credit_allowance
 			       ? NULL
 			       : "flow control of a service that has acknowledgements, or not a "
 				 "probe";

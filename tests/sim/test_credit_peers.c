@@ -31,7 +31,7 @@ static void begin(const char *name, u64 latency_ns)
 	struct world *w = world_create(3, 29);
 	struct pair_options o = pair_defaults();
 
-	world_label(w, "test_flow_peers %s, %llu ns", name, (unsigned long long)latency_ns);
+	world_label(w, "test_credit_peers %s, %llu ns", name, (unsigned long long)latency_ns);
 	w->latency_ns = latency_ns;
 	o.transport = XROCE_UD;
 	o.pmtu = PMTU;
@@ -99,7 +99,7 @@ static void bursts__in_turn(void **state)
 		for (u32 i = 0; i < RECEIVERS; i++)
 			check_eq(t.s.w, t.to[i]->recv->n, POSTS);
 		check(t.s.w, t.s.a->node->stats.flow_waits > 0);
-		check_eq(t.s.w, t.s.a->node->engine->tables->flow.beginning, 0);
+		check_eq(t.s.w, t.s.a->node->engine->tables->credits.beginning, 0);
 		end();
 	}
 }
@@ -110,11 +110,11 @@ static void bursts__then_reset(void **state)
 	begin("reset", NSEC_PER_MSEC);
 	t.s.b->node->to[0].dead = true;
 	for (u32 i = 0; i < RECEIVERS; i++)
-		post(i, &t.s.path, FLOW_START_MIN / 2);
+		post(i, &t.s.path, CREDIT_START_MIN / 2);
 	world_settle(t.s.w);
-	check(t.s.w, t.s.a->node->engine->tables->flow.beginning > FLOW_START_FRAMES);
+	check(t.s.w, t.s.a->node->engine->tables->credits.beginning > CREDIT_START_FRAMES);
 	check(t.s.w, !side_state(t.s.a, QPS_RESET));
-	check_eq(t.s.w, t.s.a->node->engine->tables->flow.beginning, 0);
+	check_eq(t.s.w, t.s.a->node->engine->tables->credits.beginning, 0);
 	end();
 }
 
@@ -127,17 +127,17 @@ static void dead_one__stops_the_others_once(void **state)
 	begin("a dead one", 10 * NSEC_PER_USEC);
 	w = t.s.w;
 	for (u32 i = 0; i < 2; i++)
-		post(i, &t.s.path, 2 * FLOW_START);
+		post(i, &t.s.path, 2 * CREDIT_START);
 	world_run(w);
 	t.s.a->node->to[1].dead = true;
 	for (u32 round = 0; round < 3; round++) {
 		start_ns = w->now_ns;
 		post(0, &t.s.path, POSTS);
 		world_run(w);
-		check(w, round ? w->now_ns - start_ns < FLOW_RETRY_MAX_NS :
-				 w->now_ns - start_ns >= FLOW_SEVERAL_NS &&
+		check(w, round ? w->now_ns - start_ns < CREDIT_RETRY_MAX_NS :
+				 w->now_ns - start_ns >= CREDIT_SEVERAL_NS &&
 					 w->now_ns - start_ns <
-						 FLOW_SEVERAL_NS + FLOW_RETRY_MAX_NS);
+						 CREDIT_SEVERAL_NS + CREDIT_RETRY_MAX_NS);
 	}
 	end();
 }

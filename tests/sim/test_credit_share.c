@@ -20,7 +20,7 @@
 #define LEN	  (PACKETS * PMTU)
 #define SENDERS	  8u
 #define POSTS	  1000u
-#define PAUSE_NS  (3 * FLOW_PERIOD_NS) /* more than a receiver remembers */
+#define PAUSE_NS  (3 * CREDIT_PERIOD_NS) /* more than a receiver remembers */
 #define ROUNDS	  4u
 
 static struct scene scene_uc(u64 latency_ns, u32 engines)
@@ -29,7 +29,7 @@ static struct scene scene_uc(u64 latency_ns, u32 engines)
 		world_create_with(2, 29, &(struct world_options){ .num_engines = engines });
 	struct pair_options o = pair_defaults();
 
-	world_label(w, "test_flow_share, %llu ns, %u engines", (unsigned long long)latency_ns,
+	world_label(w, "test_credit_share, %llu ns, %u engines", (unsigned long long)latency_ns,
 		    engines);
 	w->latency_ns = latency_ns;
 	o.transport = XROCE_UC;
@@ -145,14 +145,14 @@ static void receiver__stops(void **state)
 	for (u64 alone = 0; alone <= 16; alone += 4)
 		for (u64 together = 0; together <= 24; together++)
 			receiver_stops(scene_uc(2 * step_ns, 1), SENDERS - 1, alone * step_ns,
-				       together * step_ns, FLOW_STRANGER_NS);
+				       together * step_ns, CREDIT_STRANGER_NS);
 }
 
-/* A receiver that has answered is not declared dead before FLOW_PATIENCE_NS. */
+/* A receiver that has answered is not declared dead before CREDIT_PATIENCE_NS. */
 static void receiver__stops_for_long(void **state)
 {
 	receiver_stops(scene_uc(20 * NSEC_PER_USEC, 1), SENDERS - 1, NSEC_PER_MSEC / 10,
-		       NSEC_PER_MSEC / 2, FLOW_PATIENCE_NS);
+		       NSEC_PER_MSEC / 2, CREDIT_PATIENCE_NS);
 }
 
 /*
@@ -162,21 +162,21 @@ static void receiver__stops_for_long(void **state)
 static void sender__with_an_old_window(void **state)
 {
 	struct scene s = scene_uc(NSEC_PER_MSEC / 100, 1);
-	const struct flow_control *f = s.a->qp->flow;
+	const struct credit_peer *c = s.a->qp->credit;
 	u32 posted = 0, sent;
 
-	while (f->limit - f->sent < FLOW_SHARE(RING) - PACKETS) {
+	while (c->limit - c->sent < CREDIT_SHARE(RING) - PACKETS) {
 		check(s.w, posted < POSTS);
 		post(&s, s.a, 1);
 		posted++;
 		world_run(s.w);
 	}
-	world_run_for(s.w, FLOW_STALE_NS);
+	world_run_for(s.w, CREDIT_STALE_NS);
 	s.w->latency_ns = 4 * NSEC_PER_MSEC;
-	sent = f->sent;
+	sent = c->sent;
 	post(&s, s.a, POSTS);
 	world_run_for(s.w, s.w->latency_ns);
-	check(s.w, f->sent - sent > 0 && f->sent - sent <= FLOW_START);
+	check(s.w, c->sent - sent > 0 && c->sent - sent <= CREDIT_START);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, posted + POSTS);
 	scene_end(&s);
@@ -200,8 +200,8 @@ static void sender_stays(u32 engines)
 	}
 	for (u32 i = 0; i < s.w->num_sent; i++)
 		if (s.w->sent[i].from == 1)
-			window = s.w->sent[i].packet.flow_allowance >> 16;
-	check_eq(s.w, window, FLOW_SHARE(RING));
+			window = s.w->sent[i].packet.credit_allowance >> 16;
+	check_eq(s.w, window, CREDIT_SHARE(RING));
 	pair_destroy(&other);
 	scene_end(&s);
 }
@@ -233,10 +233,10 @@ static void sender__untaken(void **state)
 	world_run(s.w);
 	check(s.w, engine_untaken(s.a->qp) && engine_untaken(s.a->qp) != untaken);
 	/* a probe follows all of it, and has no answer yet */
-	s.a->qp->flow->mark = s.a->qp->flow->sent;
-	s.a->qp->flow->probing = true;
+	s.a->qp->credit->mark = s.a->qp->credit->sent;
+	s.a->qp->credit->probing = true;
 	check(s.w, engine_untaken(s.a->qp) != 0);
-	s.a->qp->flow->probing = false;
+	s.a->qp->credit->probing = false;
 	check_eq(s.w, engine_untaken(s.a->qp), 0);
 	scene_end(&s);
 }
@@ -254,5 +254,5 @@ int main(void)
 		cmocka_unit_test(sender__untaken),
 	};
 
-	return cmocka_run_group_tests_name("flow_share", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("credit_share", tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
 /* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
- * Flow control of UC and UD: a sender never has more on the wire than the receiver allowed, all of
- * a burst arrives, and nothing that is lost, forged or missing stops a queue for longer than flow.h
+ * Credits of UC and UD: a sender never has more on the wire than the receiver allowed, all of a
+ * burst arrives, and nothing that is lost, forged or missing stops a queue for longer than credit.h
  * says.
  */
 #include "../../user/engine/internal.h"
@@ -18,7 +18,7 @@
 #define PACKETS 4 /* of a message */
 #define LEN	(PACKETS * PMTU)
 #define POSTS	250
-#define UNASKED (FLOW_START / 4 * 3) /* packets, before the first probe */
+#define UNASKED (CREDIT_START / 4 * 3) /* packets, before the first probe */
 #define RQ_POSTS 1024
 
 /* engines: 0: as many as the environment says */
@@ -30,7 +30,7 @@ static struct scene scene_on(const char *name, enum xroce_transport transport, u
 		&(struct world_options){ .disable = { 0, disable_peer }, .num_engines = engines });
 	struct pair_options o = pair_defaults();
 
-	world_label(w, "test_flow %s", name);
+	world_label(w, "test_credit %s", name);
 	o.transport = transport;
 	o.pmtu = PMTU;
 	o.max_send_wr = o.max_recv_wr = RQ_POSTS;
@@ -71,7 +71,7 @@ static void post_receives(struct scene *s, u32 n)
 		post_recv_buffer(s->b, i, s->remote, 0, 40 + LEN);
 }
 
-static bool is_flow(const struct sent_frame *f)
+static bool is_credit(const struct sent_frame *f)
 {
 	return f->packet.flags & OP_FLOW;
 }
@@ -83,7 +83,7 @@ static bool is_flow(const struct sent_frame *f)
 static void judge(struct scene *s)
 {
 	struct { u32 cookie, sent; } probe[1024];
-	u32 probes = 0, sent = 0, limit = FLOW_START, answers = 0, counted = 0;
+	u32 probes = 0, sent = 0, limit = CREDIT_START, answers = 0, counted = 0;
 
 	for (u32 i = 0; i < s->w->num_sent; i++) {
 		const struct sent_frame *f = &s->w->sent[i];
@@ -93,21 +93,21 @@ static void judge(struct scene *s)
 		     counted++) {
 			const struct sent_frame *a = &s->w->sent[counted];
 
-			if (a->from != 1 || !is_flow(a) || a->fate != FATE_DELIVERED)
+			if (a->from != 1 || !is_credit(a) || a->fate != FATE_DELIVERED)
 				continue;
 			check_eq(s->w, a->packet.opcode, OPCODE_FLOW_ANSWER);
 			for (u32 k = 0; k < probes; k++)
-				if (probe[k].cookie == a->packet.flow_cookie)
-					limit = probe[k].sent + (a->packet.flow_allowance >> 16);
+				if (probe[k].cookie == a->packet.credit_cookie)
+					limit = probe[k].sent + (a->packet.credit_allowance >> 16);
 			answers++;
 		}
 		if (f->from != 0)
 			continue;
-		if (is_flow(f)) {
+		if (is_credit(f)) {
 			check_eq(s->w, f->packet.opcode, OPCODE_FLOW_PROBE);
 			check(s->w, probes < ARRAY_SIZE(probe));
-			if (!probes || probe[probes - 1].cookie != f->packet.flow_cookie) {
-				probe[probes].cookie = f->packet.flow_cookie;
+			if (!probes || probe[probes - 1].cookie != f->packet.credit_cookie) {
+				probe[probes].cookie = f->packet.credit_cookie;
 				probe[probes++].sent = sent;
 			}
 			continue;
@@ -175,10 +175,10 @@ static void receives__are_waited_for(void **state)
 	struct scene s = scene_with("receives", XROCE_UD, 0);
 	u64 start_ns;
 
-	post_receives(&s, FLOW_START); /* all of these come unsolicited */
+	post_receives(&s, CREDIT_START); /* all of these come unsolicited */
 	post(&s, POSTS, WR_SEND);
 	start_ns = s.w->now_ns;
-	for (u32 posted = FLOW_START; s.b->recv->n < POSTS;) {
+	for (u32 posted = CREDIT_START; s.b->recv->n < POSTS;) {
 		check(s.w, s.w->now_ns < start_ns + 100 * NSEC_PER_MSEC);
 		world_run_for(s.w, 3 * NSEC_PER_MSEC); /* without an answer, at first */
 		check(s.w, s.b->recv->n == min_u32(posted, POSTS));
@@ -194,14 +194,14 @@ static void receives__are_waited_for(void **state)
 /* A peer that does not know of any of this loses nothing by it, and is waited for less and less. */
 static void stranger__is_waited_for_once(void **state)
 {
-	struct scene s = scene_with("stranger", XROCE_UC, ENGINE_NO_FLOW);
+	struct scene s = scene_with("stranger", XROCE_UC, ENGINE_NO_PROBED_CREDITS);
 	u64 start_ns = s.w->now_ns, longest_ns = 0, last_ns = start_ns;
 
 	post_receives(&s, 2 * POSTS);
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
 	for (u32 i = 0; i < s.w->num_sent; i++) {
-		if (!is_flow(&s.w->sent[i])) {
+		if (!is_credit(&s.w->sent[i])) {
 			longest_ns = s.w->sent[i].time_ns - last_ns > longest_ns
 					     ? s.w->sent[i].time_ns - last_ns
 					     : longest_ns;
@@ -211,11 +211,12 @@ static void stranger__is_waited_for_once(void **state)
 	check_eq(s.w, s.b->recv->n, POSTS);
 	check_eq(s.w, s.a->node->stats.flow_waits, 1);
 	check(s.w,
-	      longest_ns >= FLOW_STRANGER_NS && longest_ns < FLOW_STRANGER_NS + FLOW_RETRY_MAX_NS);
+	      longest_ns >= CREDIT_STRANGER_NS &&
+		      longest_ns < CREDIT_STRANGER_NS + CREDIT_RETRY_MAX_NS);
 	check_eq(s.w, s.b->node->drops.opcode, s.a->node->stats.flow_probes);
 	/*
-	 * the next burst, within FLOW_FREE_NS, does not wait at all; one after that asks once more
-	 * and goes on
+	 * the next burst, within CREDIT_FREE_NS, does not wait at all; one after that asks once
+	 * more and goes on
 	 */
 	for (u32 burst = 0; burst < 2; burst++) {
 		u64 probes = s.a->node->stats.flow_probes;
@@ -226,7 +227,7 @@ static void stranger__is_waited_for_once(void **state)
 		check(s.w, s.w->now_ns - start_ns < NSEC_PER_MSEC);
 		check_eq(s.w, s.a->node->stats.flow_probes, probes + burst);
 		check_eq(s.w, s.a->node->stats.flow_waits, 1);
-		world_run_for(s.w, FLOW_FREE_NS);
+		world_run_for(s.w, CREDIT_FREE_NS);
 	}
 	check_eq(s.w, s.b->recv->n, POSTS + 2 * (POSTS / 2));
 	check_eq(s.w, s.b->node->stats.tx_packets, 0);
@@ -237,12 +238,14 @@ static void stranger__is_waited_for_once(void **state)
 static void strangers__are_waited_for_less(void **state)
 {
 	struct world *w = world_create_with(
-		3, 29, &(struct world_options){ .disable = { 0, ENGINE_NO_FLOW, ENGINE_NO_FLOW } });
+		3, 29,
+		&(struct world_options){
+			.disable = { 0, ENGINE_NO_PROBED_CREDITS, ENGINE_NO_PROBED_CREDITS } });
 	struct pair_options o = pair_defaults();
 	struct scene s;
 	u64 start_ns = w->now_ns;
 
-	world_label(w, "test_flow strangers");
+	world_label(w, "test_credit strangers");
 	o.transport = XROCE_UD;
 	o.max_send_wr = o.cq_capacity = RQ_POSTS;
 	s = scene_in(w, &o, 8192);
@@ -253,8 +256,8 @@ static void strangers__are_waited_for_less(void **state)
 	}
 	check_eq(w, s.a->send->n, 12 * POSTS);
 	check_eq(w, s.a->node->stats.flow_waits, 2);
-	check(w, w->now_ns - start_ns >= FLOW_STRANGER_NS / 2 * 3 &&
-			 w->now_ns - start_ns < 2 * FLOW_STRANGER_NS);
+	check(w, w->now_ns - start_ns >= CREDIT_STRANGER_NS / 2 * 3 &&
+			 w->now_ns - start_ns < 2 * CREDIT_STRANGER_NS);
 	scene_end(&s);
 }
 
@@ -275,7 +278,7 @@ static void slow_path__any_probe_is_right(void **state)
 }
 
 /*
- * A receiver that answered before and is now silent is waited for FLOW_PATIENCE_NS; then it is
+ * A receiver that answered before and is now silent is waited for CREDIT_PATIENCE_NS; then it is
  * probed once a second, and believed.
  */
 static void dead_peer__stops_nothing(void **state)
@@ -292,12 +295,12 @@ static void dead_peer__stops_nothing(void **state)
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 2 * POSTS);
-	check(s.w, s.w->now_ns - start_ns >= FLOW_PATIENCE_NS &&
-			   s.w->now_ns - start_ns < FLOW_PATIENCE_NS + FLOW_RETRY_MAX_NS);
+	check(s.w, s.w->now_ns - start_ns >= CREDIT_PATIENCE_NS &&
+			   s.w->now_ns - start_ns < CREDIT_PATIENCE_NS + CREDIT_RETRY_MAX_NS);
 	check_eq(s.w, s.b->recv->n, POSTS);
 	/* back again */
 	s.a->node->to[1].dead = false;
-	world_run_for(s.w, FLOW_FREE_NS);
+	world_run_for(s.w, CREDIT_FREE_NS);
 	world_forget_sent(s.w);
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
@@ -307,12 +310,12 @@ static void dead_peer__stops_nothing(void **state)
 	scene_end(&s);
 }
 
-static bool is_nth_flow(const struct sent_frame *f, void *arg)
+static bool is_nth_credit(const struct sent_frame *f, void *arg)
 {
 	u32 *mask = arg;
 	bool drop;
 
-	if (!is_flow(f))
+	if (!is_credit(f))
 		return false;
 	drop = *mask & 1;
 	*mask >>= 1;
@@ -330,8 +333,8 @@ static void lost_probes__go_again(void **state)
 		u32 there = mask & 15, back = mask >> 4;
 		u64 start_ns = s.w->now_ns;
 
-		world_label(s.w, "test_flow lost_probes__go_again %x", mask);
-		s.a->node->to[1].drops = s.b->node->to[0].drops = is_nth_flow;
+		world_label(s.w, "test_credit lost_probes__go_again %x", mask);
+		s.a->node->to[1].drops = s.b->node->to[0].drops = is_nth_credit;
 		s.a->node->to[1].drops_arg = &there;
 		s.b->node->to[0].drops_arg = &back;
 		post_receives(&s, POSTS);
@@ -370,8 +373,8 @@ static void senders__share_the_ring(void **state)
 	}
 	for (u32 i = 0; i < s.w->num_sent; i++)
 		if (s.w->sent[i].from == 1) {
-			check_eq(s.w, s.w->sent[i].packet.flow_allowance >> 16,
-				 FLOW_SHARE(1024u) / 4);
+			check_eq(s.w, s.w->sent[i].packet.credit_allowance >> 16,
+				 CREDIT_SHARE(1024u) / 4);
 			windows++;
 		}
 	check(s.w, windows > 8);
@@ -403,16 +406,17 @@ static void beginners__share_the_ring(void **state)
 			}
 		world_settle(s.w);
 		for (u32 i = 0; i < s.w->num_sent; i++)
-			frames += s.w->sent[i].from == 0 && !is_flow(&s.w->sent[i]) ? each : 0;
-		check(s.w, frames >= FLOW_START_FRAMES);
-		check(s.w, frames <= FLOW_START_FRAMES + ARRAY_SIZE(more) * FLOW_START_MIN * each);
-		check_eq(s.w, s.a->node->engine->tables->flow.beginning, frames);
+			frames += s.w->sent[i].from == 0 && !is_credit(&s.w->sent[i]) ? each : 0;
+		check(s.w, frames >= CREDIT_START_FRAMES);
+		check(s.w, frames <= CREDIT_START_FRAMES +
+					     ARRAY_SIZE(more) * CREDIT_START_MIN * each);
+		check_eq(s.w, s.a->node->engine->tables->credits.beginning, frames);
 		/* reset, answered or given up: nothing counts any more */
 		pair_destroy(&more[0]);
-		check(s.w, s.a->node->engine->tables->flow.beginning < frames);
+		check(s.w, s.a->node->engine->tables->credits.beginning < frames);
 		s.b->node->to[0].dead = false;
 		world_run(s.w);
-		check_eq(s.w, s.a->node->engine->tables->flow.beginning, 0);
+		check_eq(s.w, s.a->node->engine->tables->credits.beginning, 0);
 		for (u32 i = 1; i < ARRAY_SIZE(more); i++)
 			pair_destroy(&more[i]);
 		scene_end(&s);
@@ -431,18 +435,18 @@ static void answer__needs_the_cookie(void **state)
 
 	o.transport = XROCE_UC;
 	r = raw_create(&o, "answer");
-	p.flow_allowance = ~0u;
+	p.credit_allowance = ~0u;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_unexpected_response);
-	check_eq(r.w, r.s.qp->flow->limit, 0);
+	check_eq(r.w, r.s.qp->credit->limit, 0);
 	/* as if it had asked */
-	r.s.qp->flow->probing = true;
-	r.s.qp->flow->cookie = 7;
-	p.flow_cookie = 6;
+	r.s.qp->credit->probing = true;
+	r.s.qp->credit->cookie = 7;
+	p.credit_cookie = 6;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_unexpected_response);
-	check_eq(r.w, r.s.qp->flow->limit, 0);
-	p.flow_cookie = 7;
+	check_eq(r.w, r.s.qp->credit->limit, 0);
+	p.credit_cookie = 7;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), 0);
-	check_eq(r.w, r.s.qp->flow->limit, FLOW_WINDOW_MAX);
+	check_eq(r.w, r.s.qp->credit->limit, CREDIT_WINDOW_MAX);
 	raw_expect_silence(&r, __FILE__, __LINE__);
 	raw_destroy(&r);
 }
@@ -464,7 +468,7 @@ static void probe__is_answered(void **state)
 	r = raw_create(&o, "probe");
 	post_recv_buffer(&r.s, 1, r.mem, 0, 64);
 	post_recv_buffer(&r.s, 2, r.mem, 0, 64);
-	p.flow_cookie = 0xfeedbee5;
+	p.credit_cookie = 0xfeedbee5;
 	/* of another QP than the connected one */
 	p.src_qpn = RAW_PEER_QPN + 1;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_peer);
@@ -474,14 +478,14 @@ static void probe__is_answered(void **state)
 	answer = raw_answer(&r);
 	check(r.w, answer && answer->opcode == OPCODE_FLOW_ANSWER &&
 			   answer->dest_qpn == RAW_PEER_QPN && answer->src_qpn == r.s.qp->qpn);
-	check_eq(r.w, answer->flow_cookie, 0xfeedbee5);
-	check_eq(r.w, answer->flow_allowance, (FLOW_SHARE(1024u) / 2) << 16 | 2);
-	for (u32 i = 0; i < 3 * FLOW_ANSWERS; i++)
+	check_eq(r.w, answer->credit_cookie, 0xfeedbee5);
+	check_eq(r.w, answer->credit_allowance, (CREDIT_SHARE(1024u) / 2) << 16 | 2);
+	for (u32 i = 0; i < 3 * CREDIT_ANSWERS; i++)
 		check_eq(r.w, raw_deliver(&r, p, NULL, 0), 0);
 	world_settle(r.w);
 	while (raw_answer(&r))
 		n++;
-	check_eq(r.w, n, FLOW_ANSWERS);
+	check_eq(r.w, n, CREDIT_ANSWERS);
 	raw_destroy(&r);
 }
 
@@ -496,7 +500,7 @@ static u32 probe_of(struct raw *r, u32 src_qpn)
 	check_eq(r->w, raw_send(r, p, NULL, 0), 0);
 	answer = raw_answer(r);
 	check(r->w, answer != NULL);
-	return answer->flow_allowance >> 16;
+	return answer->credit_allowance >> 16;
 }
 
 /* Room promised to one sender is promised to no other, whatever their QPNs are. */
@@ -508,8 +512,8 @@ static void probe__of_two(void **state)
 	for (u32 i = 1; i <= 400; i++) {
 		struct raw r = raw_create(&o, "probes of two");
 
-		check_eq(r.w, probe_of(&r, 0x100), FLOW_SHARE(1024u) / 2);
-		check_eq(r.w, probe_of(&r, 0x100 + i * i * 7919), FLOW_WINDOW_MIN);
+		check_eq(r.w, probe_of(&r, 0x100), CREDIT_SHARE(1024u) / 2);
+		check_eq(r.w, probe_of(&r, 0x100 + i * i * 7919), CREDIT_WINDOW_MIN);
 		raw_destroy(&r);
 	}
 }
@@ -522,9 +526,9 @@ static void probe__of_many(void **state)
 
 	o.transport = XROCE_UD;
 	r = raw_create(&o, "probes of many");
-	check(r.w, probe_of(&r, 0x100) > FLOW_WINDOW_MIN);
-	for (u32 i = 1; i < 2 * FLOW_SENDERS; i++)
-		check_eq(r.w, probe_of(&r, 0x100 + i), FLOW_WINDOW_MIN);
+	check(r.w, probe_of(&r, 0x100) > CREDIT_WINDOW_MIN);
+	for (u32 i = 1; i < 2 * CREDIT_SENDERS; i++)
+		check_eq(r.w, probe_of(&r, 0x100 + i), CREDIT_WINDOW_MIN);
 	raw_destroy(&r);
 }
 
@@ -560,5 +564,5 @@ int main(void)
 		cmocka_unit_test(probe__not_for_reliable),
 	};
 
-	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("credit", tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static struct scene scene_of(enum xroce_transport transport, u64 seed,
 	struct world *w = world_create(2, seed);
 	struct pair_options o = pair_defaults();
 
-	world_label(w, "test_flow_loss, transport %u, seed %llu", transport,
+	world_label(w, "test_credit_loss, transport %u, seed %llu", transport,
 		    (unsigned long long)seed);
 	o.transport = transport;
 	o.max_send_wr = o.max_recv_wr = o.cq_capacity = POSTS;
@@ -72,7 +72,7 @@ static void warm_up(struct scene *s, u32 receives)
 	post(s, WARM);
 	world_run(s->w);
 	check_eq(s->w, s->b->recv->n, WARM);
-	check(s->w, s->a->qp->flow->known);
+	check(s->w, s->a->qp->credit->known);
 }
 
 /* Runs until node 0 has sent `n` packets. Returns the time taken, 0 if longer than limit_ns. */
@@ -114,7 +114,7 @@ static void probes__are_lost_at_random(void **state)
 				u64 took_ns;
 
 				post(&s, 1);
-				took_ns = time_to_send(&s, WARM + i + 1, FLOW_PATIENCE_NS);
+				took_ns = time_to_send(&s, WARM + i + 1, CREDIT_PATIENCE_NS);
 				check(s.w, took_ns || s.a->send->n == WARM + i + 1);
 				world_run_for(s.w, STEP_NS);
 				post_receives(&s, s.b, s.b->recv->n - taken);
@@ -134,19 +134,20 @@ static void probes__are_lost_at_random(void **state)
 /* A peer that has not answered yet is soon probed again, as the wait for it is short. */
 static void probes__to_a_stranger(void **state)
 {
-	for (u64 lost_ns = 20 * NSEC_PER_MSEC; lost_ns + FLOW_RETRY_STRANGER_NS < FLOW_STRANGER_NS;
+	for (u64 lost_ns = 20 * NSEC_PER_MSEC;
+	     lost_ns + CREDIT_RETRY_STRANGER_NS < CREDIT_STRANGER_NS;
 	     lost_ns += 7 * NSEC_PER_MSEC) {
 		struct scene s = scene_of(XROCE_UD, 1, NULL);
 
-		post_receives(&s, s.b, 2 * FLOW_START);
-		post(&s, FLOW_START);
+		post_receives(&s, s.b, 2 * CREDIT_START);
+		post(&s, CREDIT_START);
 		s.b->node->to[0].dead = true;
-		post(&s, FLOW_START);
+		post(&s, CREDIT_START);
 		world_run_for(s.w, lost_ns);
-		check_eq(s.w, s.a->send->n, FLOW_START);
+		check_eq(s.w, s.a->send->n, CREDIT_START);
 		s.b->node->to[0].dead = false;
-		check(s.w, time_to_send(&s, 2 * FLOW_START,
-					FLOW_RETRY_STRANGER_NS + NSEC_PER_MSEC));
+		check(s.w, time_to_send(&s, 2 * CREDIT_START,
+					CREDIT_RETRY_STRANGER_NS + NSEC_PER_MSEC));
 		check_eq(s.w, s.b->node->drops.no_receive, 0);
 		scene_end(&s);
 	}
@@ -164,8 +165,8 @@ static void receives__none_for_long(void **state)
 	warm_up(&s, 0);
 	probes = s.a->node->stats.flow_probes;
 	post(&s, 1);
-	took_ns = time_to_send(&s, WARM + 1, 2 * FLOW_PATIENCE_NS);
-	check(s.w, took_ns >= FLOW_PATIENCE_NS && took_ns < FLOW_PATIENCE_NS + 2 * STEP_NS);
+	took_ns = time_to_send(&s, WARM + 1, 2 * CREDIT_PATIENCE_NS);
+	check(s.w, took_ns >= CREDIT_PATIENCE_NS && took_ns < CREDIT_PATIENCE_NS + 2 * STEP_NS);
 	check(s.w, s.a->node->stats.flow_probes - probes < 150);
 	check_eq(s.w, s.b->recv->n, WARM);
 	scene_end(&s);
@@ -174,7 +175,7 @@ static void receives__none_for_long(void **state)
 /* And when one is posted, it is soon known: in a sixteenth of the time that was waited. */
 static void receives__come_late(void **state)
 {
-	for (u64 late_ns = 100 * NSEC_PER_USEC; late_ns < FLOW_PATIENCE_NS; late_ns *= 3) {
+	for (u64 late_ns = 100 * NSEC_PER_USEC; late_ns < CREDIT_PATIENCE_NS; late_ns *= 3) {
 		struct scene s = scene_of(XROCE_UD, 1, NULL);
 		u64 took_ns;
 
@@ -183,8 +184,8 @@ static void receives__come_late(void **state)
 		world_run_for(s.w, late_ns);
 		check_eq(s.w, s.a->send->n, WARM);
 		post_receives(&s, s.b, 1);
-		took_ns = time_to_send(&s, WARM + 1, FLOW_PATIENCE_NS);
-		check(s.w, took_ns && took_ns <= FLOW_LOOK_MAX_NS + late_ns / 16 + 2 * STEP_NS);
+		took_ns = time_to_send(&s, WARM + 1, CREDIT_PATIENCE_NS);
+		check(s.w, took_ns && took_ns <= CREDIT_LOOK_MAX_NS + late_ns / 16 + 2 * STEP_NS);
 		world_run(s.w);
 		check_eq(s.w, s.b->recv->n, WARM + 1);
 		scene_end(&s);
@@ -235,7 +236,7 @@ static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 
 {
 	struct scene s = scene_of(transport, 1, NULL);
 
-	world_label(s.w, "test_flow_loss, echoes of %u, %u receives, loses %x on %x", transport,
+	world_label(s.w, "test_credit_loss, echoes of %u, %u receives, loses %x on %x", transport,
 		    receives, loses, links);
 	post_receives(&s, s.a, receives);
 	post_receives(&s, s.b, receives);
@@ -245,9 +246,9 @@ static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 
 	s.b->node->to[0].drops = links & 2 ? is_of_kind : NULL;
 	s.a->node->to[1].drops_arg = s.b->node->to[0].drops_arg = &loses;
 	for (u32 i = 0; i < 10; i++)
-		request(&s, FLOW_PATIENCE_NS / 12);
+		request(&s, CREDIT_PATIENCE_NS / 12);
 	loses = 0;
-	check(s.w, request(&s, FLOW_RETRY_MAX_NS + 2 * NSEC_PER_MSEC));
+	check(s.w, request(&s, CREDIT_RETRY_MAX_NS + 2 * NSEC_PER_MSEC));
 	/* delayed messages are echoed too */
 	for (u32 i = 0; i < 100; i++)
 		talk(&s, NSEC_PER_MSEC / 10);
@@ -325,7 +326,7 @@ static void share(u32 receives)
 	}
 	start_ns = t.s.w->now_ns;
 	while (shared_sent() < 2 * n) {
-		check(t.s.w, t.s.w->now_ns - start_ns < FLOW_PATIENCE_NS / 4);
+		check(t.s.w, t.s.w->now_ns - start_ns < CREDIT_PATIENCE_NS / 4);
 		world_run_for(t.s.w, STEP_NS);
 	}
 	world_run(t.s.w);
@@ -358,5 +359,5 @@ int main(void)
 		cmocka_unit_test(srq__fewer_than_senders),
 	};
 
-	return cmocka_run_group_tests_name("flow_loss", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("credit_loss", tests, NULL, NULL);
 }
