@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <xroce/abi.h>
 
-#include "../engine/number.h"
+#include "../engine/owner.h"
 #include "numbers.h"
 
 #define QPN_MASK  0xffffffu

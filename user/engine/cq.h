@@ -18,9 +18,8 @@
 
 #include <xroce/stat.h>
 
-#include "spin.h"
+#include "owner.h"
 #include "types.h"
-#include "users.h"
 #include "vendor_err.h"
 
 /* Completion status, with the values of enum ibv_wc_status. */

@@ -12,8 +12,8 @@
 #ifndef ENGINE_CREDIT_H
 #define ENGINE_CREDIT_H
 
+#include "owner.h"
 #include "packet.h"
-#include "spin.h"
 #include "types.h"
 
 #define CREDIT_START 128u /* packets before the first answer, as many as RC has in flight */

@@ -15,7 +15,7 @@
 #include <xroce/stat.h>
 
 #include "guard.h"
-#include "spin.h"
+#include "owner.h"
 #include "types.h"
 
 /*

@@ -18,13 +18,33 @@
  * another or checked the queue. owner_silence_doorbell(), with all engines held, removes one QP's
  * doorbell and puts the others back: their ringers found the locks taken and rely on the holder,
  * which checks after unlocking.
+ *
+ * Also the spin lock, which the engines take around what they share.
  */
 #include <stdlib.h>
 
 #include "types.h"
 #include "event.h"
+#include "owner.h"
 #include "timer.h"
-#include "number.h"
+
+/* ---- the spin lock ---- */
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+void spin_lock(struct spin *s)
+{
+	while (!spin_try(s))
+		while (atomic_load_explicit(&s->taken, memory_order_relaxed))
+			pause_briefly();
+}
 
 /* ---- the tables ---- */
 

@@ -14,9 +14,8 @@
 #include <xroce/stat.h>
 
 #include "mr.h"
-#include "spin.h"
+#include "owner.h"
 #include "types.h"
-#include "users.h"
 
 #define RQ_MAX_SGE 32
 

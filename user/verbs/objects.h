@@ -25,7 +25,7 @@
 #include <stdlib.h>
 
 #include "../engine/engine.h"
-#include "../engine/spin.h"
+#include "../engine/owner.h"
 #include "../os/netdev_cache.h"
 #include "../os/link_watch.h"
 #include "../os/signals.h"
