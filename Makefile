@@ -313,7 +313,7 @@ LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
 $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
-$(BUILD)/share/VENDOR_ERRORS: user/engine/vendor_err.h
+$(BUILD)/share/VENDOR_ERRORS: user/engine/cq.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
 $(BUILD)/share/COUNTERS: user/tools/observe/sums.c

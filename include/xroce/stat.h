@@ -48,7 +48,7 @@ enum xroce_status {
 };
 
 /*
- * Why a QP stopped working: vendor_err of the completion (user/engine/vendor_err.h has the texts),
+ * Why a QP stopped working: vendor_err of the completion (user/engine/cq.h has the texts),
  * and reasons without a completion.
  */
 enum xroce_reason {

@@ -26,10 +26,10 @@ none_else() {
 	done
 }
 
-# The vendor errors of user/engine/vendor_err.h are in docs/completions.md, and no others.
+# The vendor errors of user/engine/cq.h are in docs/completions.md, and no others.
 vendor_errors() {
 	local in_code in_docs
-	in_code=$(sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/\1 \2/p' user/engine/vendor_err.h)
+	in_code=$(sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/\1 \2/p' user/engine/cq.h)
 	in_docs=$(sed -nE 's/^\| ([0-9]+) \| (.*) \|$/\1 \2/p' docs/completions.md)
 	[ -n "$in_code" ] || fail "no vendor error found"
 	[ "$in_code" = "$in_docs" ] || fail "the table of docs/completions.md is another"

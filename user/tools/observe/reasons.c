@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stddef.h>
 
-#include "../../engine/vendor_err.h"
+#include "../../engine/cq.h"
 #include "reasons.h"
 
 const char *reason_text(u32 reason)

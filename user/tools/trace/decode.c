@@ -5,7 +5,7 @@
 
 #include <xroce/stat.h>
 
-#include "../../engine/vendor_err.h"
+#include "../../engine/cq.h"
 #include "decode.h"
 
 /* ---- packets ---- */
