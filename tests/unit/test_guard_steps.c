@@ -17,7 +17,6 @@
 #include <ucontext.h>
 
 #include "../../user/engine/guard.h"
-#include "../../user/engine/guard_units.h"
 
 #define LONGEST	  4096u
 #define MARGIN	  64u
@@ -98,7 +97,7 @@ static const struct way {
 	copies *read, *write;
 	bool avx;
 } ways[] = {
-	{ "guard_units.h", units_read, units_write, false },
+	{ "units in C", units_read, units_write, false },
 	{ "as built", guard_read, guard_write, false },
 	{ "with AVX", guard_read, guard_write, true },
 };

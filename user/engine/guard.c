@@ -33,8 +33,6 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 #ifdef GUARD_PLAIN
 #define guard_read_units  memcpy
 #define guard_write_units memcpy
-#else
-#include "guard_units.h"
 #endif
 
 /* This thread's current access. */

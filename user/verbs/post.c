@@ -4,7 +4,7 @@
  * list are published together, up to the first bad one, as ibv_post_send(3) specifies. Then the
  * engine runs in this thread.
  */
-#include "../engine/guard_units.h"
+#include "../engine/guard.h"
 #include "objects.h"
 
 _Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) &&

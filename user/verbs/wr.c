@@ -4,7 +4,7 @@
  * queue's lock. Each builder takes the next slot. The first error is kept, and wr_complete() then
  * posts nothing.
  */
-#include "../engine/guard_units.h"
+#include "../engine/guard.h"
 #include "objects.h"
 
 /*
