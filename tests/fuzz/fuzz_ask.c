@@ -20,7 +20,7 @@
 #include "../../user/broker/message.h"
 #include "../../user/broker/numbers.h"
 #include "../../user/broker/quota.h"
-#include "../../user/engine/group.h"
+#include "../../user/engine/engine.h"
 
 #define CLIENTS	 8u
 #define USERS	 3u

@@ -18,7 +18,6 @@
 #include <stdio.h>
 
 #include "../../user/engine/engine.h"
-#include "../../user/engine/group.h"
 #include "rng.h"
 
 #define WORLD_MAX_NODES	 4

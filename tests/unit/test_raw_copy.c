@@ -8,7 +8,7 @@
  */
 #include "raw_bench.h"
 
-#include "../../user/engine/rss.h"
+#include "../../user/engine/raw.h"
 
 static const struct raw_rule sniffs = { .copies = true, .sniffs = true };
 

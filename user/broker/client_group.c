@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "client_group.h"
 
-#include "../engine/group.h"
+#include "../engine/engine.h"
 #include "client.h"
 
 static struct gid client_group_address(const struct ask_service *group)

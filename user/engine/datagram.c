@@ -8,7 +8,6 @@
 #include "congestion.h"
 #include "credit.h"
 #include "datagram.h"
-#include "group.h"
 #include "requester.h"
 #include "responder.h"
 #include "send_queue.h"

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 
 #include "types.h"
+#include "credit.h"
 #include "datagram.h"
 #include "event.h"
-#include "credit.h"
 #include "recovery.h"
 #include "reorder.h"
 #include "reply.h"
 #include "requester.h"
 #include "send_queue.h"
 #include "stat.h"
-#include "tag_match.h"
+#include "tag.h"
 #include "timer.h"
 
 /*

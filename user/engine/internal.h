@@ -19,7 +19,7 @@
  *   reorder.c      packets that arrived before an earlier one
  *   datagram.c     UD, multicast groups
  *   raw.c          raw packet QPs: by flow, and to work queues by hash
- *   tag.c          tag matching and rendezvous                (tag_match.h)
+ *   tag.c          tag matching and rendezvous
  *   event.c        completions, events, moderation
  *   timer.c        deadlines of QPs
  *   template.c     headers kept to copy and to compare
@@ -31,10 +31,8 @@
 #define ENGINE_INTERNAL_H
 
 #include "engine.h"
-#include "group.h"
 #include "guard.h"
 #include "raw.h"
-#include "rss.h"
 #include "timer_heap.h"
 
 /*
@@ -56,7 +54,7 @@ struct timers {
 	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
 };
 
-/* A multicast group with members: see group.h. */
+/* A multicast group with members: see engine.h. */
 #define GROUP_BUCKETS 256u
 struct group {
 	struct group *next;

@@ -11,7 +11,7 @@
 #include "requester.h"
 #include "send_queue.h"
 #include "stat.h"
-#include "tag_match.h"
+#include "tag.h"
 #include "timer.h"
 #include "types.h"
 

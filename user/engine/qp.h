@@ -24,7 +24,6 @@
 #include "packet.h"
 #include "types.h"
 #include "rq.h"
-#include "rss.h"
 #include "template.h"
 
 #define QP_MAX_RD_ATOMIC 128 /* both as initiator and as responder */
@@ -202,6 +201,8 @@ struct qp_attr {
 	u32 dest_qpn;
 	bool sqd_async_notify;
 };
+
+struct rss;
 
 struct qp_init {
 	/* XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_RAW */
@@ -482,7 +483,7 @@ struct qp {
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	bool tells_xdp : 1;	 /* expect is set: XDP wakes for responses */
 	bool sends_single : 1;	 /* UD and raw packets: each request is one frame */
-	bool is_wq : 1;		 /* a work queue: see rss.h */
+	bool is_wq : 1;		 /* a work queue: see raw.h */
 	/* the engine's */
 	/* READY_*: on the engine's list of QPs that may have something to send */
 	u8 ready;

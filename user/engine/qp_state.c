@@ -10,7 +10,7 @@
 #include "responder.h"
 #include "send_queue.h"
 #include "stat.h"
-#include "tag_match.h"
+#include "tag.h"
 
 /* Short names of the attributes, so that the table can be compared with the manual page. */
 enum {

@@ -6,7 +6,6 @@
 #include "internal.h"
 #include "raw.h"
 #include "requester.h"
-#include "rss.h"
 #include "send_queue.h"
 #include "stat.h"
 

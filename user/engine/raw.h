@@ -3,6 +3,8 @@
  * Raw packet QPs, which send and receive whole Ethernet frames. Flows (ibv_create_flow(3)) select
  * the frames that a QP receives; one frame may match several.
  *
+ * A raw packet QP without queues passes each frame to a work queue (WQ) of its indirection table.
+ *
  * Engine number 0 owns all raw packet QPs, as a frame arrives once for all of them.
  */
 #ifndef ENGINE_RAW_H
@@ -61,7 +63,10 @@ int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, str
 /* [all] Detaches and frees the flow. */
 void raw_detach(struct engine *e, struct raw_flow *flow);
 
-/* Returns the first flow; `next` links the others. Here and below: under the lock of any engine. */
+/*
+ * Returns the first flow; `next` links the others. This and the next three: under the lock of any
+ * engine.
+ */
 const struct raw_flow *raw_flows(const struct engine *e);
 u32 raw_num_flows(const struct engine *e);
 /* Returns whether any flow takes the frame. */
@@ -100,5 +105,65 @@ static inline enum raw_copy raw_hinted_copy(const struct xroce_rx_cqe *hint)
 {
 	return raw_is_hinted(hint) ? (enum raw_copy)hint->opcode : RAW_COPY_NONE;
 }
+
+/* ---- receive side scaling ---- */
+
+/*
+ * Receive side scaling: the Toeplitz hash of a frame's addresses and ports selects the WQ that gets
+ * the frame.
+ *
+ * A WQ is a raw packet QP with only a receive queue and with a WQ's states (wq_modify()). No flow
+ * is attached to it: its frames come through the QPs whose tables list it.
+ */
+
+#define RSS_KEY_BYTES 40
+#define RSS_TABLE_MAX 2048u
+
+/* Fields that are hashed, with the values of enum ibv_rx_hash_fields. */
+enum {
+	RSS_SRC_IPV4 = 1 << 0,
+	RSS_DST_IPV4 = 1 << 1,
+	RSS_SRC_IPV6 = 1 << 2,
+	RSS_DST_IPV6 = 1 << 3,
+	RSS_SRC_TCP = 1 << 4,
+	RSS_DST_TCP = 1 << 5,
+	RSS_SRC_UDP = 1 << 6,
+	RSS_DST_UDP = 1 << 7,
+	RSS_FIELDS = (1 << 8) - 1,
+};
+
+/* States of a WQ, with the values of enum ibv_wq_state. */
+enum wq_state { WQS_RESET, WQS_RDY, WQS_ERR };
+
+/*
+ * Creates a table of num WQs, a power of 2; a WQ may be listed several times. The WQs must outlive
+ * it. fields: RSS_*; 0: all frames go to the first WQ. Returns 0, -EINVAL or -ENOMEM.
+ */
+int rss_create(const u8 key[RSS_KEY_BYTES], u32 fields, struct qp *const *wq, u32 num,
+	       struct rss **out);
+void rss_free(struct rss *rss);
+
+/*
+ * Returns the hash of the selected fields that the frame has: source and destination address,
+ * source and destination port. Ports of fragments are left out, also the first one's: all fragments
+ * of a packet go to one WQ. 0 if the frame has no such field.
+ */
+u32 rss_hash(const struct rss *rss, const struct xroce_flow_key *key);
+/* Returns the frame's WQ. */
+struct qp *rss_pick(const struct rss *rss, const struct xroce_flow_key *key);
+
+/* Returns the CQ of all WQs, or NULL if they have several. */
+const struct cq *rss_cq(const struct rss *rss);
+/* Return whether any of their CQs asks for times, or for flow tags. */
+bool rss_with_time(const struct rss *rss);
+bool rss_with_flow_tag(const struct rss *rss);
+
+/*
+ * [all] ibv_modify_wq(3). Any state to RESET or itself, RESET to RDY, RDY to ERR. Returns 0 or
+ * -EINVAL. For RESET, the CQ's consumer and producer sides must be held.
+ */
+int wq_modify(struct engine *e, struct qp *wq, enum wq_state to, u64 now_ns);
+/* [any thread] */
+enum wq_state wq_state(const struct qp *wq);
 
 #endif

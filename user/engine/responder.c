@@ -11,7 +11,7 @@
 #include "reply.h"
 #include "responder.h"
 #include "stat.h"
-#include "tag_match.h"
+#include "tag.h"
 
 enum verdict {
 	ACCEPT,

@@ -15,7 +15,6 @@
 #include "responder.h"
 #include "send_queue.h"
 #include "tag.h"
-#include "tag_match.h"
 #include "types.h"
 
 #define NO_TAG UINT16_MAX

@@ -15,7 +15,6 @@
 #include "../os/ask.h"
 #include "../os/clock.h"
 #include "../engine/engine.h"
-#include "../engine/group.h"
 #include "../engine/raw.h"
 #include "../os/netdev.h"
 #include "../run/port_channel.h"

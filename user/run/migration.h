@@ -12,7 +12,6 @@
 #include <xroce/abi.h>
 
 #include "../engine/engine.h"
-#include "../engine/group.h"
 
 #define MIGRATION_WANTED_MAX 16u
 

@@ -10,7 +10,7 @@ _Static_assert((int)IBV_WQS_RESET == WQS_RESET && (int)IBV_WQS_RDY == WQS_RDY &&
 		       (int)IBV_WQS_ERR == WQS_ERR &&
 		       (int)IBV_RX_HASH_SRC_IPV4 == RSS_SRC_IPV4 &&
 		       (int)IBV_RX_HASH_DST_PORT_UDP == RSS_DST_UDP,
-	       "rss.h takes its values from verbs.h");
+	       "raw.h takes its values from verbs.h");
 
 /* The header's flags of work queues, none of which is supported, and its hash fields. */
 #define WQ_FLAGS_KNOWN	(IBV_WQ_FLAGS_RESERVED - 1u)
