@@ -7,7 +7,7 @@
  * docs/injection.md.
  */
 #include "../../user/engine/internal.h"
-#include "../../user/engine/reorder.h"
+#include "../../user/engine/recovery.h"
 #include "attack.h"
 #include "scene.h"
 

@@ -10,7 +10,7 @@
  * endpoint without reordering takes as well, and guesses as exact: see is_exact().
  */
 #include "../../user/engine/internal.h"
-#include "../../user/engine/reorder.h"
+#include "../../user/engine/recovery.h"
 #include "attack.h"
 #include "scene.h"
 

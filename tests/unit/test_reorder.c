@@ -5,7 +5,7 @@
  * Packets that came before their turn: which are kept, in what order they come out, and that
  * neither a QP nor all of them take more than their share.
  */
-#include "../../user/engine/reorder.h"
+#include "../../user/engine/recovery.h"
 #include "bare_engine.h"
 
 #define EXPECTED 0xfffff0u /* so that PSNs ahead of it wrap */

@@ -11,7 +11,6 @@
 #include "credit.h"
 #include "event.h"
 #include "recovery.h"
-#include "reorder.h"
 #include "requester.h"
 #include "send_queue.h"
 #include "stat.h"

@@ -11,7 +11,6 @@
 #include "datagram.h"
 #include "event.h"
 #include "recovery.h"
-#include "reorder.h"
 #include "reply.h"
 #include "requester.h"
 #include "send_queue.h"

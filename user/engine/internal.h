@@ -11,12 +11,11 @@
  *   qp_state.c     ibv_modify_qp()'s table of states
  *   requester.c    WQEs to request packets; responses that XDP wakes for
  *   completer.c    responses to completions
- *   recovery.c     retransmission and time-outs
+ *   recovery.c     retransmission and time-outs; packets that arrived before an earlier one
  *   congestion.c   window, adaptive time-out, DCQCN
  *   credit.c       end-to-end credits; probed credits of UC and UD
  *   responder.c    request packets to memory and receives
  *   reply.c        ACKs, NAKs, responses, duplicate requests
- *   reorder.c      packets that arrived before an earlier one
  *   datagram.c     UD, multicast groups
  *   raw.c          raw packet QPs: by flow, and to work queues by hash
  *   tag.c          tag matching and rendezvous

@@ -6,7 +6,6 @@
 #include "event.h"
 #include "qp.h"
 #include "recovery.h"
-#include "reorder.h"
 #include "reply.h"
 #include "requester.h"
 #include "send_queue.h"

@@ -289,7 +289,7 @@ struct resp_sequence {
 	u64 va;		    /* WRITE: next byte's address */
 };
 
-/* Packets that arrived early, by PSN: see reorder.c. */
+/* Packets that arrived early, by PSN: see recovery.c. */
 struct reorder {
 	struct held *head, *tail;
 	u32 count;

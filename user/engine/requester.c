@@ -383,7 +383,7 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 		n = min_u32(requester_read_packets(e, wqe, k), (u32)psn_diff(end, psn));
 	/*
 	 * tells a responder that holds early packets: later ones were sent before this; see
-	 * reorder.c
+	 * recovery.c
 	 */
 	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
 	len = wr_is_answered(wqe->opcode) ? requester_build_answered(e, qp, wqe, k, n, &p, frame) :

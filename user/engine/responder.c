@@ -7,7 +7,7 @@
  * checks of a packet have passed, except that a receive WQE is taken and held for the message.
  */
 #include "event.h"
-#include "reorder.h"
+#include "recovery.h"
 #include "reply.h"
 #include "responder.h"
 #include "stat.h"
