@@ -4,7 +4,7 @@
  *
  *   user/run/worker.c       worker_sleep, worker_nudge, worker_due_ns
  *   user/run/shard.c        shard_unlock, shard_unlock_once, shard_left_undone
- *   user/engine/timer.c     timer_publish
+ *   user/engine/engine.c    timer_publish
  *
  *   service thread                             whoever has run the engine
  *   read the deadline                          store the deadline (relaxed, under the lock)

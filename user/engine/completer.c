@@ -14,7 +14,6 @@
 #include "requester.h"
 #include "send_queue.h"
 #include "stat.h"
-#include "timer.h"
 
 /* RNR timer codes in units of 10 us: protocol.md, "AETH syndrome". */
 static const u32 rnr_timer_10us[32] = {

@@ -24,7 +24,6 @@
 #include "congestion.h"
 #include "recovery.h"
 #include "stat.h"
-#include "timer.h"
 
 #define CWND_UNIT	 256
 #define CWND_MIN	 8u

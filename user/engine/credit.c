@@ -8,7 +8,6 @@
 #include "credit.h"
 #include "internal.h"
 #include "stat.h"
-#include "timer.h"
 
 /*
  * End-to-end credits: a responder reports with each ACK how many receive WQEs it has, and a

@@ -5,7 +5,6 @@
  */
 #include "event.h"
 #include "stat.h"
-#include "timer.h"
 
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 {

@@ -4,7 +4,7 @@
  * include this header, directly or through another. Each file declares its own functions in a
  * header of its name:
  *
- *   engine.c       making an engine, its ready list, receive WQEs
+ *   engine.c       making an engine, its ready list, deadlines, receive WQEs
  *   input.c        demultiplexing and checks of received packets, in batches
  *   owner.c        several engines of a device
  *   qp.c           making QPs, their send queue, flushing     (send_queue.h)
@@ -20,7 +20,6 @@
  *   raw.c          raw packet QPs: by flow, and to work queues by hash
  *   tag.c          tag matching and rendezvous
  *   event.c        completions, events, moderation
- *   timer.c        deadlines of QPs
  *   template.c     headers kept to copy and to compare
  *   stat.c         counters and records of a QP that other processes can read
  *
@@ -44,7 +43,7 @@
 #define REORDER_MAX_QP 128
 #define REORDER_POOL   512
 
-/* When a QP is to be looked at, by its slot in the table; see timer.c. */
+/* When a QP is to be looked at, by its slot in the table; see engine.c. */
 struct timers {
 	struct timer *line;	/* a ring, in order of time */
 	u32 line_head, line_tail;
@@ -212,6 +211,28 @@ struct srq *engine_find_srq(const struct engine *e, u32 number);
  * when there is none.
  */
 bool engine_take_receive(struct engine *e, struct qp *qp);
+
+/* Deadlines of QPs. */
+int timers_init(struct timers *t);
+void timers_free(struct timers *t);
+/* Sets the deadline, also to a later time than before. */
+void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns);
+/* Sets the deadline if it is earlier than the current one. */
+static inline void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
+{
+	if (deadline_ns < e->timers.due_ns[qp->qpn % XROCE_MAX_QP])
+		timer_put_off(e, qp, deadline_ns);
+}
+/* Stops the timer; its entry may stay, like a postponed one's. */
+static inline void timer_stop(struct engine *e, struct qp *qp)
+{
+	e->timers.due_ns[qp->qpn % XROCE_MAX_QP] = NSEC_NEVER;
+}
+void timer_cancel(struct engine *e, struct qp *qp);
+/* Returns a due QP or NULL; call until NULL. */
+struct qp *timer_pop(struct engine *e, u64 now_ns);
+/* Publishes the earliest deadline to other threads. */
+void timer_publish(struct engine *e);
 
 /* input.c */
 /* Checks whether the QP may have a packet that is not addressed to its number. */

@@ -26,7 +26,6 @@
 #include "types.h"
 #include "event.h"
 #include "owner.h"
-#include "timer.h"
 
 /* ---- the spin lock ---- */
 

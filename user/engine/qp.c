@@ -11,7 +11,6 @@
 #include "send_queue.h"
 #include "stat.h"
 #include "tag.h"
-#include "timer.h"
 #include "types.h"
 
 _Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX,

@@ -29,7 +29,6 @@
 #include "recovery.h"
 #include "requester.h"
 #include "stat.h"
-#include "timer.h"
 
 #define GO_BACK_EVIDENCE 2 /* answers after which a peer is taken to drop early packets */
 #define RETRY_SELECTIVE	 32 /* losses between tries with such a peer */

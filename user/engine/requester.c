@@ -14,7 +14,6 @@
 #include "requester.h"
 #include "send_queue.h"
 #include "stat.h"
-#include "timer.h"
 
 void requester_start(struct qp *qp, u32 sq_psn)
 {

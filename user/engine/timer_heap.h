@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A binary heap of deadlines, for the engine's QPs (timer.c) and the connections of user/cm. The
+ * A binary heap of deadlines, for the engine's QPs (engine.c) and the connections of user/cm. The
  * owner has at most one deadline for each slot, and allocates both arrays.
  */
 #ifndef ENGINE_TIMER_HEAP_H
