@@ -133,27 +133,27 @@ memory_resized_srq | user/verbs/srq.c        | s/memory_give_back(to_vpd(srq->pd
 ignore_overrun    | user/verbs/cq.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
-overrun_silent    | user/engine/event.c   | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
+overrun_silent    | user/engine/cq.c      | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
 overrun_usable    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | ibv_poll_cq
-overrun_keeps_qps | user/engine/event.c   | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
+overrun_keeps_qps | user/engine/cq.c      | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
 overrun_early     | user/engine/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
 not_one_shot      | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
-solicited_always  | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
+solicited_always  | user/engine/cq.c      | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/run/cq_notify.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
 lost_no_fence     | user/engine/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/events.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/events.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 no_wait_for_acks  | user/verbs/events.c     | s/^\tevents_await_acks(/\tif (0) events_await_acks(/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/events.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/engine/event.c   | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
+event_before_push | user/engine/cq.c      | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/events.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
-moderate_count    | user/engine/event.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
-moderate_early    | user/engine/event.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
-moderate_lost     | user/engine/event.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
+moderate_count    | user/engine/cq.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
+moderate_early    | user/engine/cq.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
+moderate_lost     | user/engine/cq.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
 limit_twice       | user/engine/engine.c  | /^static void engine_check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
 limit_late        | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | ibv_modify_srq
 limit_early       | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) > srq->limit/ | ibv_modify_srq
@@ -277,7 +277,7 @@ req_err_missing   | user/verbs/events.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get
 srq_err_missing   | user/verbs/events.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/events.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/events.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
-error_unsolicited | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
+error_unsolicited | user/engine/cq.c      | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
 event_each_time   | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
 lost_of_several   | user/verbs/events.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
 modify_cur_state  | user/engine/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp

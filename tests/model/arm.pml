@@ -4,7 +4,7 @@
  *
  *   user/run/cq_notify.c     cq_notify_arm, cq_notify_taken, cq_notify_rearm
  *   user/run/channel_sleep.c port_channel_wait
- *   user/engine/event.c      engine_take_arms_of_pushed
+ *   user/engine/cq.c         engine_take_arms_of_pushed
  *   bpf/wake.h               wake_cq
  *
  *   application                    XDP                         engine, under the lock

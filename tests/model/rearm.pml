@@ -5,8 +5,7 @@
  *
  *   user/port/port_cq.c  port_cq_arm, cq_let_turns_end
  *   user/run/cq_notify.c cq_notify_arm
- *   user/engine/event.c  engine_take_arms_of_pushed, engine_cq_event
- *   user/engine/cq.c     cq_push
+ *   user/engine/cq.c     cq_push, engine_take_arms_of_pushed, engine_cq_event
  *   user/run/shard.c     shard_unlock_once
  *
  *   application                                holder of the lock, a turn

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "duel.h"
-#include "../../user/engine/event.h"
+#include "../../user/engine/internal.h"
 #include "bare_engine.h"
 
 /* How the application arms, and what the engine completes. */

@@ -6,7 +6,7 @@
  * thread may have found the locks taken by another thread, and left the bell to it. So until an
  * engine_output() of the QP's owner has read the queue, engine_has_doorbells() of it is true.
  */
-#include "../../user/engine/event.h"
+#include "../../user/engine/internal.h"
 #include "bare_engine.h"
 
 static struct engine *second;

@@ -9,7 +9,7 @@
 #include "completer.h"
 #include "congestion.h"
 #include "credit.h"
-#include "event.h"
+#include "internal.h"
 #include "recovery.h"
 #include "requester.h"
 #include "send_queue.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The engine's frame: creation, choosing the QP that sends next, deadlines, and the receive WQEs of
- * QPs and SRQs. Input is in input.c, events in event.c, the protocol in requester.c, completer.c,
+ * QPs and SRQs. Input is in input.c, events in cq.c, the protocol in requester.c, completer.c,
  * responder.c, reply.c and datagram.c, and the tables that a device's engines share in owner.c.
  */
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "types.h"
 #include "credit.h"
 #include "datagram.h"
-#include "event.h"
+#include "internal.h"
 #include "recovery.h"
 #include "reply.h"
 #include "requester.h"

@@ -7,7 +7,7 @@
 #include "congestion.h"
 #include "credit.h"
 #include "datagram.h"
-#include "event.h"
+#include "internal.h"
 #include "responder.h"
 #include "send_queue.h"
 #include "stat.h"

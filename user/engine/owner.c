@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 #include "types.h"
-#include "event.h"
+#include "internal.h"
 #include "owner.h"
 
 /* ---- the spin lock ---- */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "credit.h"
-#include "event.h"
+#include "internal.h"
 #include "qp.h"
 #include "recovery.h"
 #include "reply.h"

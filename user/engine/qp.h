@@ -526,7 +526,7 @@ struct qp {
 	struct xroce_expect *expect; /* NULL: nothing */
 	u32 expect_index;	 /* index in sq of the WQE that expect describes, */
 	bool expect_set;	 /* if expect describes one */
-	/* Events to report, written by event.c */
+	/* Events to report, written by cq.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;
 	struct qp *event_next;

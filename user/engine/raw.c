@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "datagram.h"
-#include "event.h"
 #include "internal.h"
 #include "raw.h"
 #include "requester.h"

@@ -6,7 +6,7 @@
  * Each check is a function that cites its rule and returns a verdict. Nothing is changed before all
  * checks of a packet have passed, except that a receive WQE is taken and held for the message.
  */
-#include "event.h"
+#include "internal.h"
 #include "recovery.h"
 #include "reply.h"
 #include "responder.h"

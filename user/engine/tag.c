@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "event.h"
+#include "internal.h"
 #include "responder.h"
 #include "send_queue.h"
 #include "tag.h"
