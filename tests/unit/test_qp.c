@@ -5,7 +5,7 @@
  * Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may
  * carry.
  */
-#include "../../user/engine/send_queue.h"
+#include "../../user/engine/internal.h"
 #include "bare_engine.h"
 
 static void qp_create__limits(void **state)

@@ -6,13 +6,11 @@
  * unacked_psn is authoritative: everything before it is complete. An ACK moves it over SENDs and
  * WRITEs; only their own responses move it over READs and atomics.
  */
-#include "completer.h"
 #include "congestion.h"
 #include "credit.h"
 #include "internal.h"
 #include "recovery.h"
 #include "requester.h"
-#include "send_queue.h"
 #include "stat.h"
 
 /* RNR timer codes in units of 10 us: protocol.md, "AETH syndrome". */

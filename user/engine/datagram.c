@@ -7,10 +7,9 @@
 
 #include "congestion.h"
 #include "credit.h"
-#include "datagram.h"
+#include "internal.h"
 #include "requester.h"
 #include "responder.h"
-#include "send_queue.h"
 #include "stat.h"
 
 static void datagram_write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])

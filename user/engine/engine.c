@@ -8,12 +8,10 @@
 
 #include "types.h"
 #include "credit.h"
-#include "datagram.h"
 #include "internal.h"
 #include "recovery.h"
-#include "reply.h"
 #include "requester.h"
-#include "send_queue.h"
+#include "responder.h"
 #include "stat.h"
 #include "tag.h"
 

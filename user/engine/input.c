@@ -3,13 +3,11 @@
  * Received packets: finds the QP of a frame, checks that it may have the frame and that the frame
  * is intact, and passes it to the protocol; in batches, with prefetching.
  */
-#include "completer.h"
 #include "congestion.h"
 #include "credit.h"
-#include "datagram.h"
 #include "internal.h"
+#include "requester.h"
 #include "responder.h"
-#include "send_queue.h"
 #include "stat.h"
 
 /* Frames ahead for which engine_input_batch() prefetches. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * struct engine, and functions that most of the engine's files call. Only files of user/engine may
- * include this header, directly or through another. Each file declares its own functions in a
- * header of its name:
+ * struct engine, and functions that several of the engine's files call. Only files of user/engine
+ * may include this header, directly or through another. The functions of completer.c are in
+ * requester.h, those of reply.c in responder.h; a file without a header has its functions below:
  *
  *   engine.c       making an engine, its ready list, deadlines, receive WQEs
  *   input.c        demultiplexing and checks of received packets, in batches
  *   owner.c        several engines of a device
- *   qp.c           making QPs, their send queue, flushing     (send_queue.h)
+ *   qp.c           making QPs, their send queue, flushing
  *   qp_state.c     ibv_modify_qp()'s table of states
  *   requester.c    WQEs to request packets; responses that XDP wakes for
  *   completer.c    responses to completions
@@ -276,6 +276,27 @@ void moderation_expire(struct engine *e, u64 now_ns);
 /* [all] Handles a change of the engines with QPs on this CQ. */
 void moderation_settle(struct engine_tables *t, struct cq *cq);
 
+/* datagram.c */
+enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
+			       const struct xroce_rx_cqe *hint, u64 now_ns);
+/*
+ * Stores a packet in the QP's next receive: the GRH, unless it is NULL, then the payload. The
+ * receive completes with cqe, or in error.
+ */
+enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct packet *p,
+				 const struct xroce_rx_cqe *hint, const u8 *grh, struct cqe *cqe,
+				 u64 now_ns);
+u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+
+/*
+ * Delivers a packet whose QPN no QP of the device has to the members of its group. Returns
+ * XROCE_DROP_none if any member took it; other members' refusals are counted.
+ * XROCE_DROP_not_handed: engine number 0 must handle it.
+ */
+enum xroce_drop group_input(struct engine *e, const struct packet *p,
+			    const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
+			    u64 now_ns);
+
 /* owner.c */
 /*
  * [all] owner_join() adds an engine to its device or creates the device's tables: 0, -ENOMEM or
@@ -309,6 +330,54 @@ static inline void owner_look_at_doorbells(struct engine *e)
 bool owner_silence_doorbell(struct engine *e, struct qp *qp);
 /* Reports a CQ overrun: every engine with QPs on the CQ is to move them to error. */
 void owner_report_overrun(struct engine *e, const struct cq *cq);
+
+/* qp.c: the send queue, outstanding READs and atomics, flushing */
+static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)
+{
+	/* relaxed: `first` changes only while the queue is empty, ordered by prod and cons */
+	u32 first = atomic_load_explicit(&((struct sq *)sq)->first, memory_order_relaxed);
+
+	return (struct send_wqe *)(sq->ring + (size_t)((index - first) & sq->mask) * sq->stride);
+}
+static inline u32 sq_prod(const struct sq *sq)
+{
+	/* acquire: pairs with the store in sq_publish() */
+	return atomic_load_explicit(&((struct sq *)sq)->prod, memory_order_acquire);
+}
+static inline u32 sq_cons(const struct sq *sq)
+{
+	return atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
+}
+/* Initialises the queue, in the caller's memory of sq_bytes() or its own. Returns 0 or -ENOMEM. */
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline, void *lent);
+void sq_free(struct sq *sq);
+/* Completes the oldest WQE of the send queue and frees its slot. */
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		 u64 now_ns);
+void qp_flush(struct engine *e, struct qp *qp);
+/*
+ * Purges the QP's completions from its CQs, whose consumer sides are held, and an XRC target's from
+ * the CQs of its domain's SRQs.
+ */
+void qp_purge_completions(struct engine *e, struct qp *qp);
+/*
+ * Fails the oldest send WQE: completes it, moves the QP to ERR (SQE on UC and UD), and flushes the
+ * rest.
+ */
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		   u64 now_ns);
+/* Clears requester and responder as for qp_create(); allocates no ring. */
+void qp_clear(struct qp *qp);
+
+/* Selects the rings in struct qp, for a zeroed requester and responder. */
+void rd_atomic_init(struct qp *qp);
+/*
+ * Makes room for this many outstanding READs and atomics. Returns 0, or -ENOMEM with nothing
+ * changed.
+ */
+int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
+/* Frees allocated rings; rd_atomic_init() or the end of the QP follows. */
+void rd_atomic_free(struct qp *qp);
 
 /*
  * Starts a packet from qp. Extension header fields are left alone: the caller sets the fields that

@@ -3,12 +3,11 @@
  * ibv_modify_qp(3): the transitions, the attributes that each needs and allows, their ranges, and
  * the effect of a transition. All is checked before anything is changed.
  */
-#include "completer.h"
 #include "congestion.h"
 #include "credit.h"
+#include "internal.h"
 #include "requester.h"
 #include "responder.h"
-#include "send_queue.h"
 #include "stat.h"
 #include "tag.h"
 

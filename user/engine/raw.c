@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
 
-#include "datagram.h"
 #include "internal.h"
 #include "raw.h"
 #include "requester.h"
-#include "send_queue.h"
+#include "responder.h"
 #include "stat.h"
 
 /* ---- parsing a frame, as XDP does ---- */

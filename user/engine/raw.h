@@ -166,4 +166,14 @@ int wq_modify(struct engine *e, struct qp *wq, enum wq_state to, u64 now_ns);
 /* [any thread] */
 enum wq_state wq_state(const struct qp *wq);
 
+/* ---- private to user/engine ---- */
+
+/*
+ * Delivers a frame that is not a RoCEv2 packet for a QP to the QPs whose flows take it. Returns as
+ * group_input(); XROCE_DROP_flow: no flow takes it.
+ */
+enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			  const struct rx_frame *frame, u64 now_ns);
+u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+
 #endif

@@ -23,7 +23,6 @@
  */
 #include <stdlib.h>
 
-#include "completer.h"
 #include "congestion.h"
 #include "credit.h"
 #include "recovery.h"

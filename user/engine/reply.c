@@ -6,7 +6,6 @@
  */
 #include "congestion.h"
 #include "credit.h"
-#include "reply.h"
 #include "responder.h"
 #include "stat.h"
 

@@ -7,12 +7,11 @@
  * PSNs when the cursor first reaches it. completer.c completes WQEs, except UC's, which complete
  * when sent.
  */
-#include "completer.h"
 #include "congestion.h"
 #include "credit.h"
+#include "internal.h"
 #include "recovery.h"
 #include "requester.h"
-#include "send_queue.h"
 #include "stat.h"
 
 void requester_start(struct qp *qp, u32 sq_psn)

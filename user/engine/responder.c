@@ -8,7 +8,6 @@
  */
 #include "internal.h"
 #include "recovery.h"
-#include "reply.h"
 #include "responder.h"
 #include "stat.h"
 #include "tag.h"

@@ -13,7 +13,6 @@
 
 #include "internal.h"
 #include "responder.h"
-#include "send_queue.h"
 #include "tag.h"
 #include "types.h"
 
