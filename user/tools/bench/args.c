@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Parses numbers, sizes, times and peers of a command line. */
+/*
+ * Parses numbers, sizes, times and peers of a command line; notes SIGINT and SIGTERM, which stop a
+ * command.
+ */
 #define _GNU_SOURCE
 #include "args.h"
 
@@ -8,6 +11,8 @@
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -161,4 +166,27 @@ u32 peer_route_mtu(const struct peer *peer)
 		mtu = 0;
 	close(fd);
 	return mtu > 0 ? (u32)mtu : 0;
+}
+
+/* ---- stopping ---- */
+
+static _Atomic bool stop_is_requested;
+
+static void stop_on_signal(int sig)
+{
+	atomic_store_explicit(&stop_is_requested, true, memory_order_relaxed);
+}
+
+bool stop_requested(void)
+{
+	return atomic_load_explicit(&stop_is_requested, memory_order_relaxed);
+}
+
+/* Without SA_RESTART, so that a signal interrupts waits. */
+void stop_catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = stop_on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 }

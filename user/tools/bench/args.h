@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Command-line arguments of `xroce bench` and `xroce ping`: numbers, sizes, times, peers. */
+/*
+ * Command-line arguments of `xroce bench` and `xroce ping`: numbers, sizes, times, peers; and the
+ * signals that stop these commands.
+ */
 #ifndef BENCH_ARGS_H
 #define BENCH_ARGS_H
 
@@ -41,5 +44,9 @@ struct gid gid_of_address(const struct sockaddr_storage *address);
 
 /* Returns the MTU in bytes of the kernel's route to the peer; 0: unknown. */
 u32 peer_route_mtu(const struct peer *peer);
+
+/* SIGINT and SIGTERM stop a command in order: it still prints its results. */
+void stop_catch_signals(void);
+bool stop_requested(void);
 
 #endif

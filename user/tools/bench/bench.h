@@ -10,7 +10,6 @@
 
 #include "args.h"
 #include "histogram.h"
-#include "stop.h"
 #include "verbs.h"
 
 #define BENCH_PORT	 18620

@@ -12,7 +12,6 @@
 #include "args.h"
 #include "datagrams.h"
 #include "histogram.h"
-#include "stop.h"
 
 /* Locally administered (the first byte is 2), and outside the IP port spaces. */
 #define PING_SERVICE 0x0258524f43450001ull
