@@ -10,8 +10,8 @@
 
 #include "../../cm/cm.h"
 #include "args.h"
-#include "datagrams.h"
 #include "histogram.h"
+#include "verbs.h"
 
 /* Locally administered (the first byte is 2), and outside the IP port spaces. */
 #define PING_SERVICE 0x0258524f43450001ull
