@@ -235,7 +235,7 @@ $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings
 $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,decode.c \
 	json.c trace_record.c) user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_protocol.c \
-	user/tools/bench/bench_wire.c user/tools/bench/ping_wire.c)
+	user/tools/bench/wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_protocol.c))
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/tools/bench/json_read.c user/tools/json.c)
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,accept.c http.c text.c) \

@@ -68,7 +68,7 @@ u32 bench_way_most(enum bench_way way, u32 path_mtu);
 /* Returns the number of outstanding requests, limited to a few MiB. */
 u32 bench_depth(u32 size);
 
-/* ---- the control connection: bench_wire.c (pure), bench_control.c ---- */
+/* ---- the control connection: wire.c (pure), bench_control.c ---- */
 
 enum bench_type {
 	BENCH_HELLO,  /* client: its GID; server: its GID and its device's path MTU */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * xroce bench --server: serves one client and one test at a time. All input of a client is checked
- * (bench_wire.c). A silent or malformed client loses only its own connection.
+ * (wire.c). A silent or malformed client loses only its own connection.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <netinet/in.h>

@@ -47,7 +47,7 @@ enum { PING_ANSWERED = 0, PING_SILENT = 1, PING_ERROR = 2 };
 int ping_client(const struct ping_options *options);
 int ping_server(const struct ping_options *options);
 
-/* ---- shared by client and server: ping_wire.c, pure ---- */
+/* ---- shared by client and server: wire.c, pure ---- */
 
 /* len is at least the header's size. */
 void ping_fill(u8 *data, u32 len, enum ping_kind kind, u64 session, u64 seq);

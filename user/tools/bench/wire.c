@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages of the control connection: one packed layout, and the only place that checks a peer's
- * input. Pure.
+ * What a peer sends, and the only place that checks it: messages of bench's control connection, of
+ * one packed layout with bounds, and the datagrams of ping. Pure.
  */
 #include "bench.h"
+#include "ping.h"
 
 #include <stdlib.h>
 
-#define MAGIC	0x5852424eu /* XRBN */
-#define VERSION 1
+/* ---- messages of bench ---- */
+
+#define BENCH_MAGIC   0x5852424eu /* XRBN */
+#define BENCH_VERSION 1
 
 struct bench_wire {
 	__be32 magic;
@@ -25,8 +28,8 @@ _Static_assert(sizeof(struct bench_wire) == BENCH_WIRE_BYTES, "as on the wire");
 void bench_encode(u8 wire[BENCH_WIRE_BYTES], const struct bench_message *m)
 {
 	struct bench_wire w = {
-		.magic = htobe32(MAGIC),
-		.version = htobe16(VERSION),
+		.magic = htobe32(BENCH_MAGIC),
+		.version = htobe16(BENCH_VERSION),
 		.type = (u8)m->type,
 		.way = (u8)m->test.way,
 		.measure = (u8)m->test.measure,
@@ -77,9 +80,9 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 	struct bench_wire w;
 
 	memcpy(&w, wire, sizeof(w));
-	if (be32toh(w.magic) != MAGIC)
+	if (be32toh(w.magic) != BENCH_MAGIC)
 		return "data that is not from xroce bench";
-	if (be16toh(w.version) != VERSION)
+	if (be16toh(w.version) != BENCH_VERSION)
 		return "data from another version of xroce bench";
 	if (w.type >= BENCH_TYPE_END || w.way >= BENCH_WAY_END || w.measure >= BENCH_MEASURE_END ||
 	    w.events > 1)
@@ -152,4 +155,37 @@ struct bench_spread bench_spread(const double *round, u32 rounds)
 		.median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2,
 		.max = sorted[rounds - 1],
 	};
+}
+
+/* ---- datagrams of ping ---- */
+
+void ping_fill(u8 *data, u32 len, enum ping_kind kind, u64 session, u64 seq)
+{
+	const struct ping_header h = {
+		.magic = htobe32(PING_MAGIC),
+		.kind = (u8)kind,
+		.session = htobe64(session),
+		.seq = htobe64(seq),
+	};
+
+	memcpy(data, &h, sizeof(h));
+	for (u32 i = sizeof(h); i < len; i++)
+		data[i] = (u8)(seq + i);
+}
+
+bool ping_check(const u8 *data, u32 len, enum ping_kind kind, u64 *session, u64 *seq)
+{
+	struct ping_header h;
+
+	if (len < sizeof(h))
+		return false;
+	memcpy(&h, data, sizeof(h));
+	if (be32toh(h.magic) != PING_MAGIC || h.kind != kind || h.zero[0] || h.zero[1] || h.zero[2])
+		return false;
+	*session = be64toh(h.session);
+	*seq = be64toh(h.seq);
+	for (u32 i = sizeof(h); i < len; i++)
+		if (data[i] != (u8)(*seq + i))
+			return false;
+	return true;
 }
