@@ -68,7 +68,7 @@ u32 bench_way_most(enum bench_way way, u32 path_mtu);
 /* Returns the number of outstanding requests, limited to a few MiB. */
 u32 bench_depth(u32 size);
 
-/* ---- the control connection: wire.c (pure), bench_control.c ---- */
+/* ---- the control connection: wire.c (pure), bench_run.c ---- */
 
 enum bench_type {
 	BENCH_HELLO,  /* client: its GID; server: its GID and its device's path MTU */
@@ -172,9 +172,10 @@ struct bench_spread {
 };
 struct bench_spread bench_spread(const double *round, u32 rounds);
 
-/* Return exit codes. */
+/* bench_run.c. Return exit codes. */
 int bench_client(const struct bench_options *options);
 int bench_server(const struct bench_options *options);
+/* bench_compare.c. Returns an exit code. */
 int bench_compare(const char *before, const char *after, bool json);
 
 void bench_print(const struct bench_result *r);	     /* tables */
