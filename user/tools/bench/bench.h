@@ -125,7 +125,7 @@ int bench_rdma_make(const struct bench_end *end, const struct bench_test *test,
 		    struct bench_rdma **out, struct bench_message *own);
 int bench_rdma_connect(struct bench_rdma *r, const struct bench_message *own,
 		       const struct bench_message *peer);
-int bench_rdma_client(struct bench_rdma *r, struct bench_outcome *out); /* bench_rdma_run.c */
+int bench_rdma_client(struct bench_rdma *r, struct bench_outcome *out);
 int bench_rdma_server(struct bench_rdma *r, struct bench_outcome *out);
 void bench_rdma_free(struct bench_rdma *r);
 

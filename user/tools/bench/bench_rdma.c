@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Makes and connects a test's queue pair; posts requests and receives; waits for completions. */
+/*
+ * Both ends of a verbs test: a queue pair of one test and its memory, requests, and waiting for
+ * completions. Latency: one message there and one back, or one READ. Bandwidth: depth outstanding
+ * requests from client to server, or READs by the client.
+ */
 #define _GNU_SOURCE /* ppoll() */
-#include "bench_rdma.h"
+#include "bench.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -17,8 +21,28 @@
 #define POLLS	   1024 /* between two readings of the clock */
 #define RNR_TIMER  1	/* 10 us */
 #define PSN_MASK   0xffffffu
+#define BATCH	   16   /* completions of a poll */
+#define GRH	   40u  /* bytes in front of a received datagram */
 #define ACCESS                                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct bench_rdma {
+	const struct bench_end *end;
+	struct bench_test test;
+	struct ibv_comp_channel *channel; /* NULL: polling */
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+	/* one message, sent or accessed by the peer; then depth receive slots */
+	u8 *memory;
+	u32 slot_bytes;
+	u32 remote_qpn, rkey;
+	u64 va;
+	u32 polls; /* since the last check of the clock and the control connection */
+	/* notification requested and its event not yet received */
+	bool armed;
+};
 
 static bool bench_rdma_is_ud(const struct bench_rdma *r)
 {
@@ -31,7 +55,7 @@ static int bench_rdma_make_memory(struct bench_rdma *r)
 {
 	size_t bytes;
 
-	r->slot_bytes = r->test.size + (bench_rdma_is_ud(r) ? BENCH_GRH : 0);
+	r->slot_bytes = r->test.size + (bench_rdma_is_ud(r) ? GRH : 0);
 	bytes = (size_t)r->slot_bytes * (r->test.depth + 1);
 	r->memory = calloc(1, bytes);
 	if (!r->memory)
@@ -70,6 +94,16 @@ static int bench_rdma_to_init(struct bench_rdma *r)
 	return -verbs.modify_qp(r->qp, &attr,
 				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					(bench_rdma_is_ud(r) ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+}
+
+/* Posts receive slot number slot. Returns 0 or -errno. */
+static int bench_rdma_receive(struct bench_rdma *r, u32 slot)
+{
+	struct ibv_sge sge = { (uintptr_t)r->memory + (size_t)r->slot_bytes * (slot + 1),
+			       r->slot_bytes, r->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -ibv_post_recv(r->qp, &wr, &bad);
 }
 
 int bench_rdma_make(const struct bench_end *end, const struct bench_test *test,
@@ -181,16 +215,8 @@ int bench_rdma_connect(struct bench_rdma *r, const struct bench_message *own,
 
 /* ---- requests ---- */
 
-int bench_rdma_receive(struct bench_rdma *r, u32 slot)
-{
-	struct ibv_sge sge = { (uintptr_t)r->memory + (size_t)r->slot_bytes * (slot + 1),
-			       r->slot_bytes, r->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return -ibv_post_recv(r->qp, &wr, &bad);
-}
-
-int bench_rdma_post(struct bench_rdma *r, u32 imm)
+/* Posts one request of the test's size. imm: sent with SEND, UD and the WRITE of a latency test. */
+static int bench_rdma_post(struct bench_rdma *r, u32 imm)
 {
 	struct ibv_sge sge = { (uintptr_t)r->memory, r->test.size, r->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .imm_data = htobe32(imm) }, *bad;
@@ -256,7 +282,12 @@ static int bench_rdma_judge(const struct ibv_wc *wc, int n)
 	return n < 0 ? -EIO : n;
 }
 
-int bench_rdma_next(struct bench_rdma *r, struct ibv_wc *wc, int most, u64 deadline_ns)
+/*
+ * Returns at most `most` completions. Waits for the first, by polling or asleep as the test says,
+ * until deadline_ns. Returns their number; 0: timed out, stop requested, or the control connection
+ * has data; -EIO: one has an error, whose status has been printed.
+ */
+static int bench_rdma_next(struct bench_rdma *r, struct ibv_wc *wc, int most, u64 deadline_ns)
 {
 	u64 now_ns;
 	int n;
@@ -278,4 +309,170 @@ int bench_rdma_next(struct bench_rdma *r, struct ibv_wc *wc, int most, u64 deadl
 			bench_rdma_sleep(r, deadline_ns - now_ns);
 	}
 	return bench_rdma_judge(wc, n);
+}
+
+/* ---- a test ---- */
+
+static u64 bench_rdma_deadline(const struct bench_rdma *r)
+{
+	return clock_now_ns() + r->test.duration_ns + BENCH_PATIENCE_NS;
+}
+
+/* Returns why a wait ended; before the deadline, -EPIPE means that the other end has exited. */
+static int bench_rdma_ended(u64 deadline_ns)
+{
+	return stop_requested() ? -EINTR : clock_now_ns() >= deadline_ns ? -ETIMEDOUT : -EPIPE;
+}
+
+static bool is_receive(const struct ibv_wc *wc)
+{
+	return wc->opcode & IBV_WC_RECV;
+}
+
+/* ---- latency ---- */
+
+struct bench_trip {
+	u32 seq;
+	bool back, sent; /* back: the answer has arrived; sent: the request has completed */
+};
+
+/*
+ * Processes a completion; seq identifies late answers to earlier datagrams, which are ignored.
+ * Returns 0 or -errno.
+ */
+static int bench_rdma_trip_wc(struct bench_rdma *r, struct bench_trip *t, const struct ibv_wc *wc)
+{
+	if (!is_receive(wc)) {
+		t->sent = true;
+		t->back |= r->test.way == BENCH_READ;
+		return 0;
+	}
+	t->back |= be32toh(wc->imm_data) == t->seq;
+	return bench_rdma_receive(r, (u32)wc->wr_id);
+}
+
+/* Makes a round trip. Returns 1; 0: a datagram was lost; or -errno. */
+static int bench_rdma_trip(struct bench_rdma *r, u32 seq, u64 deadline_ns)
+{
+	const bool may_lose = r->test.way == BENCH_UD;
+	const u64 end_ns = may_lose ? clock_now_ns() + BENCH_LOST_NS : deadline_ns;
+	struct bench_trip t = { .seq = seq };
+	struct ibv_wc wc[BATCH];
+	int n, err = bench_rdma_post(r, seq);
+
+	while (!err && !(t.back && t.sent)) {
+		n = bench_rdma_next(r, wc, BATCH, end_ns);
+		if (!n && may_lose && t.sent && clock_now_ns() >= end_ns)
+			return 0;
+		if (n <= 0)
+			return n ? n : bench_rdma_ended(end_ns);
+		for (int i = 0; i < n && !err; i++)
+			err = bench_rdma_trip_wc(r, &t, &wc[i]);
+	}
+	return err ? err : 1;
+}
+
+static int bench_rdma_latency(struct bench_rdma *r, struct bench_outcome *out)
+{
+	const u64 begun_ns = clock_now_ns(), deadline_ns = bench_rdma_deadline(r);
+	u64 before_ns = begun_ns, now_ns;
+	u32 seq = 0;
+	int n;
+
+	do {
+		n = bench_rdma_trip(r, seq++, deadline_ns);
+		now_ns = clock_now_ns();
+		if (n > 0) {
+			histogram_add(&out->rtt, now_ns - before_ns);
+			out->messages++;
+			out->bytes += r->test.size;
+		} else if (!n) {
+			out->lost++;
+		}
+		before_ns = now_ns;
+	} while (n >= 0 && now_ns - begun_ns < r->test.duration_ns && !stop_requested());
+	out->elapsed_ns = now_ns - begun_ns;
+	return n < 0 ? n : 0;
+}
+
+/* Returns each message to the client until the control connection has data. */
+static int bench_rdma_echo(struct bench_rdma *r, struct bench_outcome *out)
+{
+	const u64 deadline_ns = bench_rdma_deadline(r);
+	struct ibv_wc wc[BATCH];
+	int n, err = 0;
+
+	while (!err && (n = bench_rdma_next(r, wc, BATCH, deadline_ns)) > 0)
+		for (int i = 0; i < n && !err; i++) {
+			if (!is_receive(&wc[i]))
+				continue;
+			out->messages++;
+			out->bytes += r->test.size;
+			err = bench_rdma_receive(r, (u32)wc[i].wr_id);
+			if (!err)
+				err = bench_rdma_post(r, be32toh(wc[i].imm_data));
+		}
+	return err ? err : n;
+}
+
+/* ---- bandwidth ---- */
+
+static int bench_rdma_stream(struct bench_rdma *r, struct bench_outcome *out)
+{
+	const u64 begun_ns = clock_now_ns(), deadline_ns = bench_rdma_deadline(r);
+	u32 under_way = 0, seq = 0;
+	bool over = false;
+	struct ibv_wc wc[BATCH];
+	int n, err = 0;
+
+	while (!err && (!over || under_way)) {
+		for (; !over && !err && under_way < r->test.depth; under_way++)
+			err = bench_rdma_post(r, seq++);
+		if (err)
+			break;
+		n = bench_rdma_next(r, wc, BATCH, deadline_ns);
+		if (n <= 0)
+			return n ? n : bench_rdma_ended(deadline_ns);
+		under_way -= (u32)n;
+		out->messages += (u32)n;
+		over = over || stop_requested() ||
+		       clock_now_ns() - begun_ns >= r->test.duration_ns;
+	}
+	out->elapsed_ns = clock_now_ns() - begun_ns;
+	out->bytes = out->messages * r->test.size;
+	return err;
+}
+
+/* Counts messages; bytes and time exclude the first batch. */
+static int bench_rdma_sink(struct bench_rdma *r, struct bench_outcome *out)
+{
+	const u64 deadline_ns = bench_rdma_deadline(r);
+	u64 first_ns = 0, last_ns = 0;
+	struct ibv_wc wc[BATCH];
+	int n, err = 0;
+
+	while (!err && (n = bench_rdma_next(r, wc, BATCH, deadline_ns)) > 0) {
+		last_ns = clock_now_ns();
+		if (first_ns)
+			out->bytes += (u64)n * r->test.size;
+		else
+			first_ns = last_ns;
+		for (int i = 0; i < n && !err; i++)
+			err = bench_rdma_receive(r, (u32)wc[i].wr_id);
+		out->messages += (u32)n;
+	}
+	out->elapsed_ns = last_ns - first_ns;
+	return err ? err : n;
+}
+
+int bench_rdma_client(struct bench_rdma *r, struct bench_outcome *out)
+{
+	return r->test.measure == BENCH_LATENCY ? bench_rdma_latency(r, out) :
+						  bench_rdma_stream(r, out);
+}
+
+int bench_rdma_server(struct bench_rdma *r, struct bench_outcome *out)
+{
+	return r->test.measure == BENCH_LATENCY ? bench_rdma_echo(r, out) :
+						  bench_rdma_sink(r, out);
 }
