@@ -54,7 +54,7 @@ void ping_fill(u8 *data, u32 len, enum ping_kind kind, u64 session, u64 seq);
 /* Returns whether this is an intact datagram of that kind. */
 bool ping_check(const u8 *data, u32 len, enum ping_kind kind, u64 *session, u64 *seq);
 
-/* ---- results: ping_print.c ---- */
+/* ---- results: ping.c ---- */
 
 struct ping_result {
 	u64 sent, received, duplicates, damaged;
