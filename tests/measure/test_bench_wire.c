@@ -7,7 +7,7 @@
  */
 #include "../unit/unit.h"
 
-#include "../../user/tools/bench/bench_compare.h"
+#include "../../user/tools/bench/bench.h"
 
 static struct bench_message a_setup(void)
 {

@@ -178,6 +178,13 @@ int bench_server(const struct bench_options *options);
 /* bench_compare.c. Returns an exit code. */
 int bench_compare(const char *before, const char *after, bool json);
 
+enum compare_verdict { COMPARE_SAME, COMPARE_BETTER, COMPARE_WORSE };
+
+/* Returns COMPARE_SAME if the ranges of the rounds overlap. */
+enum compare_verdict compare_points(const struct bench_spread *before,
+				    const struct bench_spread *after, bool less_is_better);
+const char *compare_word(enum compare_verdict verdict);
+
 void bench_print(const struct bench_result *r);	     /* tables */
 void bench_print_json(const struct bench_result *r); /* the same data as JSON */
 /* Returns whether gnuplot is installed; if not, prints a line on standard error. */

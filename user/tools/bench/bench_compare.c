@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * xroce bench --compare: compares two results point by point. A difference is reported only if the
- * rounds do not overlap; smaller ones may be noise.
+ * rounds do not overlap; smaller ones may be noise. Computes the spread of rounds.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 
 #include "../json.h"
 #include "bench.h"
-#include "bench_compare.h"
 #include "json_read.h"
 
 static const struct {
@@ -24,6 +23,29 @@ static const struct {
 };
 
 /* ---- one point ---- */
+
+static int bench_compare_doubles(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct bench_spread bench_spread(const double *round, u32 rounds)
+{
+	double sorted[BENCH_MOST_ROUNDS];
+
+	rounds = min_u32(rounds, BENCH_MOST_ROUNDS);
+	if (!rounds)
+		return (struct bench_spread){ 0 };
+	memcpy(sorted, round, rounds * sizeof(*sorted));
+	qsort(sorted, rounds, sizeof(*sorted), bench_compare_doubles);
+	return (struct bench_spread){
+		.min = sorted[0],
+		.median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2,
+		.max = sorted[rounds - 1],
+	};
+}
 
 /* Returns false if the spread is missing or inconsistent. */
 static bool compare_spread(const struct json_value *point, const char *name,

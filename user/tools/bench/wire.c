@@ -6,8 +6,6 @@
 #include "bench.h"
 #include "ping.h"
 
-#include <stdlib.h>
-
 /* ---- messages of bench ---- */
 
 #define BENCH_MAGIC   0x5852424eu /* XRBN */
@@ -132,29 +130,6 @@ u32 bench_depth(u32 size)
 	const u32 fit = MOST_MEMORY / size;
 
 	return fit < 2 ? 2 : min_u32(fit, BENCH_MOST_DEPTH);
-}
-
-static int bench_compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-struct bench_spread bench_spread(const double *round, u32 rounds)
-{
-	double sorted[BENCH_MOST_ROUNDS];
-
-	rounds = min_u32(rounds, BENCH_MOST_ROUNDS);
-	if (!rounds)
-		return (struct bench_spread){ 0 };
-	memcpy(sorted, round, rounds * sizeof(*sorted));
-	qsort(sorted, rounds, sizeof(*sorted), bench_compare_doubles);
-	return (struct bench_spread){
-		.min = sorted[0],
-		.median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2,
-		.max = sorted[rounds - 1],
-	};
 }
 
 /* ---- datagrams of ping ---- */
