@@ -10,8 +10,7 @@
  *
  * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
  */
-#include "../../user/tools/trace/decode.h"
-#include "../../user/tools/trace/trace_record.h"
+#include "../../user/tools/trace/records.h"
 #include "fuzz.h"
 #include "golden.h"
 

@@ -14,9 +14,7 @@
 #include "../../os/clock.h"
 #include "capture.h"
 #include "../cli.h"
-#include "decode.h"
 #include "../observe/observe_options.h"
-#include "trace_record.h"
 #include "../terminal.h"
 
 #define SNAPLEN_ALL   65616u

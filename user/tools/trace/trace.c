@@ -9,9 +9,7 @@
 
 #include "../../os/clock.h"
 #include "../cli.h"
-#include "decode.h"
 #include "../observe/observe_options.h"
-#include "trace_record.h"
 #include "../terminal.h"
 #include "tracers.h"
 

@@ -7,7 +7,6 @@
 #include "../../engine/packet.h"
 #include "../cli.h"
 #include "../observe/sums.h"
-#include "trace_record.h"
 #include "../terminal.h"
 #include "tracers.h"
 
