@@ -4,7 +4,7 @@
 #define TRACE_CAPTURE_H
 
 #include "pcapng.h"
-#include "tracers.h"
+#include "tracer.h"
 
 struct capture_file {
 	const char *path;	/* "-": standard output */

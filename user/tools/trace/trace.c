@@ -11,7 +11,7 @@
 #include "../cli.h"
 #include "../observe/observe_options.h"
 #include "../terminal.h"
-#include "tracers.h"
+#include "tracer.h"
 
 #define RING_BYTES (32u << 20)
 #define LOOK_MS	   5 /* between two rounds */
