@@ -292,8 +292,8 @@ DATADIR := $(PREFIX)/share/xroce
 
 # The command finds the library from where it lies itself, so an installation can be moved.
 $(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
-$(BUILD)/obj/user/tools/run/library.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
-$(BUILD)/obj/user/tools/run/library.o: $(BUILD)/places
+$(BUILD)/obj/user/tools/run/run.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
+$(BUILD)/obj/user/tools/run/run.o: $(BUILD)/places
 
 PLACES_NOW := $(VERSION) $(PREFIX) $(LIBDIR)
 ifneq ($(file <$(BUILD)/places),$(PLACES_NOW))

@@ -73,7 +73,7 @@ int iface_arguments(const struct command *command, int argc, char **argv, const 
 int find_device(const struct command *command, const char *name, struct netdev *dev);
 
 /*
- * run/library.c: finds the directory of our libibverbs.so.1, relative to this program. Returns 0,
+ * run/run.c: finds the directory of our libibverbs.so.1, relative to this program. Returns 0,
  * -ENOENT (*dir is the directory tried) or -errno.
  */
 int library_dir(char *dir, size_t n);

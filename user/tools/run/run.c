@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce run: starts a program on our library. Sets environment variables, makes the devices' files
- * in a private mount namespace (sysfs_private.h), and executes the program.
+ * xroce run: starts a program on our library. Finds libibverbs.so.1 relative to this program, in
+ * the build tree and installed. Sets environment variables, makes the devices' files in a private
+ * mount namespace (sysfs_private.h), and executes the program.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -23,8 +26,71 @@
 /* As env(1), nohup(1) and the shells. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-/* In the directory of libibverbs.so.1: redirects socket calls. */
+#define LIBRARY "libibverbs.so.1"
+/* In the directory of LIBRARY: redirects socket calls. */
 #define PRELOAD "librspreload.so"
+/* The Makefile sets XROCE_LIBDIR: the install directory, relative to the command's. */
+/* Name of a BPF map, present in our library only. */
+#define MARK XROCE_MAP_ENGINE
+
+/* ---- the library ---- */
+
+/*
+ * Returns whether the file is our library: under a prefix like /usr, the system's library may have
+ * this name.
+ */
+static bool library_is_ours(const char *path)
+{
+	struct stat st;
+	void *map;
+	bool found;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	map = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ?
+		      mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) :
+		      MAP_FAILED;
+	close(fd);
+	if (map == MAP_FAILED)
+		return false;
+	found = memmem(map, (size_t)st.st_size, MARK, sizeof(MARK)) != NULL;
+	munmap(map, (size_t)st.st_size);
+	return found;
+}
+
+int library_dir(char *dir, size_t n)
+{
+	/* the installed path first, since PREFIX/lib of an installation is not ours */
+	static const char *const place[] = { XROCE_LIBDIR, "../lib" };
+	char self[PATH_MAX], path[2 * PATH_MAX], *real;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len < 0)
+		return -errno;
+	self[len] = 0;
+	*strrchr(self, '/') = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(place); i++) {
+		const char *base = place[i][0] == '/' ? "" : self;
+
+		snprintf(path, sizeof(path), "%s/%s/" LIBRARY, base, place[i]);
+		if (!library_is_ours(path))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", base, place[i]);
+		real = realpath(path, NULL);
+		if (!real)
+			return -errno;
+		len = snprintf(dir, n, "%s", real);
+		free(real);
+		return (size_t)len < n ? 0 : -ENAMETOOLONG;
+	}
+	snprintf(dir, n, "%s/%s nor in %s/%s", XROCE_LIBDIR[0] == '/' ? "" : self, place[0], self,
+		 place[1]);
+	return -ENOENT;
+}
+
+/* ---- the program and its variables ---- */
 
 /* Finds the file that execvp(3) executes for name. Returns false if there is none. */
 static bool search_path(const char *name, char *file, size_t n)
