@@ -34,7 +34,8 @@ $(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_draw.
 	top_keys.c top_model.c)
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
-$(BUILD)/tests/unit/test_adopter: $(call tool_objs,adopter.c)
+$(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
+	$(call objs,$(addprefix user/os/,options.c privilege.c))
 explain_rules := explain_error.c explain_path.c explain_peer.c explain_port.c explain_qp.c \
 	explain_rules.c reasons.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/tools/run/adopter.h"
+#include "../../user/tools/run/daemonize.h"
 
 static void status__of_known_ones(void **state)
 {

@@ -16,12 +16,32 @@
  * standard ones are /dev/null. name: shown by ps(1). caps: capabilities to keep, a bitmap; none in
  * a user namespace of the user. Returns 0, -errno, or -ECHILD in two cases. The program would adopt
  * the process, as the first process of a PID namespace or a subreaper. Or the process would become
- * a zombie, as the first process does not wait (adopter.h).
+ * a zombie, as the first process does not wait (adopter_reaps()).
  */
 int daemonize(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep,
 	      u32 n);
 /* The same with all capabilities, as a child of the caller. Returns its PID or -errno. */
 int daemonize_as_child(const char *name, void (*work)(void *arg), void *arg, const int *keep,
 		       u32 n);
+
+/*
+ * The first process of a PID namespace, which adopts orphans. An init waits for each. In a
+ * container it may be a program that does not. A process that outlives the command then remains a
+ * zombie until the namespace ends. adopter_reaps() judges by /proc/1, as no other interface tells.
+ */
+
+/* This number of our zombies proves that the first process does not wait for children. */
+#define ADOPTER_DEAD_MAX 64
+
+/*
+ * Judge by /proc/1/status, and by /proc/1/stat from the state on. True if SIGCHLD is ignored, so
+ * that the kernel reaps children; if it is blocked, as by an init with sigwait; or if the process
+ * has waited for a child before. False if unknown.
+ */
+bool adopter_status_reaps(const char *status);
+bool adopter_stat_reaps(const char *stat);
+
+/* For this PID namespace. False also if /proc/1 is not visible, or at ADOPTER_DEAD_MAX. */
+bool adopter_reaps(void);
 
 #endif
