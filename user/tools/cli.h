@@ -78,6 +78,12 @@ int find_device(const struct command *command, const char *name, struct netdev *
  */
 int library_dir(char *dir, size_t n);
 
+/*
+ * serve/serve.c: sends state to systemd, in the protocol of sd_notify(3); does nothing without
+ * $NOTIFY_SOCKET.
+ */
+void notify_systemd(const char *state);
+
 /* ---- observe/xdp_hook.c: the XDP hook of an interface ---- */
 
 struct xdp_hook {

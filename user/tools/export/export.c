@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../cli.h"
-#include "../serve/notify.h"
 #include "listen.h"
 #include "metrics.h"
 
