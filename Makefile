@@ -227,7 +227,7 @@ $(RSPRELOAD): $(call objs,$(RSPRELOAD_SRC)) $(RDMACM) $(LIB) $(RSPRELOAD_MAP)
 $(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
 
-$(BUILD)/obj/user/tools/run/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
+$(BUILD)/obj/user/tools/run/sysfs_counters.o: ALL_CFLAGS += $(FUSE_CFLAGS)
 $(TOOL): $(call objs,$(TOOLS_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
 		$(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)

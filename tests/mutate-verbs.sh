@@ -398,13 +398,13 @@ json_escapes      | user/tools/json.c          | s/if (\*c == .". || \*c == .\\\
 table_sorts       | user/tools/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
 table_cuts        | user/tools/table.c         | s/if (line->width \&\& line->at == line->width)/if (0)/ | unit-table
 sysfs_state       | user/tools/run/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
-sysfs_empty_gids  | user/tools/run/sysfs.c         | s/i < XROCE_MAX_GID; i++/i < XROCE_MAX_GID - 1; i++/ | netns-sysfs
+sysfs_empty_gids  | user/tools/run/sysfs.c         | s/i < e->max; i++/i + 1 < e->max; i++/ | netns-sysfs
 sysfs_caps        | user/tools/run/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs
-view_propagates   | user/tools/run/sysfs_private_mount.c    | s/if (!mount(NULL, at, NULL, MS_SLAVE, NULL))/if (1)/ | netns-sysfs
-view_hides        | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/is_rdma/ | netns-sysfs
-view_not_replaced | user/tools/run/sysfs_private_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
-view_umask        | user/tools/run/sysfs_private_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
-view_umask_stays  | user/tools/run/sysfs_private_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
+view_propagates   | user/tools/run/sysfs_private.c          | s/if (!mount(NULL, at, NULL, MS_SLAVE, NULL))/if (1)/ | netns-sysfs
+view_hides        | user/tools/run/sysfs_private.c          | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/is_rdma/ | netns-sysfs
+view_not_replaced | user/tools/run/sysfs_private.c          | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
+view_umask        | user/tools/run/sysfs_private.c          | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
+view_umask_stays  | user/tools/run/sysfs_private.c          | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
 view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && sysfs/sysfs/ | netns-sysfs
 view_not_tried    | user/tools/run/sysfs_private.c          | s/err = sysfs_private_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
 view_set_uid      | user/tools/run/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
@@ -413,7 +413,7 @@ parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns
 user_ns_each      | user/tools/run/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/tools/run/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
 everyone_bind     | user/tools/serve/sysfs_global_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
-counters_told     | user/tools/run/sysfs_private_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
+counters_told     | user/tools/run/sysfs_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
 everyone_news     | user/tools/serve/sysfs_global.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
 everyone_renamed  | user/tools/serve/sysfs_global.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
 everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone

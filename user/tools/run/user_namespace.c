@@ -20,6 +20,7 @@
 #include "../../os/clock.h"
 #include "../../os/process.h"
 #include "../cli.h"
+#include "sysfs.h"
 #include "sysfs_private.h"
 
 #define NS_USER "/proc/self/ns/user"
@@ -119,7 +120,7 @@ static bool map_is_identity(pid_t pid, const char *file, unsigned int id)
 /* Returns whether `xroce run` has made its mounts. */
 static bool process_has_view(pid_t pid)
 {
-	return process_has_mount(pid, " - tmpfs " SYSFS_PRIVATE_SOURCE " ");
+	return process_has_mount(pid, " - tmpfs " SYSFS_SOURCE " ");
 }
 
 /* True also for a process that has exited. */

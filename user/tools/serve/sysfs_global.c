@@ -16,7 +16,7 @@
 #include "../cli.h"
 #include "sysfs_global.h"
 #include "../run/daemonize.h"
-#include "../run/sysfs_private.h"
+#include "../run/sysfs.h"
 
 #define KEEPER_NAME "xroce-files"
 
@@ -36,7 +36,7 @@ struct keeper {
 	struct sysfs_global_device *devices;
 	u32 n;
 	struct pkey_table pkeys;
-	struct sysfs_private_counters counters;
+	struct sysfs_counters counters;
 	struct link_events *news;
 	int events_fd;
 };
@@ -45,18 +45,18 @@ struct keeper {
 
 static int keeper_show_counters(struct keeper *k, const struct sysfs_global_dir *d)
 {
-	struct sysfs_private_counters *c = &k->counters;
+	struct sysfs_counters *c = &k->counters;
 	char hidden[PATH_MAX];
 	int err;
 
 	if (c->err)
 		return c->err;
 	snprintf(hidden, sizeof(hidden), "%s/counters", d->path);
-	err = sysfs_private_counters_mount(c, hidden);
+	err = sysfs_counters_mount(c, hidden);
 	for (u32 i = 0; !err && i < k->n; i++)
-		err = sysfs_private_counters_show(hidden, SYSFS_GLOBAL_SHOWN, &k->devices[i].dev);
+		err = sysfs_counters_show(hidden, SYSFS_GLOBAL_SHOWN, &k->devices[i].dev);
 	if (c->is_mounted)
-		sysfs_private_counters_unmount(c, hidden);
+		sysfs_counters_unmount(c, hidden);
 	return err;
 }
 
@@ -67,7 +67,7 @@ static void keeper_hide_counters(struct keeper *k, const struct sysfs_global_dir
 
 	snprintf(path, sizeof(path), "%s/class/infiniband", d->path);
 	for (u32 i = 0; i < k->n; i++)
-		sysfs_private_counters_rmdir(path, &k->devices[i].dev);
+		sysfs_counters_rmdir(path, &k->devices[i].dev);
 }
 
 static void keeper_make(struct keeper *k, struct keeper_word *word)
@@ -243,7 +243,7 @@ static void keeper_work(void *arg)
 		devs[i] = k->devices[i].dev;
 	if (!word.err) {
 		/* before signals are ignored, as the counters' process must not inherit that */
-		k->counters.err = sysfs_private_counters_begin(&k->counters, devs, k->n, true);
+		k->counters.err = sysfs_counters_begin(&k->counters, devs, k->n, true);
 		keeper_ignore_signals();
 		keeper_make(k, &word);
 	}

@@ -16,14 +16,14 @@
 #include "../../os/privilege.h"
 #include "../../os/process.h"
 #include "sysfs_global.h"
-#include "../run/sysfs_private.h"
+#include "../run/sysfs.h"
 
 #define LOCK_MS 2000 /* longer than the mounts made under the lock */
 #define AGAIN	10   /* attempts if NS is removed while being opened */
 
-#define NODE makedev(1, 3) /* as in sysfs_private_mount.c: never opened */
+#define NODE makedev(1, 3) /* as in sysfs_private.c: never opened */
 
-#define SOURCE "xroce-files" /* differs from SYSFS_PRIVATE_SOURCE, of a program's private view */
+#define SOURCE "xroce-files" /* differs from SYSFS_SOURCE, of a program's private view */
 
 /* ---- directories ---- */
 
@@ -390,7 +390,7 @@ static int device_show(struct sysfs_global_dir *d, struct sysfs_global_device *d
 	device_name(device, name);
 	dir_name(d, "class/infiniband", path);
 	if (!err)
-		err = sysfs_private_counters_mkdir(path, &device->dev);
+		err = sysfs_counters_mkdir(path, &device->dev);
 	if (!err)
 		err = sysfs_global_mount(d);
 	if (!err)

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "sysfs_global.h"
-#include "../run/sysfs_private.h"
+#include "../run/sysfs.h"
 
 #define SYS	  "/sys"
 #define SYS_CLASS SYS "/class"
-#define MOUNTED	  "overlay " SYSFS_PRIVATE_SOURCE " " /* in /proc/self/mountinfo, after " - " */
+#define MOUNTED	  "overlay " SYSFS_SOURCE " " /* in /proc/self/mountinfo, after " - " */
 #define FLAGS	  (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 /* Returns whether the path `at` leads to that file system, with no other mount on top. */
@@ -143,7 +143,7 @@ int sysfs_global_mount(const struct sysfs_global_dir *d)
 	at = kernels ? SYSFS_GLOBAL_SHOWN : SYS_CLASS;
 	snprintf(options, sizeof(options), "lowerdir=%s/class%s:%s", d->path,
 		 kernels ? "/infiniband" : "", at);
-	if (mount(SYSFS_PRIVATE_SOURCE, at, "overlay", FLAGS, options))
+	if (mount(SYSFS_SOURCE, at, "overlay", FLAGS, options))
 		return -errno;
 	if (!kernels)
 		classes_show(d);

@@ -1,20 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All nodes are known from the beginning and have fixed numbers, so the kernel may keep them; the
- * values it may not: files are read by direct_io.
+ * The files counters/NAME and hw_counters/NAME of devices (sysfs.h): a FUSE file system, the
+ * process that serves it, and its mounts. Each read sums the counters of `xroce stat` over the
+ * processes visible to this user. Nothing is cached between reads. All nodes are known from the
+ * beginning and have fixed numbers, so the kernel may keep them, but not the values: files are read
+ * by direct_io.
+ *
+ * The process starts before this one enters the mount namespace, and therefore does not hold the
+ * namespace. It ends when that is gone, as its file system is then mounted nowhere. The file system
+ * is mounted once, and each of its directories is bound to its place.
  */
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 35
+#include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../os/clock.h"
-#include "counters_fs.h"
+#include "../cli.h"
 #include "../counter_names.h"
+#include "daemonize.h"
+#include "sysfs.h"
 
-const char *const counters_dirs[COUNTERS_DIRS] = { "counters", "hw_counters" };
+#define FUSE_DEVICE "/dev/fuse"
+
+/* To open maps of other processes by their numbers; to have a broker list all of its clients. */
+#define SERVER_CAPS (1ull << CAP_SYS_ADMIN | 1ull << CAP_NET_ADMIN)
 
 #define COUNTERS_KEPT_S 86400.0 /* nodes, in the kernel */
 
@@ -57,18 +78,6 @@ static struct node node_of(fuse_ino_t ino)
 			      .name = (u32)(ino & 0xffff) };
 }
 
-/* A name that two families have is one file. */
-static bool node_is_listed(u32 dir, u32 i)
-{
-	if ((counter_names[i].family == NAME_PORT) != (dir == 0))
-		return false;
-	for (u32 before = 0; before < i; before++)
-		if ((counter_names[before].family == NAME_PORT) == (dir == 0) &&
-		    !strcmp(counter_names[before].name, counter_names[i].name))
-			return false;
-	return true;
-}
-
 /* What lies in the directory at: the first from *i on, which is moved on behind it; or NULL. */
 static const char *node_next(const struct counters_fs *fs, struct node at, u32 *i,
 			     struct node *next)
@@ -82,11 +91,11 @@ static const char *node_next(const struct counters_fs *fs, struct node at, u32 *
 	}
 	if (!at.dir) {
 		next->dir = ++*i;
-		return next->dir <= COUNTERS_DIRS ? counters_dirs[next->dir - 1] : NULL;
+		return next->dir <= SYSFS_COUNTER_DIRS ? sysfs_counter_dirs[next->dir - 1] : NULL;
 	}
 	while (*i < counter_num_names) {
 		next->name = ++*i;
-		if (node_is_listed(at.dir - 1, next->name - 1))
+		if (sysfs_has_counter(at.dir - 1, next->name - 1))
 			return counter_names[next->name - 1].name;
 	}
 	return NULL;
@@ -258,7 +267,8 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.read = fs_read,
 };
 
-void counters_fs_serve(int fd, const struct netdev *devs, u32 n)
+/* Serves n interfaces on fd, an open /dev/fuse, until the file system is no longer mounted. */
+static void counters_serve(int fd, const struct netdev *devs, u32 n)
 {
 	struct counters_fs fs = { calloc(n, sizeof(*fs.devs)), n };
 	struct fuse_args args = FUSE_ARGS_INIT(1, ((char *[]){ "xroce", NULL }));
@@ -276,4 +286,188 @@ void counters_fs_serve(int fd, const struct netdev *devs, u32 n)
 		fuse_session_destroy(session);
 	fuse_opt_free_args(&args);
 	free(fs.devs);
+}
+
+/* ---- the process ---- */
+
+struct counters_server {
+	int fuse_fd, begin_fd;
+	bool is_bound;
+	const struct netdev *devs;
+	u32 n;
+};
+
+static int server_bound_fd;
+
+static bool server_is_bound(void)
+{
+	struct pollfd p = { .fd = server_bound_fd };
+	int n;
+
+	/* the late signal may come while this looks */
+	do
+		n = poll(&p, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n == 0;
+}
+
+/* Perhaps for the byte that this process began with: a sender that is slow tells of it late. */
+static void server_end_unbound(int sig)
+{
+	const int err = errno;
+
+	if (!server_is_bound())
+		_exit(0);
+	errno = err;
+}
+
+/* When the other end of the socket hangs up, the kernel sends SIGIO, and this process ends. */
+static bool server_bind(int fd)
+{
+	const struct sigaction end = { .sa_handler = server_end_unbound, .sa_flags = SA_RESTART };
+
+	server_bound_fd = fd;
+	return !sigaction(SIGIO, &end, NULL) && !fcntl(fd, F_SETOWN, getpid()) &&
+	       !fcntl(fd, F_SETFL, O_ASYNC) && server_is_bound();
+}
+
+/* By a read before the mount, the kernel would say that there is none. */
+static void server_work(void *arg)
+{
+	const struct counters_server *s = arg;
+	char byte;
+
+	if (recv(s->begin_fd, &byte, 1, 0) != 1)
+		return;
+	if (!s->is_bound)
+		close(s->begin_fd);
+	else if (!server_bind(s->begin_fd))
+		return;
+	counters_serve(s->fuse_fd, s->devs, s->n);
+}
+
+int sysfs_counters_begin(struct sysfs_counters *c, const struct netdev *devs, u32 n,
+				 bool is_bound)
+{
+	struct counters_server s = { .is_bound = is_bound, .devs = devs, .n = n };
+	int pair[2], err;
+
+	*c = (struct sysfs_counters){ .fuse_fd = -1, .begin_fd = -1 };
+	s.fuse_fd = open(FUSE_DEVICE, O_RDWR | O_CLOEXEC);
+	if (s.fuse_fd < 0)
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		err = -errno;
+		close(s.fuse_fd);
+		return err;
+	}
+	s.begin_fd = pair[1];
+	err = daemonize("xroce-counters", SERVER_CAPS, server_work, &s,
+			(const int[]){ s.fuse_fd, pair[1] }, 2);
+	close(pair[1]);
+	*c = (struct sysfs_counters){ .is_bound = is_bound,
+					      .fuse_fd = s.fuse_fd,
+					      .begin_fd = pair[0] };
+	if (err)
+		sysfs_counters_end(c);
+	return err;
+}
+
+static void counters_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void sysfs_counters_end(struct sysfs_counters *c)
+{
+	counters_close(&c->fuse_fd);
+	counters_close(&c->begin_fd);
+}
+
+/* ---- the mounts ---- */
+
+/*
+ * From here on the other process alone has the descriptor of the file system: if that one has gone,
+ * a look-up fails at once.
+ */
+static int counters_mount(struct sysfs_counters *c, const char *path)
+{
+	char options[160];
+	int err = 0;
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40755,user_id=%u,group_id=%u,allow_other,default_permissions",
+		 c->fuse_fd, geteuid(), getegid());
+	if (mount(SYSFS_SOURCE, path, "fuse.xroce",
+		  MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, options))
+		err = -errno;
+	else if (send(c->begin_fd, "", 1, MSG_NOSIGNAL) != 1)
+		err = -errno;
+	if (c->is_bound && !err)
+		counters_close(&c->fuse_fd);
+	else
+		sysfs_counters_end(c);
+	return err;
+}
+
+int sysfs_counters_mount(struct sysfs_counters *c, const char *hidden)
+{
+	int err = counters_mount(c, hidden);
+
+	c->is_mounted = true;
+	if (err)
+		sysfs_counters_unmount(c, hidden);
+	return err;
+}
+
+void sysfs_counters_unmount(struct sysfs_counters *c, const char *hidden)
+{
+	umount2(hidden, MNT_DETACH);
+	c->is_mounted = false;
+}
+
+/* One of a device's directories in dir. */
+static void counters_path(char path[PATH_MAX + 64], const char *dir, const struct netdev *dev,
+			  u32 i)
+{
+	snprintf(path, PATH_MAX + 64, "%s/" NETDEV_DEVICE_PREFIX "%s/ports/1/%s", dir, dev->name,
+		 sysfs_counter_dirs[i]);
+}
+
+int sysfs_counters_mkdir(const char *dir, const struct netdev *dev)
+{
+	char path[PATH_MAX + 64];
+
+	for (u32 i = 0; i < SYSFS_COUNTER_DIRS; i++) {
+		counters_path(path, dir, dev, i);
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+void sysfs_counters_rmdir(const char *dir, const struct netdev *dev)
+{
+	char path[PATH_MAX + 64];
+
+	for (u32 i = 0; i < SYSFS_COUNTER_DIRS; i++) {
+		counters_path(path, dir, dev, i);
+		rmdir(path);
+	}
+}
+
+int sysfs_counters_show(const char *hidden, const char *dir, const struct netdev *dev)
+{
+	char from[PATH_MAX + 64], to[PATH_MAX + 64];
+	int err = 0;
+
+	for (u32 i = 0; !err && i < SYSFS_COUNTER_DIRS; i++) {
+		snprintf(from, sizeof(from), "%s/%s/%s", hidden, dev->name, sysfs_counter_dirs[i]);
+		counters_path(to, dir, dev, i);
+		if (mount(from, to, NULL, MS_BIND, NULL))
+			err = -errno;
+	}
+	return err;
 }
