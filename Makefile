@@ -309,8 +309,11 @@ MAN7   := $(notdir $(wildcard man/*.7))
 MAN8   := $(notdir $(wildcard man/*.8))
 SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service xroce-export.service \
 	xroce-files.conf)
-LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
+LISTS  := DROP_REASONS EVENTS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
 $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
+	@mkdir -p $(@D)
+	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
+$(BUILD)/share/EVENTS: include/xroce/trace.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
 $(BUILD)/share/VENDOR_ERRORS: user/engine/cq.h

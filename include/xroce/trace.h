@@ -79,8 +79,9 @@ enum {
 };
 
 /*
- * Events of a QP that an engine records: one line defines the number and the text. A counted event
- * has the name of its counter (struct xroce_engine_stats).
+ * Events of a QP that an engine records: one line defines the number, the name and text that
+ * `xroce trace` prints, and the entry in xroce(8). A counted event has the name of its counter
+ * (struct xroce_engine_stats).
  */
 #define XROCE_EVENTS(X)                                                                            \
 	X(implied_naks, "response to a later request: the responses before it are lost")           \

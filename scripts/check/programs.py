@@ -76,6 +76,7 @@ STEPS = (
     ('licences', ['scripts/check-licences.sh']),
     ('documents', ['scripts/check-docs.sh']),
     ('counters', ['scripts/check-counters.sh']),
+    ('lists', ['scripts/check-lists.sh']),
     ('width', ['scripts/check-width.sh']),
     ('prose', ['scripts/check-prose.sh']),
     ('tiers', ['scripts/check.sh', '--list']),
