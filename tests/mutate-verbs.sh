@@ -419,7 +419,7 @@ everyone_renamed  | user/tools/serve/sysfs_global.c      | s/ || (!err \&\& strc
 everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
 everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
 everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
-holder_door       | user/tools/observe/iface_owner.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
+holder_door       | user/tools/observe/observe.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
 dead_socket_lives | user/attach/broker_socket_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs

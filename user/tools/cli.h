@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Declarations shared by the files of the xroce command: the subcommands, the library's directory,
- * and the state of an interface's XDP hook.
+ * Declarations shared by the files of the xroce command: the subcommands, their command lines and
+ * output, and the library's directory.
  */
 #ifndef TOOLS_CLI_H
 #define TOOLS_CLI_H
@@ -54,12 +54,6 @@ void output_clean(char *text);
 const char *output_name(const char *name, char text[OUTPUT_NAME]);
 
 /*
- * observe/iface_owner.c: finds the process that uses an interface, a broker or an exclusive one.
- * Results as of netdev_holder().
- */
-int iface_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
-
-/*
  * Parses the command line of a subcommand that takes --json and at most one interface (NULL: none).
  * Returns EXIT_OK, or EXIT_USAGE after an error message.
  */
@@ -83,40 +77,5 @@ int library_dir(char *dir, size_t n);
  * $NOTIFY_SOCKET.
  */
 void notify_systemd(const char *state);
-
-/* ---- observe/xdp_hook.c: the XDP hook of an interface ---- */
-
-struct xdp_hook {
-	u32 prog_id;	    /* 0: nothing attached */
-	bool native;	    /* attached in the driver; otherwise generic */
-	char prog_name[16]; /* "" without the privilege to read it */
-	/* bpf_link that holds the program; 0: none, or no privilege to read it */
-	u32 link_id;
-	bool is_dispatcher; /* libxdp's dispatcher, which calls programs of several owners */
-	u32 ours_id;	    /* ID of our program, on the hook or in the dispatcher; 0: none */
-	bool is_broker;	    /* a broker's program, which calls its clients' programs */
-	char others[128];   /* the dispatcher's other programs, by name: "a, b", or "" */
-};
-
-/* Returns 0 or -errno. */
-int xdp_hook_query(u32 ifindex, struct xdp_hook *hook);
-
-/*
- * Sums the elements of a map of our program prog_id, over all entries and CPUs. Each value begins
- * with the given number of counters. Returns 0, -ENOENT (not our program), -EPERM (needs
- * CAP_SYS_ADMIN) or -errno.
- */
-int xdp_counters(u32 prog_id, const char *map, u64 *sum, size_t counters);
-
-struct xdp_driver {
-	char name[32]; /* "" if the driver reports none */
-	bool native;
-	bool zero_copy;
-	bool multibuffer;
-	bool told; /* by the kernel (6.3 on); otherwise derived from the driver's name */
-};
-
-/* Fills *driver with the capabilities of dev's driver. */
-void xdp_driver_query(const struct netdev *dev, struct xdp_driver *driver);
 
 #endif

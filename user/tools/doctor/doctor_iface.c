@@ -113,7 +113,7 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 	struct xdp_driver driver;
 	const char *name;
 
-	xdp_driver_query(dev, &driver);
+	observe_driver(dev, &driver);
 	name = *driver.name ? driver.name : dev->name;
 	if (!driver.native && xdp_mode(dev) == XDP_MODE_NATIVE) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "XDP mode"),
@@ -306,7 +306,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	struct xdp_hook hook;
 	char comm[32];
 	pid_t pid;
-	int ret = xdp_hook_query(dev->ifindex, &hook);
+	int ret = observe_hook(dev->ifindex, &hook);
 
 	if (ret) {
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"), NULL, "unknown: %s",
@@ -314,7 +314,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		return;
 	}
 	/* Another user's holder socket proves nothing: the hook shows whether it is in use. */
-	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
+	if (observe_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
 		/* An interface in use is normal: only a second process fails. */
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
 			"end it, or use another interface: a second process gets EBUSY; `xroce "

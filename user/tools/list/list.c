@@ -7,6 +7,7 @@
 #include "../../os/options.h"
 #include "../../io/tx.h"
 #include "../../os/netdev.h"
+#include "../observe/observe.h"
 #include "list.h"
 
 static void print_link(const struct netdev *dev)
@@ -41,8 +42,8 @@ static void print_received(u32 prog_id)
 	struct xroce_sock sock;
 	u64 lost;
 
-	if (xdp_counters(prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
-	    xdp_counters(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64)))
+	if (observe_hook_sum(prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
+	    observe_hook_sum(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64)))
 		return;
 	lost = sock.rx_ring_full + sock.rx_dropped;
 	printf("  received  %llu frames, %llu refused by a check, lost %llu",
@@ -59,7 +60,7 @@ static void print_sent(u32 prog_id)
 {
 	struct xroce_engine_stats stats;
 
-	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
+	if (observe_hook_sum(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
 			 sizeof(stats) / sizeof(u64)))
 		return;
 	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), "
@@ -144,7 +145,7 @@ static u32 print_xdp(const struct netdev *dev)
 {
 	struct xdp_driver driver;
 	struct xdp_hook hook;
-	int ret = xdp_hook_query(dev->ifindex, &hook);
+	int ret = observe_hook(dev->ifindex, &hook);
 
 	if (ret) {
 		printf("  XDP       unknown: %s\n", strerror(-ret));
@@ -158,7 +159,7 @@ static u32 print_xdp(const struct netdev *dev)
 		}
 		return hook.ours_id;
 	}
-	xdp_driver_query(dev, &driver);
+	observe_driver(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it, %s\n",
 	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic",
 	       options_attach() == ATTACH_DISPATCHER ? "in a dispatcher" : "exclusive");
@@ -172,7 +173,7 @@ static pid_t print_holder(const struct netdev *dev)
 	char comm[32];
 	pid_t pid = 0;
 
-	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)))
+	if (observe_holder(dev->ifindex, &pid, comm, sizeof(comm)))
 		return 0;
 	if (pid)
 		printf("  in use    by %s (pid %d)\n", comm, (int)pid);

@@ -24,8 +24,8 @@ static void list_received(const struct ask_client *c)
 	struct xroce_rx_stats rx;
 	struct xroce_drops drops;
 
-	if (xdp_counters(c->prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
-	    xdp_counters(c->prog_id, XROCE_MAP_DROP, (u64 *)&drops, sizeof(drops) / sizeof(u64)))
+	if (observe_hook_sum(c->prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
+	    observe_hook_sum(c->prog_id, XROCE_MAP_DROP, (u64 *)&drops, sizeof(drops) / sizeof(u64)))
 		return;
 	printf("; received %llu frames by its %s", (unsigned long long)rx.redirected,
 	       c->sockets ? "AF_XDP sockets" : "ring");

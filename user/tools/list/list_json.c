@@ -49,7 +49,7 @@ static void list_json_ahead(struct json *j, const struct netdev *dev)
 	};
 	struct xdp_driver driver;
 
-	xdp_driver_query(dev, &driver);
+	observe_driver(dev, &driver);
 	json_text(j, "mode",
 		  driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
 	json_null(j, "program_id");
@@ -65,8 +65,8 @@ static void list_json_counters(struct json *j, u32 prog_id)
 	struct xroce_rx_stats rx;
 	struct xroce_sock sock;
 
-	if (!xdp_counters(prog_id, XROCE_MAP_RX, (u64 *)&rx, COUNTERS(rx)) &&
-	    !xdp_counters(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, COUNTERS(sock))) {
+	if (!observe_hook_sum(prog_id, XROCE_MAP_RX, (u64 *)&rx, COUNTERS(rx)) &&
+	    !observe_hook_sum(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, COUNTERS(sock))) {
 		json_object(j, "received");
 		json_number(j, "frames", rx.redirected);
 		json_number(j, "refused", rx.dropped);
@@ -74,7 +74,7 @@ static void list_json_counters(struct json *j, u32 prog_id)
 		json_number(j, "lost_no_buffer", sock.rx_dropped);
 		json_close(j);
 	}
-	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&sent, COUNTERS(sent)))
+	if (observe_hook_sum(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&sent, COUNTERS(sent)))
 		return;
 	json_object(j, "sent_by");
 	json_number(j, "tap", sent.tx_tap);
@@ -92,7 +92,7 @@ static void list_json_counters(struct json *j, u32 prog_id)
 static u32 list_json_xdp(struct json *j, const struct netdev *dev)
 {
 	struct xdp_hook hook = { 0 };
-	const int err = xdp_hook_query(dev->ifindex, &hook);
+	const int err = observe_hook(dev->ifindex, &hook);
 
 	json_object(j, "xdp");
 	if (err)
@@ -171,7 +171,7 @@ static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_i
 	if (!err)
 		list_json_clients(j, &asker);
 	ask_close(&asker);
-	if (!iface_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
+	if (!observe_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
 		json_object(j, "in_use");
 		list_json_known(j, "pid", pid > 0 ? (u64)pid : 0);
 		json_text(j, "command", pid ? comm : "?");

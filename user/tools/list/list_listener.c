@@ -4,6 +4,7 @@
 
 #include "../../os/ask.h"
 #include "../../os/process.h"
+#include "../observe/observe.h"
 #include "list.h"
 
 /* RDMA_PS_*: bits 16 and up of the service ID of a port. */
@@ -48,7 +49,7 @@ union listener_map {
 /* The map has one element, so its sum is that element. */
 static bool listener_read(u32 prog_id, union listener_map *map)
 {
-	return !xdp_counters(prog_id, XROCE_MAP_ENGINE, map->words,
+	return !observe_hook_sum(prog_id, XROCE_MAP_ENGINE, map->words,
 			     sizeof(map->words) / sizeof(map->words[0]));
 }
 

@@ -123,4 +123,45 @@ int observed_each(const struct observed *p, const char *name, size_t size, obser
 /* Reads the element key of an array. Returns 0, -ENOENT or -errno. */
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size);
 
+/* ---- the XDP hook of an interface, its driver, and the process that uses it ---- */
+
+struct xdp_hook {
+	u32 prog_id;	    /* 0: nothing attached */
+	bool native;	    /* attached in the driver; otherwise generic */
+	char prog_name[16]; /* "" without the privilege to read it */
+	/* bpf_link that holds the program; 0: none, or no privilege to read it */
+	u32 link_id;
+	bool is_dispatcher; /* libxdp's dispatcher, which calls programs of several owners */
+	u32 ours_id;	    /* ID of our program, on the hook or in the dispatcher; 0: none */
+	bool is_broker;	    /* a broker's program, which calls its clients' programs */
+	char others[128];   /* the dispatcher's other programs, by name: "a, b", or "" */
+};
+
+/* Returns 0 or -errno. */
+int observe_hook(u32 ifindex, struct xdp_hook *hook);
+
+/*
+ * Sums the elements of a map of our program prog_id, over all entries and CPUs. Each value begins
+ * with the given number of counters. Returns 0, -ENOENT (not our program), -EPERM (needs
+ * CAP_SYS_ADMIN) or -errno.
+ */
+int observe_hook_sum(u32 prog_id, const char *map, u64 *sum, size_t counters);
+
+struct xdp_driver {
+	char name[32]; /* "" if the driver reports none */
+	bool native;
+	bool zero_copy;
+	bool multibuffer;
+	bool told; /* by the kernel (6.3 on); otherwise derived from the driver's name */
+};
+
+/* Fills *driver with the capabilities of dev's driver. */
+void observe_driver(const struct netdev *dev, struct xdp_driver *driver);
+
+/*
+ * Finds the process that uses an interface, a broker or an exclusive one. Results as of
+ * netdev_holder().
+ */
+int observe_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
+
 #endif
