@@ -7,7 +7,7 @@
 #include "../../os/clock.h"
 #include "../../os/process.h"
 #include "explain_gather.h"
-#include "../observe/qp_view.h"
+#include "../observe/observe_options.h"
 
 static void *gather_room(void *list, u32 num, u32 *room, size_t size)
 {
@@ -198,7 +198,7 @@ static void port_qps(const struct observe_options *l, const struct observed *p,
 {
 	struct observe_options all = { .command = l->command }; /* no filter */
 	u32 num;
-	struct qp_view *v = qp_views(&all, p, &num, NULL);
+	struct qp_view *v = observed_qps(&all, p, &num, NULL);
 
 	g->qps = calloc(num ? num : 1, sizeof(*g->qps));
 	g->num_qps = g->qps ? num : 0;

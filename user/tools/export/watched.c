@@ -223,7 +223,7 @@ static void watched_read_objects(struct watched *w)
 
 	memset(&w->objects, 0, sizeof(w->objects));
 	free(w->qps);
-	w->qps = qp_views(&all, p, &w->num_qps, NULL);
+	w->qps = observed_qps(&all, p, &w->num_qps, NULL);
 	for (u32 i = 0; i < w->num_qps; i++) {
 		const struct qp_view *v = &w->qps[i];
 		const u32 state = v->has_stat ? v->stat.state : QP_STATES - 1;

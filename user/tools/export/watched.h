@@ -12,7 +12,7 @@
 #include <xroce/stat.h>
 
 #include "../observe/observe.h"
-#include "../observe/qp_view.h"
+#include "../observe/observe_options.h"
 #include "../observe/sums.h"
 
 /* Counters, all u64. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../../os/clock.h"
-#include "../observe/qp_view.h"
+#include "../observe/observe_options.h"
 #include "../observe/reasons.h"
 
 static const struct column columns[] = {
@@ -196,7 +196,7 @@ static void qps_of_port(void *arg, const struct observed *p)
 {
 	struct qps *all = arg;
 	u32 n, stats;
-	struct qp_view *v = qp_views(all->look, p, &n, &stats);
+	struct qp_view *v = observed_qps(all->look, p, &n, &stats);
 
 	for (u32 i = 0; i < n; i++)
 		qp_add_row(&all->table, p, &v[i]);

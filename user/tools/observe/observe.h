@@ -12,6 +12,7 @@
 #include <net/if.h>
 
 #include <xroce/abi.h>
+#include <xroce/stat.h>
 
 #include "../../attach/ask.h"
 #include "../../os/netdev.h"
@@ -122,6 +123,29 @@ int observed_each(const struct observed *p, const char *name, size_t size, obser
 		  void *arg);
 /* Reads the element key of an array. Returns 0, -ENOENT or -errno. */
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size);
+
+/* ---- queue pairs ---- */
+
+/*
+ * A queue pair of a port, joined by QPN from two maps: the engine's view (xroce_qp_stat) and XDP's
+ * (xroce_qp). The process wrote all of it: values are in bounds but otherwise not trusted.
+ */
+struct qp_view {
+	struct xroce_qp_stat stat; /* qpn 0: an older library without this map */
+	struct xroce_qp steer;
+	bool has_stat, has_steer;  /* XDP has no entry for a QP in RESET */
+	u32 qpn;
+};
+
+struct observe_options;
+
+/*
+ * Returns the QPs of an open port that match the options, sorted by QPN, as an array for free();
+ * NULL if there are none. Sets *stats, unless NULL, to the number of elements of the port with a
+ * struct xroce_qp_stat, of at most XROCE_QP_STATS.
+ */
+struct qp_view *observed_qps(const struct observe_options *l, const struct observed *p,
+			     u32 *num, u32 *stats);
 
 /* ---- the XDP hook of an interface, its driver, and the process that uses it ---- */
 

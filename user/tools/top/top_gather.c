@@ -3,7 +3,7 @@
 
 #include <xroce/stat.h>
 
-#include "../observe/qp_view.h"
+#include "../observe/observe_options.h"
 #include "../observe/sums.h"
 #include "top_gather.h"
 
@@ -115,7 +115,7 @@ static void gather_port(void *arg, const struct observed *p)
 	struct gather *g = arg;
 	const struct observe_options *l = g->look;
 	u32 n;
-	struct qp_view *v = qp_views(l, p, &n, NULL);
+	struct qp_view *v = observed_qps(l, p, &n, NULL);
 
 	if (n || !(l->has_qpn || l->has_peer || l->has_state)) {
 		for (u32 i = 0; i < n; i++)
