@@ -319,13 +319,13 @@ $(BUILD)/share/EVENTS: include/xroce/trace.h
 $(BUILD)/share/VENDOR_ERRORS: user/engine/cq.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
-$(BUILD)/share/COUNTERS: user/tools/observe/sums.c
+$(BUILD)/share/COUNTERS: user/tools/counters.c
 	@mkdir -p $(@D)
 	$(Q)sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+), "(.*)"\),/.It Li \2\n\3/p' \
 		-e 's/^\tXDP\(([a-z_]+), "(.*)"\),/.It Li xdp_\1\n\2/p' \
 		-e 's/^\tSOCK\(([a-z_]+), "(.*)"\),/.It Li sock_\1\n\2/p' $< | \
 		sed 's/\\"/"/g' >$@
-$(BUILD)/share/NAMES_%: user/tools/counter_names.c
+$(BUILD)/share/NAMES_%: user/tools/counters.c
 	@mkdir -p $(@D)
 	$(Q)sed -nE '/\{ NAME_$*,/{N;s/.*, "([a-z_0-9]+)", "([^"]+)",\n\t  "(.*)",/.It Li \1\n\3\n.Pq \2/p}' $< | \
 		sed 's/\\"/"/g' >$@

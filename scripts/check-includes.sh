@@ -29,8 +29,8 @@ declare -A rooms=(
 	[tools/export]='engine|os'
 )
 # The folders of user/tools, and the other folders whose headers each may include.
-declare -A tools=([bench]=none [doctor]='observe|serve' [explain]=observe [export]=observe
-	[list]=observe [observe]=none [run]=none [serve]=run [top]=observe [trace]=observe)
+declare -A tools=([bench]=none [doctor]='observe|serve' [explain]=observe [export]='observe|serve'
+	[list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
 for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
 done
@@ -62,7 +62,6 @@ declare -A never=(
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'
 may[user/rsocket]+='|"\.\./verbs/xroce_cm\.h"'
-may[user/tools]+='|"observe/sums\.h"'
 may[user/rspreload]+='|"\.\./rsocket/xroce_rsocket\.h"'
 never[user/rdmacm]=${never[user/verbs]}
 never[user/rsocket]=${never[user/verbs]}

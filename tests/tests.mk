@@ -37,17 +37,17 @@ $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
 	$(call objs,$(addprefix user/os/,options.c privilege.c))
 explain_rules := explain_error.c explain_path.c explain_peer.c explain_port.c explain_qp.c \
-	explain_rules.c reasons.c
+	explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 	$(call tool_objs,$(explain_rules))
 $(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c accept.c)
 # The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
 $(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c families.c metrics.c \
-	metrics_shares.c shares.c text.c watched.c counter_names.c observe_maps.c sums.c)
+	metrics_shares.c shares.c text.c watched.c counters.c observe_maps.c)
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
-	explain_gather.c explain_print.c json.c observe_options.c counter_names.c objects.c \
-	observe_maps.c output.c qp_list.c counters_list.c sums.c table.c terminal.c)
+	explain_gather.c explain_print.c json.c observe_options.c objects.c \
+	observe_maps.c output.c qp_list.c counters_list.c table.c terminal.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \

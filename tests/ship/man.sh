@@ -81,8 +81,8 @@ man__every_counter() {
 
 	page xroce-counters.7 | grep -oE '^ +[a-z_0-9]+' | tr -d ' ' >"$work/page"
 	for name in $(sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+),.*/\2/p' \
-		-e 's/^\t(XDP|SOCK)\(([a-z_]+),.*/\L\1_\E\2/p' user/tools/observe/sums.c) \
-		$(sed -nE 's/^\t\{ NAME_[A-Z0-9]+, "([a-z_0-9]+)".*/\1/p' user/tools/counter_names.c); do
+		-e 's/^\t(XDP|SOCK)\(([a-z_]+),.*/\L\1_\E\2/p' user/tools/counters.c) \
+		$(sed -nE 's/^\t\{ NAME_[A-Z0-9]+, "([a-z_0-9]+)".*/\1/p' user/tools/counters.c); do
 		seen=$((seen + 1))
 		grep -qx "$name" "$work/page" || missing+=" $name"
 	done

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "../../user/tools/observe/observe_options.h"
-#include "../../user/tools/observe/sums.h"
+#include "../../user/tools/counters.h"
 
 #include <xroce/stat.h>
 

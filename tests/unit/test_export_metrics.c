@@ -173,9 +173,9 @@ static void export_values__each_counter_in_its_series(void **state)
 		for (u32 i = 0; i < p->maps[m].value_size / sizeof(u64); i++)
 			((u64 *)p->maps[m].values)[i] = 1000 * (m + 1) + i;
 	scrape();
-	for (u32 i = 0; i < sums_num_fields; i++) {
-		const struct sums_field *f = &sums_fields[i];
-		const u64 want = sums_get(&x.c.ports[0]->now.sums, f);
+	for (u32 i = 0; i < counters_num_fields; i++) {
+		const struct counters_field *f = &counters_fields[i];
+		const u64 want = counters_get(&x.c.ports[0]->now.sums, f);
 
 		assert_true(want >= 1000);
 		if (f->is_drop) {
@@ -206,13 +206,13 @@ static void export_values__each_counter_in_its_series(void **state)
 			assert_float_equal(sum, (double)want, 0.001);
 		}
 	}
-	for (u32 i = 0; i < counter_num_names; i++) {
-		const struct counter_name *n = &counter_names[i];
-		const char *family = n->family == NAME_PORT ? "" : counter_family(n->family);
+	for (u32 i = 0; i < counters_num_names; i++) {
+		const struct counters_name *n = &counters_names[i];
+		const char *family = n->family == NAME_PORT ? "" : counters_family(n->family);
 
 		snprintf(name, sizeof(name), "xroce_device_%s%s%s_total", family,
 			 *family ? "_" : "", n->name);
-		need_value(name, NULL, counter_value(&x.c.ports[0]->now.sums, n));
+		need_value(name, NULL, counters_value(&x.c.ports[0]->now.sums, n));
 	}
 }
 

@@ -13,7 +13,7 @@
 #include <net/if.h>
 #include <xroce/stat.h>
 
-#include "../observe/sums.h"
+#include "../counters.h"
 
 /* ---- input ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Rules for queue pairs stopped by an error: what the reason means, and what to do. */
 #include "explain_rule.h"
-#include "../observe/reasons.h"
+#include "../counters.h"
 
 static const struct meaning {
 	enum xroce_reason reason;

@@ -150,7 +150,7 @@ static void port_look(const struct observed *p, struct explain_port *port)
 		port->mtu = dev.mtu;
 		port->unreachable = icmp_unreachable();
 	}
-	sums_read(p, &port->sums);
+	observed_sums(p, &port->sums);
 	observed_each(p, XROCE_MAP_VECTOR, sizeof(struct xroce_vector), port_vector, port);
 	observed_each(p, XROCE_MAP_SOCK, sizeof(struct xroce_sock), port_socket, port);
 	process_look(p->pid, &port->process);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Rules for a process on an interface: faults that affect all of its queue pairs. */
 #include "explain_rule.h"
-#include "../observe/reasons.h"
+#include "../counters.h"
 
 #define MS(ns) ((double)(ns) / 1e6)
 

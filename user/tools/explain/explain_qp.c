@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Rules for a working queue pair: causes of low speed and of waiting. */
 #include "explain_rule.h"
-#include "../observe/reasons.h"
+#include "../counters.h"
 
 /* ---- helpers of the rules ---- */
 
@@ -74,7 +74,7 @@ bool explain_foreign(const struct explain_case *c, struct finding *f)
 		finding_say(f, ".");
 		break;
 	default:
-		finding_say(f, " (%s).", drop_name(why));
+		finding_say(f, " (%s).", counters_drop(why));
 		break;
 	}
 	finding_say(f, " They only cost the time to check them.");
@@ -126,7 +126,7 @@ bool explain_refused(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f,
 		    "This QP dropped %llu packets in %.1f s, the last one for the reason '%s'.",
-		    (unsigned long long)n, c->seconds, drop_name(why));
+		    (unsigned long long)n, c->seconds, counters_drop(why));
 	if (why == XROCE_DROP_no_receive || why == XROCE_DROP_receive_short)
 		finding_advise(f, "Post more receives before messages arrive, each as long as the "
 				  "longest message (for UD plus 40 bytes).");
@@ -134,7 +134,7 @@ bool explain_refused(const struct explain_case *c, struct finding *f)
 		finding_advise(f,
 			       "docs/xdp.md and xroce(7) explain '%s'; 'xroce trace -q %u' prints "
 			       "the packets.",
-			       drop_name(why), c->own.qp[1]->qpn);
+			       counters_drop(why), c->own.qp[1]->qpn);
 	QP_COUNT(c, f, c->own, rx_dropped);
 	QP_COUNT(c, f, c->own, rx_packets);
 	return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Applies the rules and sorts their findings. Pure, like the rules. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "explain_rule.h"

@@ -375,8 +375,8 @@ static void collector_share(struct collector *c, double seconds)
 
 static void device_name_counters(struct device *d)
 {
-	for (u32 i = 0; i < counter_num_names && i < COLLECT_NAMES; i++) {
-		const u64 value = counter_value(&d->total.sums, &counter_names[i]);
+	for (u32 i = 0; i < counters_num_names && i < COLLECT_NAMES; i++) {
+		const u64 value = counters_value(&d->total.sums, &counters_names[i]);
 
 		/* the terms of a difference are read one after the other, so the value may fall */
 		if (value > d->names[i])

@@ -7,7 +7,7 @@
 #ifndef EXPORT_COLLECT_H
 #define EXPORT_COLLECT_H
 
-#include "../counter_names.h"
+#include "../counters.h"
 #include "shares.h"
 #include "watched.h"
 
@@ -19,7 +19,7 @@ enum collect_error {
 	COLLECT_ERRORS,
 };
 
-#define COLLECT_NAMES 64 /* at least the entries of counter_names.c */
+#define COLLECT_NAMES 64 /* at least the entries of counters_names.c */
 
 struct device {
 	u32 ifindex, mtu;
@@ -34,7 +34,7 @@ struct device {
 	bool is_lost;	  /* its broker was killed, and no process has used it since */
 	u32 ports;	  /* without the broker */
 	struct counts total;
-	u64 names[COLLECT_NAMES]; /* counter_names values, kept monotonic */
+	u64 names[COLLECT_NAMES]; /* counters_names values, kept monotonic */
 	struct objects_now objects;
 };
 

@@ -32,7 +32,7 @@ const char *qp_state_name(u32 state);
 extern const char drops_text[], lost_text[], qps_text[], fullest_text[];
 
 /* Returns the reason of a drop: "icrc" for "drop_icrc" of struct sums. */
-static inline const char *drop_reason(const struct sums_field *f)
+static inline const char *drop_reason(const struct counters_field *f)
 {
 	return f->name + strlen("drop_");
 }

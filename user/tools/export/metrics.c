@@ -113,19 +113,19 @@ static void device_sum(struct text *t, const struct device *d, const void *arg)
 {
 	const struct text_label label = { "device", d->name };
 
-	text_sample(t, &label, 1, sums_get(&d->total.sums, arg));
+	text_sample(t, &label, 1, counters_get(&d->total.sums, arg));
 }
 
 static void device_drops(struct text *t, const struct device *d, const void *arg)
 {
 	struct text_label labels[] = { { "device", d->name }, { "reason", NULL } };
 
-	for (u32 i = 0; i < sums_num_fields; i++) {
-		if (!sums_fields[i].is_drop)
+	for (u32 i = 0; i < counters_num_fields; i++) {
+		if (!counters_fields[i].is_drop)
 			continue;
-		labels[1].value = drop_reason(&sums_fields[i]);
+		labels[1].value = drop_reason(&counters_fields[i]);
 		text_sample(t, labels, ARRAY_SIZE(labels),
-			    sums_get(&d->total.sums, &sums_fields[i]));
+			    counters_get(&d->total.sums, &counters_fields[i]));
 	}
 }
 
@@ -133,7 +133,7 @@ static void device_lost(struct text *t, const struct device *d, const void *arg)
 {
 	const struct text_label label = { "device", d->name };
 
-	text_sample(t, &label, 1, sums_lost(&d->total.sums));
+	text_sample(t, &label, 1, counters_lost(&d->total.sums));
 }
 
 static void device_states(struct text *t, const struct device *d, const void *arg)
@@ -182,10 +182,10 @@ static void metrics_device_names(struct text *t, const struct collector *c)
 {
 	char level[32], help[160];
 
-	for (u32 i = 0; i < counter_num_names && i < COLLECT_NAMES; i++) {
-		const struct counter_name *n = &counter_names[i];
+	for (u32 i = 0; i < counters_num_names && i < COLLECT_NAMES; i++) {
+		const struct counters_name *n = &counters_names[i];
 		const size_t at = offsetof(struct device, names) + i * sizeof(u64);
-		const char *family = counter_family(n->family);
+		const char *family = counters_family(n->family);
 
 		/* port names already begin with "port_" */
 		if (n->family == NAME_PORT)
@@ -201,12 +201,12 @@ static void metrics_device_names(struct text *t, const struct collector *c)
 static void metrics_device(struct text *t, const struct collector *c)
 {
 	metrics_device_state(t, c);
-	for (u32 i = 0; i < sums_num_fields; i++) {
+	for (u32 i = 0; i < counters_num_fields; i++) {
 		/* gauges of several engines cannot be added */
-		if (sums_fields[i].is_drop || sums_fields[i].is_gauge)
+		if (counters_fields[i].is_drop || counters_fields[i].is_gauge)
 			continue;
-		metrics_family(t, TEXT_COUNTER, "device", sums_fields[i].name, sums_fields[i].text);
-		metrics_devices(t, c, device_sum, &sums_fields[i]);
+		metrics_family(t, TEXT_COUNTER, "device", counters_fields[i].name, counters_fields[i].text);
+		metrics_devices(t, c, device_sum, &counters_fields[i]);
 	}
 	metrics_family(t, TEXT_COUNTER, "device", "drops", drops_text);
 	metrics_devices(t, c, device_drops, NULL);

@@ -66,20 +66,20 @@ static void owner_sum(struct text *t, const struct collector *c, struct owner *o
 		      const u64 *values, const void *arg)
 {
 	/* struct counts begins with struct sums */
-	text_sample(t, o->labels, o->num, sums_get((const struct sums *)values, arg));
+	text_sample(t, o->labels, o->num, counters_get((const struct sums *)values, arg));
 }
 
 /* Writes only nonzero reasons, as there may be many processes. */
 static void owner_drops(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 			const u64 *values, const void *arg)
 {
-	for (u32 i = 0; i < sums_num_fields; i++) {
-		const u64 n = sums_get((const struct sums *)values, &sums_fields[i]);
+	for (u32 i = 0; i < counters_num_fields; i++) {
+		const u64 n = counters_get((const struct sums *)values, &counters_fields[i]);
 
-		if (!sums_fields[i].is_drop || !n)
+		if (!counters_fields[i].is_drop || !n)
 			continue;
 		o->labels[o->num] = (struct text_label){ "reason",
-							 drop_reason(&sums_fields[i]) };
+							 drop_reason(&counters_fields[i]) };
 		text_sample(t, o->labels, o->num + 1, n);
 	}
 }
@@ -87,7 +87,7 @@ static void owner_drops(struct text *t, const struct collector *c, struct owner 
 static void owner_lost(struct text *t, const struct collector *c, struct owner *o, u32 nth,
 		       const u64 *values, const void *arg)
 {
-	text_sample(t, o->labels, o->num, sums_lost((const struct sums *)values));
+	text_sample(t, o->labels, o->num, counters_lost((const struct sums *)values));
 }
 
 /* Sums the objects of a process's ports on a device; a process may have several ports. */
@@ -172,8 +172,8 @@ void metrics_process(struct text *t, const struct collector *c)
 	const struct shares *s = &c->processes;
 
 	metrics_process_info(t, c);
-	for (u32 i = 0; i < sums_num_fields; i++) {
-		const struct sums_field *f = &sums_fields[i];
+	for (u32 i = 0; i < counters_num_fields; i++) {
+		const struct counters_field *f = &counters_fields[i];
 
 		if (f->is_drop)
 			continue;

@@ -241,7 +241,7 @@ void watched_read(struct watched *w, struct counts *total)
 	u64 *seen = (u64 *)&w->mark.seen;
 	const u64 *now = (const u64 *)&w->now;
 
-	sums_read(&w->port, &w->now.sums);
+	observed_sums(&w->port, &w->now.sums);
 	watched_read_objects(w);
 	w->now.broker_refused = w->port.sent.refused;
 	counters_grow((u64 *)total, seen, now, COUNT_WORDS);

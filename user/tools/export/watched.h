@@ -13,7 +13,7 @@
 
 #include "../observe/observe.h"
 #include "../observe/observe_options.h"
-#include "../observe/sums.h"
+#include "../counters.h"
 
 /* Counters, all u64. */
 struct counts {

@@ -5,8 +5,7 @@
 
 #include "../../os/clock.h"
 #include "../observe/observe_options.h"
-#include "../counter_names.h"
-#include "../observe/sums.h"
+#include "../counters.h"
 #include "../terminal.h"
 
 static const struct column columns[] = {
@@ -67,14 +66,14 @@ static void stat_keep(struct stat *s)
 
 /* Returns the growth of a counter; 0 if it fell, as a process may write any value. */
 static u64 stat_since(const struct sums *now, const struct sums *before,
-		      const struct sums_field *f)
+		      const struct counters_field *f)
 {
-	const u64 a = sums_get(now, f), b = before ? sums_get(before, f) : 0;
+	const u64 a = counters_get(now, f), b = before ? counters_get(before, f) : 0;
 
 	return a > b ? a - b : 0;
 }
 
-static void stat_row(struct stat *s, const struct observed *p, const struct sums_field *f,
+static void stat_row(struct stat *s, const struct observed *p, const struct counters_field *f,
 		     u64 value, double rate)
 {
 	table_text(s->table, "%s", p->iface->name);
@@ -110,11 +109,11 @@ static void stat_identify(struct json *j, const struct observed *p)
 static void stat_names(struct json *j, const struct sums *now)
 {
 	for (u32 f = 0; f < NAME_FAMILIES; f++) {
-		json_object(j, counter_family((enum name_family)f));
-		for (u32 i = 0; i < counter_num_names; i++)
-			if (counter_names[i].family == f)
-				json_number(j, counter_names[i].name,
-					    counter_value(now, &counter_names[i]));
+		json_object(j, counters_family((enum name_family)f));
+		for (u32 i = 0; i < counters_num_names; i++)
+			if (counters_names[i].family == f)
+				json_number(j, counters_names[i].name,
+					    counters_value(now, &counters_names[i]));
 		json_close(j);
 	}
 }
@@ -130,15 +129,15 @@ static void stat_port(void *arg, const struct observed *p)
 	s->found++;
 	remembered->prog_id = p->prog_id;
 	remembered->time_ns = s->time_ns;
-	sums_read(p, &remembered->sums);
+	observed_sums(p, &remembered->sums);
 	if (!s->table) {
 		json_object(&s->json, NULL);
 		stat_identify(&s->json, p);
 		json_object(&s->json, "counters");
 	}
-	for (u32 i = 0; i < sums_num_fields; i++) {
-		const struct sums_field *f = &sums_fields[i];
-		const u64 value = sums_get(now, f), since = stat_since(now, before, f);
+	for (u32 i = 0; i < counters_num_fields; i++) {
+		const struct counters_field *f = &counters_fields[i];
+		const u64 value = counters_get(now, f), since = stat_since(now, before, f);
 
 		if (!s->table)
 			json_number(&s->json, f->name, value);
@@ -151,10 +150,10 @@ static void stat_port(void *arg, const struct observed *p)
 	stat_names(&s->json, now);
 	if (s->has_before) {
 		json_object(&s->json, "per_second");
-		for (u32 i = 0; i < sums_num_fields; i++)
-			if (!sums_fields[i].is_gauge)
-				json_real(&s->json, sums_fields[i].name,
-					  (double)stat_since(now, before, &sums_fields[i]) /
+		for (u32 i = 0; i < counters_num_fields; i++)
+			if (!counters_fields[i].is_gauge)
+				json_real(&s->json, counters_fields[i].name,
+					  (double)stat_since(now, before, &counters_fields[i]) /
 						  seconds,
 					  1);
 		json_close(&s->json);

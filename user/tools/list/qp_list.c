@@ -4,7 +4,7 @@
 
 #include "../../os/clock.h"
 #include "../observe/observe_options.h"
-#include "../observe/reasons.h"
+#include "../counters.h"
 
 static const struct column columns[] = {
 	COLUMN_TEXT("dev", "DEV"),
@@ -102,7 +102,7 @@ static void qp_add_error(struct table *t, const struct xroce_qp_stat *s)
 	table_number(t, s->error);
 	table_number(t, s->error_reason);
 	qp_add_age(t, s->error_ns);
-	table_text(t, "%s", reason_text(s->error_reason));
+	table_text(t, "%s", counters_reason(s->error_reason));
 	table_mark_bad(t);
 }
 
@@ -171,7 +171,7 @@ static void qp_add_row(struct table *t, const struct observed *p, const struct q
 	/* by the engine and by XDP */
 	table_number(t, s->rx_dropped + x->rx_dropped);
 	if (s->last_drop)
-		table_text(t, "%s", drop_name(s->last_drop));
+		table_text(t, "%s", counters_drop(s->last_drop));
 	else
 		table_none(t);
 	table_number(t, s->icrc_errors);

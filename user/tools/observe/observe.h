@@ -16,6 +16,7 @@
 
 #include "../../attach/ask.h"
 #include "../../os/netdev.h"
+#include "../counters.h"
 
 #define OBSERVED_NAME_MAX 16 /* bytes of a map name in the kernel */
 /* Longest wait of a command for a broker's answer: a broker first serves processes that start. */
@@ -113,6 +114,8 @@ const struct observed_map *observed_map(const struct observed *p, const char *na
  * with these counters. Returns 0, -ENOENT or -errno.
  */
 int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t counters);
+/* Reads all counters of an open port. Counters that its maps lack stay 0. */
+void observed_sums(const struct observed *p, struct sums *s);
 /*
  * Calls fn for each element of the port's maps of that name, at most max_entries times a map.
  * Values are cut or zero-padded to size bytes, as programs of other versions have other sizes. key

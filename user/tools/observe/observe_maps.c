@@ -241,6 +241,18 @@ int observed_get(const struct observed *p, const char *name, u32 key, void *valu
 	return err;
 }
 
+#define SUMS_WORDS(s) (sizeof(s) / sizeof(u64))
+
+void observed_sums(const struct observed *p, struct sums *s)
+{
+	memset(s, 0, sizeof(*s));
+	observed_sum(p, XROCE_MAP_ENGINE_STAT, (u64 *)&s->engine, SUMS_WORDS(s->engine));
+	observed_sum(p, XROCE_MAP_RX, (u64 *)&s->rx, SUMS_WORDS(s->rx));
+	observed_sum(p, XROCE_MAP_SOCK, (u64 *)&s->sock, SUMS_WORDS(s->sock));
+	observed_sum(p, XROCE_MAP_DROP, (u64 *)&s->xdp, SUMS_WORDS(s->xdp));
+	observed_sum(p, XROCE_MAP_ENGINE_DROP, (u64 *)&s->refused, SUMS_WORDS(s->refused));
+}
+
 /* ---- queue pairs ---- */
 
 struct qp_views {

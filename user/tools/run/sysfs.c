@@ -17,7 +17,7 @@
 #include <xroce/wire.h>
 
 #include "../cli.h"
-#include "../counter_names.h"
+#include "../counters.h"
 #include "sysfs.h"
 
 /* IBV_PORT_CM_SUP, IBV_PORT_IP_BASED_GIDS, without the verbs headers */
@@ -184,7 +184,7 @@ const char *const sysfs_counter_dirs[SYSFS_COUNTER_DIRS] = {
 
 static bool sysfs_is_counter(enum sysfs_counter_dir dir, u32 i)
 {
-	return (counter_names[i].family == NAME_PORT) == (dir == SYSFS_COUNTERS);
+	return (counters_names[i].family == NAME_PORT) == (dir == SYSFS_COUNTERS);
 }
 
 bool sysfs_has_counter(enum sysfs_counter_dir dir, u32 i)
@@ -193,7 +193,7 @@ bool sysfs_has_counter(enum sysfs_counter_dir dir, u32 i)
 
 	for (u32 before = 0; has && before < i; before++)
 		has = !sysfs_is_counter(dir, before) ||
-		      strcmp(counter_names[before].name, counter_names[i].name);
+		      strcmp(counters_names[before].name, counters_names[i].name);
 	return has;
 }
 

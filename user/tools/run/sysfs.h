@@ -29,7 +29,7 @@ int sysfs_write(const char *dir, const struct netdev *dev, const struct pkey_tab
 /* Directories of counters in the directory of a port. */
 enum sysfs_counter_dir { SYSFS_COUNTERS, SYSFS_HW_COUNTERS, SYSFS_COUNTER_DIRS };
 extern const char *const sysfs_counter_dirs[SYSFS_COUNTER_DIRS];
-/* Returns whether counter_names[i] is a file of that directory. A repeated name is one file. */
+/* Returns whether counters_names[i] is a file of that directory. A repeated name is one file. */
 bool sysfs_has_counter(enum sysfs_counter_dir dir, u32 i);
 
 /* ---- sysfs_counters.c: the counters, a file system served by a separate process ---- */

@@ -28,7 +28,7 @@
 
 #include "../../os/clock.h"
 #include "../cli.h"
-#include "../counter_names.h"
+#include "../observe/observe.h"
 #include "daemonize.h"
 #include "sysfs.h"
 
@@ -93,10 +93,10 @@ static const char *node_next(const struct counters_fs *fs, struct node at, u32 *
 		next->dir = ++*i;
 		return next->dir <= SYSFS_COUNTER_DIRS ? sysfs_counter_dirs[next->dir - 1] : NULL;
 	}
-	while (*i < counter_num_names) {
+	while (*i < counters_num_names) {
 		next->name = ++*i;
 		if (sysfs_has_counter(at.dir - 1, next->name - 1))
-			return counter_names[next->name - 1].name;
+			return counters_names[next->name - 1].name;
 	}
 	return NULL;
 }
@@ -120,7 +120,7 @@ static struct stat node_stat(struct node n)
  * The sum of what `xroce stat --json` says of each process. Returns 0, or -errno: without an answer
  * of the broker the sum would be wrong. A program that reads all files waits for that once.
  */
-static int counters_add_up(struct counters_dev *d, const struct counter_name *c, u64 *value)
+static int counters_add_up(struct counters_dev *d, const struct counters_name *c, u64 *value)
 {
 	const struct netdev *dev = d->dev;
 	struct observer o;
@@ -143,8 +143,8 @@ static int counters_add_up(struct counters_dev *d, const struct counter_name *c,
 	for (u32 i = 0; !err && i < o.num; i++) {
 		if (observed_open(&o.ports[i]))
 			continue;
-		sums_read(&o.ports[i], &s);
-		*value += counter_value(&s, c);
+		observed_sums(&o.ports[i], &s);
+		*value += counters_value(&s, c);
 		observed_close(&o.ports[i]);
 	}
 	observer_end(&o);
@@ -160,7 +160,7 @@ struct counters_file {
 static int counters_file_fill(struct counters_fs *fs, struct node n, struct counters_file *f)
 {
 	u64 value;
-	int err = counters_add_up(&fs->devs[n.dev - 1], &counter_names[n.name - 1], &value);
+	int err = counters_add_up(&fs->devs[n.dev - 1], &counters_names[n.name - 1], &value);
 
 	if (!err)
 		f->len = (u32)snprintf(f->text, sizeof(f->text), "%" PRIu64 "\n", (uint64_t)value);

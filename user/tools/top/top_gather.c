@@ -4,7 +4,7 @@
 #include <xroce/stat.h>
 
 #include "../observe/observe_options.h"
-#include "../observe/sums.h"
+#include "../counters.h"
 #include "top_gather.h"
 
 struct gather {
@@ -50,15 +50,15 @@ static void gather_process(struct gather *g, const struct observed *p)
 
 	if (!s)
 		return;
-	sums_read(p, &sums);
+	observed_sums(p, &sums);
 	s->counters[TOP_RX_BYTES] = sums.rx.redirected_bytes;
 	s->counters[TOP_TX_BYTES] = sums.engine.tx_bytes;
 	s->counters[TOP_RX_PACKETS] = sums.engine.rx_packets;
 	s->counters[TOP_TX_PACKETS] = sums.engine.tx_packets;
 	s->counters[TOP_RETRANSMITTED] = sums.engine.tx_retransmitted;
 	s->counters[TOP_RNR] = sums.engine.rx_rnr_naks;
-	s->counters[TOP_DROPPED] = sums_dropped(&sums);
-	s->counters[TOP_LOST] = sums_lost(&sums);
+	s->counters[TOP_DROPPED] = counters_dropped(&sums);
+	s->counters[TOP_LOST] = counters_lost(&sums);
 }
 
 static void gather_qp(struct gather *g, const struct observed *p, const struct qp_view *v)

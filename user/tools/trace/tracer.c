@@ -9,7 +9,7 @@
 #include "../../os/clock.h"
 #include "../../os/privilege.h"
 #include "../cli.h"
-#include "../observe/sums.h"
+#include "../counters.h"
 #include "../terminal.h"
 #include "tracer.h"
 
@@ -288,7 +288,7 @@ static void tracers_count_before(struct traced *p, struct observed *o)
 
 	if (p->is_broker || observed_open(o))
 		return;
-	sums_read(o, &s);
+	observed_sums(o, &s);
 	observed_close(o);
 	p->received = s.engine.rx_packets;
 	p->sent = s.engine.tx_packets;
