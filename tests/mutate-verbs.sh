@@ -387,9 +387,9 @@ look_freezable    | user/broker/readonly_maps.c      | s/PROT_READ | PROT_WRITE/
 look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
 look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
-stat_rate         | user/tools/list/counters_list.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
+stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
 stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
-stat_zeros        | user/tools/list/counters_list.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
+stat_zeros        | user/tools/list/processes.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
 qp_state          | user/tools/observe/observe_maps.c  | s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
 qp_peer           | user/tools/observe/observe_maps.c  | s/(!l->has_peer ||/(true ||/ | netns-look
 qp_joined         | user/tools/observe/observe_maps.c  | s/last->steer = all->v\[i\].steer;/;/ | netns-look

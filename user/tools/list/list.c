@@ -1,14 +1,239 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce list: the devices in the order that a verbs program sees. Reads only; opens no device. */
+/*
+ * xroce list: the devices in the order that a verbs program sees, and for a shared interface the
+ * broker's process, its clients and their rdma_cm listeners. Reads only; opens no device.
+ */
 #include <arpa/inet.h>
+#include <pwd.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "../../attach/ask.h"
 #include "../../attach/dispatcher.h"
-#include "../../os/options.h"
 #include "../../io/tx.h"
+#include "../../os/ask.h"
 #include "../../os/netdev.h"
+#include "../../os/options.h"
+#include "../../os/process.h"
 #include "../observe/observe.h"
 #include "list.h"
+
+/* ---- rdma_cm listeners, from the map of a process's XDP program ---- */
+
+/* RDMA_PS_*: bits 16 and up of the service ID of a port. */
+static const struct port_space {
+	u16 number;
+	const char *name;
+} port_spaces[] = { { 0x0002, "IPOIB" }, { 0x0106, "TCP" }, { 0x0111, "UDP" }, { 0x013f, "IB" } };
+
+static void listener_service(u64 service, char *text, size_t n)
+{
+	for (u32 i = 0; i < sizeof(port_spaces) / sizeof(port_spaces[0]); i++)
+		if (service >> 16 == port_spaces[i].number) {
+			snprintf(text, n, "%s port %u", port_spaces[i].name,
+				 (unsigned int)(service & 0xffff));
+			return;
+		}
+	snprintf(text, n, "service 0x%016llx", (unsigned long long)service);
+}
+
+static void listener_address(const struct xroce_listener *l, char *said, size_t n)
+{
+	static const u8 any[16], mapped[12] = { [10] = 0xff, 0xff };
+	char text[INET6_ADDRSTRLEN];
+
+	if (!memcmp(l->address, any, sizeof(any)))
+		snprintf(said, n, "any%s address",
+			 l->families == ASK_IPV4 ? " IPv4" :
+			 l->families == ASK_IPV6 ? " IPv6" :
+						   "");
+	else if (!memcmp(l->address, mapped, sizeof(mapped)))
+		snprintf(said, n, "%s",
+			 inet_ntop(AF_INET, l->address + sizeof(mapped), text, sizeof(text)));
+	else
+		snprintf(said, n, "%s", inet_ntop(AF_INET6, l->address, text, sizeof(text)));
+}
+
+union listener_map {
+	struct xroce_engine engine;
+	u64 words[sizeof(struct xroce_engine) / sizeof(u64)];
+};
+
+/* The map has one element, so its sum is that element. */
+static bool listener_read(u32 prog_id, union listener_map *map)
+{
+	return !observe_hook_sum(prog_id, XROCE_MAP_ENGINE, map->words,
+			     sizeof(map->words) / sizeof(map->words[0]));
+}
+
+/*
+ * Prints the rdma_cm listeners of the process of our program prog_id, if this user may see them.
+ * pid 0: the process has no PID here; the PID in its map is not trusted.
+ */
+static void list_listeners(u32 prog_id, u32 pid)
+{
+	char who[64] = "a process that is not visible here", comm[32];
+	char service[48], address[INET6_ADDRSTRLEN + 16];
+	union listener_map map;
+	u32 shown = 0;
+
+	if (!listener_read(prog_id, &map) || !map.engine.listeners)
+		return;
+	if (pid) {
+		process_name((pid_t)pid, comm, sizeof(comm));
+		snprintf(who, sizeof(who), "pid %u (%s)", pid, comm);
+	}
+	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
+		const struct xroce_listener *l = &map.engine.listener[i];
+
+		if (!l->families)
+			continue;
+		shown++;
+		listener_service(l->service, service, sizeof(service));
+		listener_address(l, address, sizeof(address));
+		printf("  listens   %s: %s at %s\n", who, service, address);
+	}
+	if (map.engine.listeners > shown)
+		printf("  listens   %s: %u more\n", who, map.engine.listeners - shown);
+}
+
+void list_json_listeners(struct json *j, u32 prog_id)
+{
+	char service[48], address[INET6_ADDRSTRLEN + 16];
+	union listener_map map;
+
+	if (!listener_read(prog_id, &map))
+		return;
+	json_array(j, "listeners");
+	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
+		const struct xroce_listener *l = &map.engine.listener[i];
+
+		if (!l->families)
+			continue;
+		listener_service(l->service, service, sizeof(service));
+		listener_address(l, address, sizeof(address));
+		json_object(j, NULL);
+		json_text(j, "service", service);
+		json_text(j, "address", address);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+/* ---- the broker and its clients ---- */
+
+static void list_user(u32 uid, char *text, size_t n)
+{
+	const struct passwd *entry = getpwuid(uid);
+
+	if (entry)
+		snprintf(text, n, "%s", entry->pw_name);
+	else
+		snprintf(text, n, "%u", uid);
+}
+
+/* Prints the client program's redirected and lost frames; needs CAP_SYS_ADMIN. */
+static void list_received(const struct ask_client *c)
+{
+	struct xroce_rx_stats rx;
+	struct xroce_drops drops;
+
+	if (observe_hook_sum(c->prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
+	    observe_hook_sum(c->prog_id, XROCE_MAP_DROP, (u64 *)&drops,
+			     sizeof(drops) / sizeof(u64)))
+		return;
+	printf("; received %llu frames by its %s", (unsigned long long)rx.redirected,
+	       c->sockets ? "AF_XDP sockets" : "ring");
+	if (drops.ring_full)
+		printf(", lost %llu because it was full", (unsigned long long)drops.ring_full);
+}
+
+static void list_client(const struct ask_client *c)
+{
+	char user[64], command[sizeof(c->command)];
+
+	list_user(c->uid, user, sizeof(user));
+	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
+	printf("  client    %u: pid %u (%s) of %s, %u QP%s", c->client, c->pid, command, user,
+	       c->qps, c->qps == 1 ? "" : "s");
+	if (c->services)
+		printf(", bound to %u service%s", c->services, c->services == 1 ? "" : "s");
+	list_received(c);
+	if (c->sockets)
+		printf("; sent %llu to processes here", (unsigned long long)c->hairpin);
+	else
+		printf("; sent by TAP device %llu, and %llu to processes here",
+		       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
+	if (c->refused)
+		printf(", %llu refused", (unsigned long long)c->refused);
+	if (c->memory)
+		printf("; uses %.1f MiB of kernel memory", (double)c->memory / 1048576);
+	putchar('\n');
+	list_listeners(c->prog_id, c->pid);
+}
+
+/* Prints the P_Keys if the table has more than the default key. */
+static void list_pkeys(struct asker *asker)
+{
+	struct pkey_table pkeys;
+
+	if (ask_pkeys(asker, &pkeys) || pkeys.num == 1)
+		return;
+	printf("  P_Keys   ");
+	for (u32 i = 0; i < pkeys.num; i++)
+		printf(" 0x%04x", pkeys.key[i]);
+	putchar('\n');
+}
+
+/* Returns false if the listening process uses the interface exclusively and has no broker yet. */
+static bool list_clients(struct asker *asker)
+{
+	const pid_t pid = ask_server(asker);
+	struct ask_client client;
+	char comm[32];
+	int err = ask_list(asker, 0, &client);
+	bool any = !err;
+
+	process_name(pid, comm, sizeof(comm));
+	if (err == -ETIMEDOUT) {
+		printf("  broker    pid %d (%s), does not answer\n", (int)pid, comm);
+		return true;
+	}
+	if (ask_is_over(err)) {
+		printf("  sharing   pid %d (%s) owns the interface; other processes may "
+		       "join\n", (int)pid,
+		       comm);
+		return false;
+	}
+	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
+	       geteuid() ? ", with these clients of this user:" : "");
+	list_pkeys(asker);
+	for (; !err; err = ask_list(asker, client.client + 1, &client))
+		list_client(&client);
+	if (!any)
+		printf("  client    none\n");
+	return true;
+}
+
+/* Prints the interface's broker and its clients. Returns false if it has none. */
+static bool list_broker(const struct netdev *dev)
+{
+	struct asker asker;
+	bool found = false;
+	int err;
+
+	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	if (err == -EACCES)
+		printf("  broker    permission denied for this user\n");
+	if (!err)
+		found = list_clients(&asker);
+	ask_close(&asker);
+	return found || err == -EACCES;
+}
+
+/* ---- a device ---- */
 
 static void print_link(const struct netdev *dev)
 {
@@ -61,7 +286,7 @@ static void print_sent(u32 prog_id)
 	struct xroce_engine_stats stats;
 
 	if (observe_hook_sum(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
-			 sizeof(stats) / sizeof(u64)))
+			     sizeof(stats) / sizeof(u64)))
 		return;
 	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), "
 	       "AF_XDP %llu",
