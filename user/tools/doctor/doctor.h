@@ -24,8 +24,6 @@ struct doctor {
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
 	     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* doctor_host.c: privileges, limits, kernel and library. */
-void doctor_host(struct doctor *d);
 /* doctor_iface.c: one interface. */
 bool doctor_has_broker(const struct netdev *dev); /* accepts this user */
 void doctor_iface(struct doctor *d, const struct netdev *dev);
