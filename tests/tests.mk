@@ -36,8 +36,7 @@ $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_obj
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
 	$(call objs,$(addprefix user/os/,options.c privilege.c))
-explain_rules := explain_error.c explain_path.c explain_peer.c explain_port.c explain_qp.c \
-	explain_rules.c counters.c
+explain_rules := explain_peer.c explain_qp.c explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 	$(call tool_objs,$(explain_rules))
 $(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c accept.c)
@@ -46,7 +45,7 @@ $(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c families.c m
 	metrics_shares.c shares.c text.c watched.c counters.c observe_maps.c)
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
-	explain_gather.c explain_print.c json.c observe_options.c objects.c \
+	explain_gather.c json.c observe_options.c objects.c \
 	observe_maps.c output.c processes.c table.c terminal.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 

@@ -84,7 +84,7 @@ static inline void finding_is_peers(struct finding *f)
 #define SUM_COUNT(c, f, end, name, field)                                                    \
 	finding_count(c, f, name, (end).port[0]->sums.field, (end).port[1]->sums.field)
 
-/* explain_port.c: for either end. */
+/* explain_rules.c: for either end. */
 bool port_is_stopped(const struct explain_port *p);
 /* Runnable for most of the time, and hardly running. */
 bool port_is_starved(const struct explain_end *e, double seconds);
@@ -102,7 +102,7 @@ bool qp_is_stuck(const struct explain_end *e);
 /* The peer did not answer: the retries are exhausted or in progress. */
 bool qp_gets_no_answer(const struct explain_end *e);
 
-/* explain_path.c */
+/* explain_peer.c */
 /* Share of packets below which loss is not reported. */
 #define LOSS_SHARE 0.002
 static inline double share(u64 part, u64 all)
