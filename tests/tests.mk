@@ -39,14 +39,14 @@ $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
 explain_rules := explain_peer.c explain_qp.c explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 	$(call tool_objs,$(explain_rules))
-$(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c accept.c)
+$(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c)
 # The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
-$(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c families.c metrics.c \
-	metrics_shares.c shares.c text.c watched.c counters.c observe_maps.c)
+$(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c metrics.c shares.c \
+	text.c watched.c counters.c observe_maps.c)
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
-	explain_gather.c json.c observe_options.c objects.c \
-	observe_maps.c output.c processes.c table.c terminal.c)
+	explain_gather.c json.c observe_options.c objects.c observe_maps.c output.c processes.c \
+	table.c terminal.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
@@ -238,8 +238,7 @@ $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_protocol.c 
 	user/tools/bench/wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_protocol.c))
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/tools/bench/json_read.c user/tools/json.c)
-$(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,accept.c http.c text.c) \
-	user/os/clock.c)
+$(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 # Headers of BPF programs, which load words from any address.
 $(addprefix $(BUILD)/fuzz-obj/tests/fuzz/,fuzz_xdp.o fuzz_egress.o): \

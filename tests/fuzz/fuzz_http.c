@@ -19,8 +19,8 @@
 
 #include <microhttpd.h>
 
-#include "../../user/tools/export/accept.h"
 #include "../../user/tools/export/http.h"
+#include "../../user/tools/export/text.h"
 #include "fuzz.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -168,7 +168,7 @@ static void ask(const struct shape *shape, const char *accept)
 	snprintf(request, sizeof(request),
 		 "%s %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept: %s\r\n\r\n", method,
 		 path, accept);
-	is_acceptable = accept_format(accept, &format);
+	is_acceptable = text_accept(accept, &format);
 	if (strcmp(method, "GET") && !is_head)
 		code = 405;
 	else if (is_metrics)
@@ -189,21 +189,21 @@ static void check_accept(const char *value)
 	static const char *const no_others = "other/type,*/*;q=0";
 	const size_t len = strlen(value), bytes = len + strlen(no_others) + 2;
 	enum text_format format, again;
-	const bool is_acceptable = accept_format(value, &format);
+	const bool is_acceptable = text_accept(value, &format);
 	char *other = malloc(bytes);
 
 	REQUIRE(other);
 	REQUIRE(format == TEXT_OPENMETRICS || format == TEXT_PROMETHEUS);
 	for (size_t i = 0; i <= len; i++)
 		other[i] = (char)toupper((unsigned char)value[i]);
-	REQUIRE(accept_format(other, &again) == is_acceptable && again == format);
+	REQUIRE(text_accept(other, &again) == is_acceptable && again == format);
 	if (strspn(value, " \t") < len) {
 		snprintf(other, bytes, "%s,%s", no_others, value);
-		REQUIRE(accept_format(other, &again) == is_acceptable && again == format);
+		REQUIRE(text_accept(other, &again) == is_acceptable && again == format);
 	}
 	if (strspn(value, " \t") < len && !strchr(value, '"')) {
 		snprintf(other, bytes, "%s,%s", value, no_others);
-		REQUIRE(accept_format(other, &again) == is_acceptable && again == format);
+		REQUIRE(text_accept(other, &again) == is_acceptable && again == format);
 	}
 	free(other);
 }

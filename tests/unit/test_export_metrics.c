@@ -9,7 +9,6 @@
 
 #include "unit.h"
 
-#include "../../user/tools/export/families.h"
 #include "../../user/tools/export/metrics.h"
 #include "recorded_maps.h"
 

@@ -6,7 +6,6 @@
 
 #include "unit.h"
 
-#include "../../user/tools/export/accept.h"
 #include "../../user/tools/export/text.h"
 
 static void need_text(struct text *t, const char *want)
@@ -213,13 +212,13 @@ static const struct accept {
 	{ "a;b=\",text/plain,\"", NONE }, { "a;b=\"\\\",\",text/plain", TEXT_PROMETHEUS },
 };
 
-static void accept_format__headers(void **state)
+static void text_accept__headers(void **state)
 {
 	for (size_t i = 0; i < sizeof(accepts) / sizeof(accepts[0]); i++) {
 		const char *header = accepts[i].header;
 		char *copy = header ? exact_copy(header, strlen(header) + 1) : NULL;
 		enum text_format format;
-		const int got = accept_format(copy, &format) ? (int)format : NONE;
+		const int got = text_accept(copy, &format) ? (int)format : NONE;
 
 		if (got != accepts[i].format)
 			fail_msg("'%s': %d", header, got);
@@ -236,7 +235,7 @@ int main(void)
 		cmocka_unit_test(text_clean__cuts_whole_characters),
 		cmocka_unit_test(text_sample__escapes_any_bytes),
 		cmocka_unit_test(text_sample__many),
-		cmocka_unit_test(accept_format__headers),
+		cmocka_unit_test(text_accept__headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ enum collect_error {
 	COLLECT_ERRORS,
 };
 
-#define COLLECT_NAMES 64 /* at least the entries of counters_names.c */
+#define COLLECT_NAMES 64 /* at least the entries of counters_names[] */
 
 struct device {
 	u32 ifindex, mtu;

@@ -8,7 +8,6 @@
 
 #include <microhttpd.h>
 
-#include "accept.h"
 #include "http.h"
 
 #define HTTP_CROWD   128		/* from so many on slow ones are cut before their time */
@@ -160,7 +159,7 @@ static enum MHD_Result http_answer_metrics(struct http *h, struct MHD_Connection
 	struct MHD_Response *r;
 	enum text_format format;
 
-	if (!accept_format(accept, &format))
+	if (!text_accept(accept, &format))
 		return http_say(h, connection, MHD_HTTP_NOT_ACCEPTABLE, "text/plain",
 				"Available: application/openmetrics-text and text/plain.\n");
 	r = http_metrics(h, format);

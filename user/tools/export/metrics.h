@@ -17,8 +17,4 @@
 /* http: NULL without a listener. */
 void metrics_write(struct text *t, const struct collector *c, const struct http_counts *http);
 
-/* metrics_shares.c: parts of metrics_write(). */
-void metrics_process(struct text *t, const struct collector *c);
-void metrics_qp(struct text *t, const struct collector *c);
-
 #endif

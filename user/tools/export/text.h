@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writes metrics as text into memory: OpenMetrics 1.0, or text format 0.0.4 of Prometheus. A caller
- * writes each family once, followed by its samples; differences of the formats are handled here.
+ * Writes metrics as text into memory: OpenMetrics 1.0, or text format 0.0.4 of Prometheus, and
+ * chooses between them for a request. A caller writes each family once, followed by its samples;
+ * differences of the formats are handled here.
  * Pure: no system call except malloc().
  *
  * Label values may be any bytes. The text is always valid UTF-8: invalid bytes and control
@@ -50,5 +51,12 @@ void text_sample_real(struct text *t, const struct text_label *labels, u32 num, 
 void text_clean(char *to, size_t size, const char *text);
 /* Returns the Content-Type of a format. */
 const char *text_content_type(enum text_format format);
+/*
+ * Chooses the format by a request's Accept header (RFC 9110, 12.5.1), which may be NULL or any
+ * text. Sets *format to the acceptable format of the highest quality. At equal quality that is
+ * OpenMetrics, or the older format if only a wildcard matches, since every reader supports it.
+ * Returns false if neither is acceptable (406).
+ */
+bool text_accept(const char *header, enum text_format *format);
 
 #endif
