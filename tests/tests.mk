@@ -28,10 +28,10 @@ tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
-# Files of the command that need nothing else.
-$(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c)
-$(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_draw.c top_fields.c \
-	top_keys.c top_model.c)
+# Files of the command that need nothing else, but for the clock.
+$(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c) $(call objs,user/os/clock.c)
+$(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_fields.c top_model.c \
+	top_ui.c) $(call objs,user/os/clock.c)
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
