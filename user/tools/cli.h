@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Declarations shared by the files of the xroce command: the subcommands, their command lines and
- * output, and the library's directory.
+ * Declarations shared by the files of the xroce command: the subcommands, their command lines,
+ * and the library's directory.
  */
 #ifndef TOOLS_CLI_H
 #define TOOLS_CLI_H
@@ -9,6 +9,7 @@
 #include <xroce/abi.h>
 
 #include "../os/netdev.h"
+#include "output.h"
 
 /* Exit codes of all subcommands; `run` also has the shell's 126 and 127. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -35,23 +36,6 @@ void command_help(const struct command *command);
 /* Prints "xroce NAME: why", the usage line and a hint on standard error. Returns EXIT_USAGE. */
 int usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* ---- output.c ---- */
-
-/* Reserves closed standard descriptors. Due before any descriptor is opened. */
-void output_begin(void);
-/* Returns status, or EXIT_FAILED after an error message if the output was not fully written. */
-int output_end(int status);
-
-/* Waits ms milliseconds, or until a signal. Returns true if the reader of stdout has closed it. */
-bool output_wait(u32 ms);
-
-/* Replaces all but printable ASCII by '?', since names and arguments may have escape sequences. */
-void output_clean(char *text);
-
-#define OUTPUT_NAME 32
-/* Copies an interface name, cleaned by output_clean(): the kernel allows control characters. */
-const char *output_name(const char *name, char text[OUTPUT_NAME]);
 
 /*
  * Parses the command line of a subcommand that takes --json and at most one interface (NULL: none).

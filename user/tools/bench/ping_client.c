@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "../../os/clock.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "ping.h"
 
 /* Outstanding round trips with a known send time; answers to older ones count as lost. */

@@ -20,7 +20,7 @@
 #include "../../io/xsk.h"
 #include "../../os/privilege.h"
 #include "../serve/sysfs_global.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "doctor.h"
 
 /* ---- findings ---- */

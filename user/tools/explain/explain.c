@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "../observe/observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "explain_gather.h"
 #include "explain_rule.h"
 

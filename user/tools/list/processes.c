@@ -10,7 +10,7 @@
 #include "../../os/clock.h"
 #include "../counters.h"
 #include "../observe/observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 
 /* ---- clients ---- */
 

@@ -7,7 +7,7 @@
 
 #include "../../os/clock.h"
 #include "observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 
 /* Descriptors for one process: its maps and the command's own files. */
 #define OBSERVE_OPTIONS_FDS 64u

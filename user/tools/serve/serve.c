@@ -25,7 +25,7 @@
 #include "../../broker/broker.h"
 #include "../cli.h"
 #include "sysfs_global.h"
-#include "../terminal.h"
+#include "../output.h"
 
 #define SERVE_MODE     0666
 #define SERVE_CLIENTS  128

@@ -16,7 +16,7 @@
 #include "../../os/clock.h"
 #include "../counters.h"
 #include "../observe/observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "top_ui.h"
 
 /* ---- samples ---- */

@@ -15,7 +15,7 @@
 #include "capture.h"
 #include "../cli.h"
 #include "../observe/observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 
 #define SNAPLEN_ALL   65616u
 #define RING_BYTES    (32u << 20)

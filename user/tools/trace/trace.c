@@ -10,7 +10,7 @@
 #include "../../os/clock.h"
 #include "../cli.h"
 #include "../observe/observe_options.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "tracer.h"
 
 #define RING_BYTES (32u << 20)

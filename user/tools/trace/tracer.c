@@ -10,7 +10,7 @@
 #include "../../os/privilege.h"
 #include "../cli.h"
 #include "../counters.h"
-#include "../terminal.h"
+#include "../output.h"
 #include "tracer.h"
 
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* between two searches for ports */
