@@ -14,6 +14,7 @@
 #include "cqe.h"
 #include "deliver.h"
 #include "maps.h"
+#include "qp.h"
 #include "sniff.h"
 #include "wake.h"
 
@@ -204,7 +205,7 @@ __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32
 					    __u32 tos)
 {
 	const __u32 queue = ctx->rx_queue_index;
-	struct xroce_qp *qp = bpf_map_lookup_elem(&xroce_qp, &qpn);
+	struct xroce_qp *qp = qp_find(qpn);
 	struct xroce_vector *vector;
 	struct packet p;
 

@@ -25,7 +25,8 @@ struct {
 } xroce_ring SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, XROCE_MAX_QP);
 	__type(key, __u32);
 	__type(value, struct xroce_qp);

@@ -15,6 +15,7 @@
 #include "maps.h"
 #include "count.h"
 #include "parse.h"
+#include "qp.h"
 #include "steer.h"
 #include "trace.h"
 #include "turn.h"
@@ -132,7 +133,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (drop == XROCE_DROP_none)
 		drop = parse_roce(ctx, &p);
 	if (p.has_bth)
-		qp = bpf_map_lookup_elem(&xroce_qp, &p.qpn);
+		qp = qp_find(p.qpn);
 	if (!steer_is_ours(&p, qp)) {
 		const int verdict = steer_to_group(ctx, &p, drop);
 

@@ -80,8 +80,8 @@ if wait_until 10 moving 1000; then
 	for m in xroce_qp xroce_rx xroce_eng_stat; do
 		id=$(map_id "$server" $m) && bpftool map dump id "$id" >"$WORK/$m.dump" || bad "no map $m"
 	done
-	echo "# bpftool map dump id $(map_id "$server" xroce_qp)        (xroce_qp: the one queue pair of A)"
-	cat "$WORK/xroce_qp.dump"
+	echo "# bpftool map dump id $(map_id "$server" xroce_qp)        (xroce_qp: the one queue pair of A; free elements left out)"
+	awk -v RS='[}],[{]' '/"qpn": [1-9]/' "$WORK/xroce_qp.dump"
 	echo "# bpftool map dump id $(map_id "$server" xroce_rx)        (xroce_rx: what XDP did; summed over the CPUs, zeros left out)"
 	nonzero <"$WORK/xroce_rx.dump" | sed 's/^/    /'
 	echo "# bpftool map dump id $(map_id "$server" xroce_eng_stat)        (xroce_eng_stat: what the transport did; zeros left out)"

@@ -84,13 +84,19 @@ enum {
 /* the kernel makes none with more segments (UDP_MAX_SEGMENTS; 64 in older kernels) */
 #define XROCE_SEGMENTS_MAX 128u
 
+#define XROCE_QP_SLOT(qpn) ((qpn) % XROCE_MAX_QP)
+
 /*
- * xroce_qp (HASH, key: QPN): the destination of a packet. User space replaces a value as a whole
- * when the QP's attributes change, so XDP sees one consistent snapshot. XDP counts in the last four
- * fields. User space carries their values over to the new value. A packet counted during the
- * replacement is lost to the counter, never to the QP.
+ * xroce_qp (ARRAY of XROCE_MAX_QP, mmapable; key: XROCE_QP_SLOT of the QPN): the destination of a
+ * packet. User space writes all but the last four fields, which XDP counts. It writes `qpn` last,
+ * and clears it first. While it changes an address of a QP that receives, `receiving` is 0, and
+ * XDP drops the QP's packets. Other fields change one by one: a packet at that moment is checked
+ * against the old or the new value of each, and the engine checks it again.
  */
 struct xroce_qp {
+	__u32 qpn;		/* 0: the slot is free */
+	/* key of the owner's first socket in xroce_xsk; add the receive queue */
+	__u32 xsk_base;
 	enum xroce_transport transport;
 	__u32 receiving;	/* 1 from RTR on, 0 in RESET, INIT and ERR */
 	__u16 pkey;
@@ -103,17 +109,18 @@ struct xroce_qp {
 	__u8 peer[16];		/* the only permitted source address; zero for UD */
 	__u32 send_cq;		/* key in xroce_cq */
 	__u32 recv_cq;		/* key in xroce_cq */
-	/* key of the owner's first socket in xroce_xsk; add the receive queue */
-	__u32 xsk_base;
+	/* the next cache line, which XDP writes */
 	__u32 pid;		/* owner, for readers of a dump */
+	__u32 pad;
 	__u64 rx_packets;
 	/* payload bytes; a super-packet counts as if each packet had the first one's headers */
 	__u64 rx_bytes;
 	/* frames for this QP that a check rejected; a super-packet counts once */
 	__u64 rx_dropped;
 	__u64 wakeups;
+	__u64 reserved[3];
 };
-_Static_assert(sizeof(struct xroce_qp) == 96, "xroce_qp");
+_Static_assert(sizeof(struct xroce_qp) == 128, "xroce_qp");
 
 /*
  * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY (seq_cst) or exchanges
@@ -141,8 +148,7 @@ _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
  * CQ has a completion channel, the first PSN whose acknowledgement or response completes a work
  * request there. User space writes the PSN before it sends the request, XDP reads it.
  */
-#define XROCE_QP_SLOT(qpn) ((qpn) % XROCE_MAX_QP)
-#define XROCE_EXPECTED	   (1u << 31)
+#define XROCE_EXPECTED (1u << 31)
 
 struct xroce_expect {
 	__u32 psn;		/* with XROCE_EXPECTED; 0: no response completes anything */

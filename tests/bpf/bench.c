@@ -57,12 +57,13 @@ int bench_setup(void **state)
 		return -1;
 	}
 	b->prog = bpf_program__fd(b->skel->progs.xroce_xdp);
+	b->qp = map_memory(b->skel->maps.xroce_qp, XROCE_MAX_QP * sizeof(*b->qp));
 	b->cq = map_memory(b->skel->maps.xroce_cq, XROCE_MAX_CQ * sizeof(*b->cq));
 	b->expect = map_memory(b->skel->maps.xroce_expect, XROCE_MAX_QP * sizeof(*b->expect));
 	b->engine = map_memory(b->skel->maps.xroce_engine, sizeof(*b->engine));
 	b->vector = map_memory(b->skel->maps.xroce_vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	b->xsk = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (!b->cq || !b->expect || !b->engine || !b->vector || b->xsk < 0) {
+	if (!b->qp || !b->cq || !b->expect || !b->engine || !b->vector || b->xsk < 0) {
 		print_error("cannot map the arm words or open an AF_XDP socket: %s\n",
 			    strerror(errno));
 		return -1;
@@ -75,6 +76,7 @@ int bench_teardown(void **state)
 	struct bench *b = &the_bench;
 
 	close(b->xsk);
+	munmap(b->qp, XROCE_MAX_QP * sizeof(*b->qp));
 	munmap(b->cq, XROCE_MAX_CQ * sizeof(*b->cq));
 	munmap(b->expect, XROCE_MAX_QP * sizeof(*b->expect));
 	munmap(b->engine, sizeof(*b->engine));
@@ -115,16 +117,16 @@ void bench_put_gid(const uint8_t gid[16], bool present)
 
 void bench_put_qp(uint32_t qpn, const struct xroce_qp *qp)
 {
-	assert_int_equal(bpf_map_update_elem(map_fd(bench->skel->maps.xroce_qp), &qpn, qp, BPF_ANY),
-			 0);
+	bench->qp[XROCE_QP_SLOT(qpn)] = *qp;
+	bench->qp[XROCE_QP_SLOT(qpn)].qpn = qpn;
 }
 
 struct xroce_qp bench_get_qp(uint32_t qpn)
 {
-	struct xroce_qp qp = { 0 };
+	const struct xroce_qp *qp = &bench->qp[XROCE_QP_SLOT(qpn)];
 
-	assert_int_equal(bpf_map_lookup_elem(map_fd(bench->skel->maps.xroce_qp), &qpn, &qp), 0);
-	return qp;
+	assert_int_equal(qp->qpn, qpn);
+	return *qp;
 }
 
 struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16],
@@ -154,7 +156,8 @@ void bench_reset(void)
 {
 	struct xroce_qp qp;
 
-	map_clear(map_fd(bench->skel->maps.xroce_qp), sizeof(uint32_t));
+	for (uint32_t slot = 0; slot < XROCE_MAX_QP; slot++)
+		bench->qp[slot].qpn = 0;
 	map_clear(map_fd(bench->skel->maps.xroce_gid), 16);
 	for (uint32_t slot = 0; slot < XROCE_MAX_OWNER * XROCE_MAX_QUEUE; slot++)
 		bench_put_xsk(slot, slot == 0);

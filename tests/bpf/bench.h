@@ -37,6 +37,7 @@ struct bench {
 	int prog;
 	int xsk;
 	/* mmapped as user space does it */
+	struct xroce_qp *qp;
 	struct xroce_cq *cq;
 	struct xroce_expect *expect;
 	struct xroce_engine *engine;

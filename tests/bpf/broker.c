@@ -72,6 +72,15 @@ void broker_put(const struct bpf_map *map, const void *key, const void *value)
 	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
 }
 
+void broker_put_qp(int client, uint32_t qpn, const struct xroce_qp *qp)
+{
+	const uint32_t slot = XROCE_QP_SLOT(qpn);
+	struct xroce_qp value = *qp;
+
+	value.qpn = qpn;
+	broker_put(broker->client[client].skel->maps.xroce_qp, &slot, &value);
+}
+
 void broker_clear(const struct bpf_map *map)
 {
 	const int fd = bpf_map__fd(map);
@@ -137,10 +146,10 @@ void broker_reset(const uint8_t peer[16])
 		const uint32_t rc = BROKER_RC(c), ud = BROKER_UD(c);
 
 		put_gids(skel->maps.xroce_gid, skel->maps.xroce_engine);
-		broker_put(skel->maps.xroce_qp, &rc, &qp);
+		broker_put_qp(c, rc, &qp);
 		qp = bench_qp(XROCE_UD, NULL, NULL);
 		qp.qkey = BROKER_QKEY;
-		broker_put(skel->maps.xroce_qp, &ud, &qp);
+		broker_put_qp(c, ud, &qp);
 		broker_put_owner(rc, c);
 		broker_put_owner(ud, c);
 		broker_put_program((uint32_t)c, true);

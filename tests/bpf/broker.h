@@ -46,6 +46,7 @@ void broker_reset(const uint8_t peer[16]);
 /* Into any map of these programs, and out of it: all elements, whose keys have up to 32 bytes. */
 void broker_put(const struct bpf_map *map, const void *key, const void *value);
 void broker_clear(const struct bpf_map *map);
+void broker_put_qp(int client, uint32_t qpn, const struct xroce_qp *qp);
 void broker_put_place(uint32_t place, uint32_t client, uint64_t serial);
 void broker_put_owner(uint32_t qpn, int client); /* -1: none */
 void broker_put_program(uint32_t client, bool present);

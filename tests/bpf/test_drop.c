@@ -185,6 +185,17 @@ static void unknown_qpn(struct frame_spec *s)
 	s->ecn_qpn = 0x777;
 }
 
+/* Another number of the same slot in xroce_qp, and that of a free slot. */
+static void other_qpn_of_the_slot(struct frame_spec *s)
+{
+	s->ecn_qpn = (BENCH_RC_QPN + XROCE_MAX_QP) & 0xffffff;
+}
+
+static void qpn_zero(struct frame_spec *s)
+{
+	s->ecn_qpn = 0;
+}
+
 static void multicast_qpn(struct frame_spec *s)
 {
 	s->ecn_qpn = ROCE_MULTICAST_QPN;
@@ -361,6 +372,8 @@ static const struct row {
 	{ "ACK with payload", XROCE_DROP_pad, BENCH_RC_QPN, .before = ack_with_payload },
 	{ "4097 bytes of payload", XROCE_DROP_payload_long, BENCH_RC_QPN, .before = payload_4097 },
 	{ "unknown QPN", XROCE_DROP_qp_unknown, .before = unknown_qpn },
+	{ "QPN of an occupied slot", XROCE_DROP_qp_unknown, .before = other_qpn_of_the_slot },
+	{ "QPN 0", XROCE_DROP_qp_unknown, .before = qpn_zero },
 	{ "multicast QPN", XROCE_DROP_qp_unknown, .before = multicast_qpn },
 	{ "UC opcode to an RC QP", XROCE_DROP_qp_transport, BENCH_RC_QPN, .before = uc_opcode },
 	{ "XRC opcode to an RC QP", XROCE_DROP_qp_transport, BENCH_RC_QPN, .before = xrc_opcode },

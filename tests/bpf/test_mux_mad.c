@@ -104,11 +104,10 @@ static int reset(void **state)
 	broker_clear(broker->skel->maps.xroce_service);
 	broker_clear(broker->skel->maps.xroce_asked);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
-		const uint32_t qpn = XROCE_CM_QPN;
 		struct xroce_qp qp = bench_qp(XROCE_UD, NULL, NULL);
 
 		qp.qkey = XROCE_CM_QKEY;
-		broker_put(broker->client[c].skel->maps.xroce_qp, &qpn, &qp);
+		broker_put_qp(c, XROCE_CM_QPN, &qp);
 		put_place(PLACE(c), c, 100 + (uint64_t)c);
 	}
 	put_place(XROCE_CM_PLACE_NOBODY, 1, 101);

@@ -94,9 +94,8 @@ int port_lifeline(const struct port *port)
 	return attach_lifeline(&port->made);
 }
 
-int shards_steer(struct shards *all, const struct qp *qp)
+void shards_steer(struct shards *all, const struct qp *qp)
 {
-	return 0;
 }
 
 void shards_unsteer(struct shards *all, u32 qpn)

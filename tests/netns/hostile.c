@@ -426,7 +426,7 @@ static void words(int sock, u32 seconds, u32 own4)
 	pthread_t thread;
 	u8 frame[256];
 	u64 sent = 0;
-	u32 qpn;
+	u32 qpn, slot;
 
 	must(!asked_draw(sock, &qpn), "no number");
 	map_all(false);
@@ -449,7 +449,9 @@ static void words(int sock, u32 seconds, u32 own4)
 		}
 		memset(&a, 0, sizeof(a));
 		a.map_fd = (u32)fds[ASK_FD_QP];
-		a.key = (u64)(uintptr_t)&qpn;
+		slot = XROCE_QP_SLOT(qpn);
+		qp.qpn = qpn;
+		a.key = (u64)(uintptr_t)&slot;
 		a.value = (u64)(uintptr_t)&qp;
 		bpf(BPF_MAP_UPDATE_ELEM, &a);
 		for (u32 i = 0; i < 64; i++) {

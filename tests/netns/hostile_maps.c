@@ -171,7 +171,9 @@ static void row_write(const char *name, u8 *to, size_t bytes)
 
 		memcpy(row, &s, len = sizeof(s));
 	} else if (!strcmp(name, XROCE_MAP_QP)) {
-		const struct xroce_qp s = { .transport = (u32)draw() % 6, .pid = pid };
+		const struct xroce_qp s = { .qpn = (u32)draw(),
+					    .transport = (u32)draw() % 6,
+					    .pid = pid };
 
 		memcpy(row, &s, len = sizeof(s));
 	} else if (!strcmp(name, XROCE_MAP_TRACE)) {

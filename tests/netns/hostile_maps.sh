@@ -128,7 +128,7 @@ alone() {
 	lying liar root $IF_A 1 "$honest" 1 || return
 	# it prints the maps that it can write to
 	need_line liar '^\.data\.trace mapped$'
-	need_line liar '^xroce_qp updated$'
+	need_line liar '^xroce_qp mapped$'
 	need_line liar '^tellers [1-9]'
 	look_at root "$honest" "$liar"
 	look_at nobody "$honest" "$liar"
@@ -146,7 +146,7 @@ client() {
 	for map in xroce_qp_stat xroce_cq_stat xroce_srq_stat xroce_mr_stat xroce_eng_stat xroce_engine; do
 		need_line liar "^$map mapped\$"
 	done
-	need_line liar '^xroce_qp updated$'
+	need_line liar '^xroce_qp mapped$'
 	look_at root "$honest" "$liar" "$broker"
 	look_at nobody 0 "$liar" "$broker"
 	lies_still "$liar"

@@ -17,7 +17,7 @@ begin() {
 	client=$child
 	wait_until 10 packets_flow "$server" 1000 || { fail "no packets flow"; show server; show client; return; }
 	# The pingpong's own words stay in its buffer until it ends.
-	qpn=$(bpftool map dump id "$(map_id "$server" xroce_qp)" | sed -n 's/^ *"key": \([0-9]*\),$/\1/p')
+	qpn=$(bpftool map dump id "$(map_id "$server" xroce_qp)" | field qpn)
 	need_least QPN "$qpn" 2
 }
 

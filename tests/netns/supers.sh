@@ -19,7 +19,7 @@ begin() {
 	start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
 	client=$child
 	wait_until 10 packets_flow 1000 || { fail "no packets flow"; show server; show client; return; }
-	qpn=$(bpftool map dump id "$(map_id "$server" xroce_qp)" | sed -n 's/^ *"key": \([0-9]*\),$/\1/p')
+	qpn=$(bpftool map dump id "$(map_id "$server" xroce_qp)" | field qpn)
 	need_least QPN "$qpn" 2
 }
 packets_flow() { local n; n=$(counter "$server" xroce_eng_stat rx_packets) && [ "$n" -gt "$1" ]; }

@@ -91,7 +91,7 @@ static void broker_init(struct broker *b)
 					.ring_bytes = RING_BYTES, .native = 1,
 					.pkeys = { 2, { 0xffff, 0x8001 } } },
 			      .version = ASK_VERSION };
-	b->fd[ASK_FD_QP] = map(BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp), XROCE_MAX_QP);
+	b->fd[ASK_FD_QP] = map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_qp), XROCE_MAX_QP);
 	b->fd[ASK_FD_CQ] = map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_cq), XROCE_MAX_CQ);
 	b->fd[ASK_FD_EXPECT] =
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_expect), XROCE_MAX_QP);
@@ -453,7 +453,7 @@ static void attach_make__refuses_a_map_of_smaller_values(void **state)
 {
 	struct broker *b = *state;
 
-	broker_replace(b, ASK_FD_QP, map(BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp) - 4,
+	broker_replace(b, ASK_FD_QP, map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_qp) - 8,
 					 XROCE_MAX_QP));
 	is_refused(b, -EPROTO);
 }
@@ -470,7 +470,7 @@ static void attach_make__refuses_a_map_of_another_type(void **state)
 {
 	struct broker *b = *state;
 
-	broker_replace(b, ASK_FD_QP, map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_qp),
+	broker_replace(b, ASK_FD_QP, map(BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp),
 					 XROCE_MAX_QP));
 	is_refused(b, -EPROTO);
 }

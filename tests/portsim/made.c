@@ -132,7 +132,6 @@ void attach_unmake(struct attachment *m)
 		umem_destroy(&s->umem);
 		kernel_close(s->ring_fd);
 	}
-	kernel_close(m->maps.qp_fd);
 	kernel_close(m->maps.gid_fd);
 	kernel_close(m->maps.channel_fd);
 	nic_free(nic_of(m));

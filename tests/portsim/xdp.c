@@ -71,7 +71,7 @@ static void *aligned(void *p)
 struct port_maps *xdp_maps_new(void)
 {
 	struct port_maps *m = calloc(1, sizeof(*m));
-	static void *cq[2], *expect[2];
+	static void *cq[2], *expect[2], *qp[2];
 	static u32 next;
 
 	sim_check(m);
@@ -80,17 +80,21 @@ struct port_maps *xdp_maps_new(void)
 	if (!cq[next]) {
 		cq[next] = new_large(XROCE_MAX_CQ * sizeof(struct xroce_cq));
 		expect[next] = new_large(XROCE_MAX_QP * sizeof(struct xroce_expect));
+		qp[next] = new_large(XROCE_MAX_QP * sizeof(struct xroce_qp));
 	}
 	m->shared.cq = aligned(cq[next]);
 	m->shared.expect = aligned(expect[next]);
+	m->shared.qp = aligned(qp[next]);
 	memset(m->shared.cq, 0, 64 * sizeof(*m->shared.cq));
 	memset(m->shared.expect, 0, XROCE_MAX_QP * sizeof(*m->shared.expect));
+	for (u32 i = 0; i < XROCE_MAX_QP; i++)
+		if (m->shared.qp[i].qpn || m->shared.qp[i].pid)
+			m->shared.qp[i] = (struct xroce_qp){ 0 };
 	m->shared.engine = new_map(sizeof(*m->shared.engine));
 	m->shared.vector = new_map(XROCE_MAX_QUEUE * sizeof(*m->shared.vector));
 	m->shared.sock = new_map(XROCE_MAX_QUEUE * sizeof(*m->shared.sock));
 	m->shared.stats = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.stats));
 	m->shared.drops = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.drops));
-	m->shared.qp_fd = fd_open(FD_MAP, m);
 	m->shared.gid_fd = fd_open(FD_MAP, m);
 	m->shared.channel_fd = fd_open(FD_MAP, m);
 	m->shared.qp_stat = new_map(XROCE_QP_STATS * sizeof(*m->shared.qp_stat));
@@ -118,14 +122,6 @@ void xdp_maps_free(struct port_maps *m)
 	free(m);
 }
 
-static struct xroce_qp **qp_value(struct port_maps *m, u32 qpn)
-{
-	for (u32 i = 0; i < XDP_QPS; i++)
-		if (m->qp[i].value && m->qp[i].qpn == qpn)
-			return &m->qp[i].value;
-	return NULL;
-}
-
 static void *gid_value(struct port_maps *m, const void *key)
 {
 	for (u32 i = 0; i < m->num_gids; i++)
@@ -139,13 +135,11 @@ void *xdp_map_lookup(const void *map, const void *key)
 {
 	struct port_maps *m = cpu_running()->maps;
 	const u32 k = *(const u32 *)key;
-	struct xroce_qp **qp;
 
 	switch (xdp_map_named(map)) {
 	case MAP_QP:
 		sched_point("lookup");
-		qp = qp_value(m, k);
-		return qp ? *qp : NULL;
+		return k < XROCE_MAX_QP ? &m->shared.qp[k] : NULL;
 	case MAP_CQ:
 		return k < XROCE_MAX_CQ ? &m->shared.cq[k] : NULL;
 	case MAP_EXPECT:
@@ -287,42 +281,12 @@ static struct port_maps *maps_of(int fd)
 
 int kernel_map_get(int fd, const void *key, void *value)
 {
-	struct port_maps *m = maps_of(fd);
-	struct xroce_qp **qp;
-
-	sched_point("lookup");
-	sched_drain();
-	m->lookups++;
-	sim_check(fd == m->shared.qp_fd);
-	qp = qp_value(m, *(const u32 *)key);
-	if (!qp)
-		return -ENOENT;
-	memcpy(value, *qp, sizeof(**qp));
-	return 0;
+	sched_fail("a map is read");
 }
 
 int kernel_map_sum(int map, u32 key, u64 *sums, u32 words)
 {
 	sched_fail("nobody counts flows here");
-}
-
-static int update_qp(struct port_maps *m, u32 qpn, const void *value)
-{
-	struct xroce_qp **at = qp_value(m, qpn), *fresh;
-
-	for (u32 i = 0; !at && i < XDP_QPS; i++)
-		if (!m->qp[i].value) {
-			m->qp[i].qpn = qpn;
-			at = &m->qp[i].value;
-		}
-	if (!at)
-		return -E2BIG;
-	/* the program may still use the old one: it is freed with the process */
-	fresh = malloc(sizeof(*fresh));
-	sim_check(fresh);
-	memcpy(fresh, value, sizeof(*fresh));
-	*at = fresh;
-	return 0;
 }
 
 static int update_channel(struct port_maps *m, u32 slot, int fd)
@@ -342,8 +306,6 @@ int kernel_map_put(int fd, const void *key, const void *value)
 
 	sched_point("update");
 	sched_drain();
-	if (fd == m->shared.qp_fd)
-		return update_qp(m, *(const u32 *)key, value);
 	if (fd == m->shared.channel_fd)
 		return update_channel(m, *(const u32 *)key, *(const int *)value);
 	if (gid_value(m, key))
@@ -362,16 +324,8 @@ int kernel_map_put_all(int fd, const void *keys, const void *values, u32 n)
 
 void kernel_map_remove(int fd, const void *key)
 {
-	struct port_maps *m = maps_of(fd);
-	struct xroce_qp **qp;
-
 	sched_point("delete");
 	sched_drain();
-	if (fd != m->shared.qp_fd)
-		return;
-	qp = qp_value(m, *(const u32 *)key);
-	if (qp)
-		*qp = NULL;
 }
 
 /* ---- ring buffers ---- */

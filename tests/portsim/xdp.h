@@ -19,17 +19,11 @@ enum xdp_map xdp_map_named(const void *map);
 
 struct record_ring;
 struct packet_ring;
-#define XDP_QPS	 64
 #define XDP_GIDS 8
 
 /* shared: what the port maps and opens. The rest is the kernel's. */
 struct port_maps {
 	struct xdp_maps shared;
-	/* hashes: a value is replaced as a whole; readers keep the old one */
-	struct {
-		__u32 qpn;
-		struct xroce_qp *value;
-	} qp[XDP_QPS];
 	__u8 gid[XDP_GIDS][16];
 	__u32 num_gids;
 	struct record_ring *channel[XROCE_MAX_CHANNEL];
@@ -37,7 +31,6 @@ struct port_maps {
 	/* the program's counters */
 	struct xroce_rx_stats rx;
 	struct xroce_drops drop;
-	__u64 lookups; /* of QPs, by user space */
 };
 
 struct port_maps *xdp_maps_new(void);

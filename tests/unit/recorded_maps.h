@@ -199,10 +199,9 @@ static struct fake_port *kernel_pingpong(void)
 	((struct xroce_drops *)map_value(p, MAP_DROP, 0))[1].peer = 4;
 	((struct xroce_drops *)map_value(p, MAP_ENGINE_DROP, 0))->peer = 3;
 	port_qps(p, 1);
-	p->maps[MAP_QP].keys[0] = 4127861;
 	steer = map_value(p, MAP_QP, 0);
-	*steer = (struct xroce_qp){ .receiving = 1, .pkey = 0xffff, .rx_packets = 5680,
-				    .wakeups = 12 };
+	*steer = (struct xroce_qp){ .qpn = 4127861, .receiving = 1, .pkey = 0xffff,
+				    .rx_packets = 5680, .wakeups = 12 };
 	qp = port_qp(p, 0);
 	*qp = (struct xroce_qp_stat){ .qpn = 4127861,
 				      .peer_qpn = 5343523,

@@ -31,7 +31,7 @@
 
 /* The descriptors of a port alone, except its sockets' and rings'. */
 #define KEPT_FDS(m)                                                                            \
-	&(m)->prog_fd, &(m)->xsk_fd, &(m)->engine_fd, &(m)->maps.qp_fd, &(m)->maps.gid_fd,     \
+	&(m)->prog_fd, &(m)->xsk_fd, &(m)->engine_fd, &(m)->maps.gid_fd,                       \
 		&(m)->maps.group_fd, &(m)->maps.flow_fd, &(m)->maps.flows_fd,                  \
 		&(m)->maps.flow_count_fd, &(m)->maps.copies_fd, &(m)->maps.copying_fd,         \
 		&(m)->maps.channel_fd, &(m)->maps.drop_fd, &(m)->maps.tell_fd
@@ -106,7 +106,6 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_mr_stat), NULL);
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) == 0)
 		m->info.prog_id = info.id;
-	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->maps.gid_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
 	m->maps.group_fd = bpf_map__fd(m->bpf->maps.xroce_group);
 	m->maps.flow_fd = bpf_map__fd(m->bpf->maps.xroce_flow);

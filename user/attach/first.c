@@ -202,20 +202,19 @@ int first_join(const struct netdev *dev, struct attachment *m, int visitor_fd, c
 	return first_open_local(m);
 }
 
-/*
- * Claims the numbers of all QPs. If the previous key is removed, iteration starts again: the broker
- * answers -EALREADY for numbers that it knows.
- */
+/* Claims the numbers of all QPs. The caller holds the port's `numbers`, so that none is added. */
 int first_tell_numbers(struct attachment *m)
 {
-	u32 qpn, *before = NULL;
 	int err = 0;
 
-	while (!err && !bpf_map_get_next_key(m->maps.qp_fd, before, &qpn)) {
-		err = ask_claim(&m->asker, qpn);
+	for (u32 slot = 0; !err && slot < XROCE_MAX_QP; slot++) {
+		const u32 qpn = atomic_load_explicit(shared_word(&m->maps.qp[slot].qpn),
+						     memory_order_relaxed);
+
+		if (qpn)
+			err = ask_claim(&m->asker, qpn);
 		if (err == -EALREADY)
 			err = 0;
-		before = &qpn;
 	}
 	m->first.joined = !err;
 	return err;

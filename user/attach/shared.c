@@ -23,7 +23,6 @@
 static const struct shared_kind {
 	u32 type, key_size, value_size, max_entries;
 } shared_kinds[] = {
-	[ASK_FD_QP] = { BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp), XROCE_MAX_QP },
 	[ASK_FD_CHANNEL] = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, XROCE_MAX_CHANNEL },
 	[ASK_FD_GID] = { BPF_MAP_TYPE_HASH, sizeof(struct xroce_gid_key), 4, XROCE_MAX_GID },
 	[ASK_FD_DROP] = { BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1 },
@@ -153,7 +152,6 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	if (!all)
 		return attach_failed(dev, "map the BPF maps", -errno);
 	m->maps.engine->pid = (u32)getpid();
-	m->maps.qp_fd = m->fd[ASK_FD_QP];
 	m->maps.gid_fd = m->fd[ASK_FD_GID];
 	m->maps.group_fd = -1;
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;

@@ -7,6 +7,7 @@
 
 /* X(member of struct xdp_maps, map, the broker's descriptor of the map, number of entries) */
 #define SHARED_MAPS(X)                                                 \
+	X(qp, xroce_qp, ASK_FD_QP, XROCE_MAX_QP)                       \
 	X(cq, xroce_cq, ASK_FD_CQ, XROCE_MAX_CQ)                       \
 	X(expect, xroce_expect, ASK_FD_EXPECT, XROCE_MAX_QP)           \
 	X(engine, xroce_engine, ASK_FD_ENGINE, 1)                      \

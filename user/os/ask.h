@@ -13,7 +13,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 12u
+#define ASK_VERSION 13u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"

@@ -453,7 +453,7 @@ int port_lifeline(const struct port *port)
 	return attach_lifeline(&port->made);
 }
 
-int port_steer(struct port *port, const struct qp *qp)
+void port_steer(struct port *port, const struct qp *qp)
 {
-	return shards_steer(&port->shards, qp);
+	shards_steer(&port->shards, qp);
 }

@@ -144,8 +144,8 @@ int port_lifeline(const struct port *port);
 
 /* ---- steering ---- */
 
-/* Publishes a QP to XDP after each change of its attributes or state. Lock held. 0 or -errno. */
-int port_steer(struct port *port, const struct qp *qp);
+/* Publishes a QP to XDP after each change of its attributes or state. Lock held. */
+void port_steer(struct port *port, const struct qp *qp);
 
 /* ---- multicast groups ---- */
 

@@ -43,11 +43,8 @@ static int port_make_qp(struct port *port, struct engine *e, struct qp_init *ini
 
 	init->stat = port_take_qp_stat(port);
 	err = qp_create(e, init, out);
-	if (!err) {
-		err = shards_steer(&port->shards, *out);
-		if (err)
-			qp_destroy(e, *out);
-	}
+	if (!err)
+		shards_steer(&port->shards, *out);
 	if (!err && init->qpn != XROCE_CM_QPN)
 		port->qps_made[init->transport]++;
 	if (err)

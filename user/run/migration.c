@@ -39,15 +39,12 @@ void migration_free(struct shards *all)
 	free(all->moves.of);
 }
 
-/*
- * Returns the packets for the QP on all queues, as XDP counts them. One system call, for the first
- * and the last of SEEN_MAX misdirected packets.
- */
+/* Returns the packets for the QP on all queues, as XDP counts them. */
 static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {
-	struct xroce_qp value;
-
-	return kernel_map_get(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
+	return atomic_load_explicit(
+		shared_word(&all->maps->qp[XROCE_QP_SLOT(qp->qpn)].rx_packets),
+		memory_order_relaxed);
 }
 
 void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
@@ -56,10 +53,6 @@ void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
 	struct migration *h = &s->migration;
 	struct misdirected *misdirected = &h->misdirected[slot];
 
-	/*
-	 * Before any system call: QPs that cannot move now would cost one for every SEEN_MAX
-	 * packets.
-	 */
 	if (!engine_may_move(qp) ||
 	    now_ns < atomic_load_explicit(&s->all->moves.of[slot].not_before_ns,
 					  memory_order_relaxed))

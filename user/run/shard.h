@@ -193,8 +193,8 @@ void pump_settle(struct shard *s, u64 now_ns);
 bool pump_take_handed(struct shard *s, u64 now_ns);
 
 /* ---- steer.c: exclusive ---- */
-/* Publishes a QP to XDP; shards_unsteer() removes it. Returns 0 or -errno. */
-int shards_steer(struct shards *all, const struct qp *qp);
+/* Publishes a QP to XDP; shards_unsteer() removes it. */
+void shards_steer(struct shards *all, const struct qp *qp);
 void shards_unsteer(struct shards *all, u32 qpn);
 /* Publishes whether a multicast group has members. Returns 0 or -errno. */
 int shards_steer_group(struct shards *all, const struct gid *address);

@@ -2,7 +2,7 @@
 /*
  * Publishes to XDP where packets go: a value in xroce_qp for each QP, in xroce_group for each
  * multicast group, in xroce_flow for each flow. (port/follow.c publishes addresses.) Writes nothing
- * else. Values are replaced as a whole, so that XDP sees one consistent snapshot.
+ * else.
  */
 #include <unistd.h>
 
@@ -24,14 +24,64 @@ static void steer_rss(const struct qp *qp, struct xroce_qp *value)
 		value->recv_cq = cq->index;
 }
 
-int shards_steer(struct shards *all, const struct qp *qp)
+/* An entry of xroce_qp, and the words in which it is written. */
+union steered {
+	struct xroce_qp qp;
+	u64 word[sizeof(struct xroce_qp) / sizeof(u64)];
+};
+#define STEERED_QPN   0 /* the word with `qpn` */
+#define STEERED_STATE 1 /* the word with `receiving` */
+#define STEERED_FIRST 2 /* the other words that XDP reads, up to STEERED_OWN */
+#define STEERED_OWN   (offsetof(struct xroce_qp, pid) / sizeof(u64))
+
+static union steered *steer_slot(const struct shards *all, u32 qpn)
+{
+	return (union steered *)&all->maps->qp[XROCE_QP_SLOT(qpn)];
+}
+
+static void steer_copy(union steered *to, const union steered *value, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		atomic_store_explicit(shared_word(&to->word[i]), value->word[i],
+				      memory_order_relaxed);
+}
+
+static bool steer_moves(const struct xroce_qp *from, const struct xroce_qp *to)
+{
+	return from->receiving && (memcmp(from->local, to->local, sizeof(to->local)) ||
+				   memcmp(from->peer, to->peer, sizeof(to->peer)));
+}
+
+static void steer_publish(union steered *at, const union steered *value)
+{
+	const bool is_new = at->qp.qpn != value->qp.qpn;
+
+	if (is_new) {
+		/* the counters may have a last count of the QP that had the slot before */
+		steer_copy(at, value, STEERED_OWN, ARRAY_SIZE(at->word));
+	} else if (steer_moves(&at->qp, &value->qp)) {
+		atomic_store_explicit(shared_word(&at->qp.receiving), 0, memory_order_relaxed);
+		/* release: XDP that reads a new address reads 0 before (bpf/steer.h) */
+		atomic_thread_fence(memory_order_release);
+	}
+	steer_copy(at, value, STEERED_FIRST, STEERED_OWN);
+	/* release: pairs with the reads of XDP after qp_find() (bpf/qp.h) */
+	atomic_store_explicit(shared_word(&at->word[STEERED_STATE]), value->word[STEERED_STATE],
+			      memory_order_release);
+	if (is_new) /* release: likewise */
+		atomic_store_explicit(shared_word(&at->word[STEERED_QPN]),
+				      value->word[STEERED_QPN], memory_order_release);
+}
+
+void shards_steer(struct shards *all, const struct qp *qp)
 {
 	const enum qp_state state = qp_state(qp);
-	struct xroce_qp value, old;
+	union steered value;
 
 	if (all->dead)
-		return 0;
-	value = (struct xroce_qp){
+		return;
+	value.qp = (struct xroce_qp){
+		.qpn = qp->qpn,
 		.transport = qp->transport,
 		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD ||
 			     state == QPS_SQE,
@@ -46,26 +96,19 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		.pid = (u32)getpid(),
 	};
 	if (qp->rss)
-		steer_rss(qp, &value);
+		steer_rss(qp, &value.qp);
 	if (qp->transport != XROCE_UD) {
-		memcpy(value.local, qp->path.local.raw, sizeof(value.local));
-		memcpy(value.peer, qp->path.peer.raw, sizeof(value.peer));
+		memcpy(value.qp.local, qp->path.local.raw, sizeof(value.qp.local));
+		memcpy(value.qp.peer, qp->path.peer.raw, sizeof(value.qp.peer));
 	}
-	if (kernel_map_get(all->maps->qp_fd, &qp->qpn, &old) == 0) {
-		value.rx_packets = old.rx_packets;
-		value.rx_bytes = old.rx_bytes;
-		value.rx_dropped = old.rx_dropped;
-		value.wakeups = old.wakeups;
-		if (!memcmp(&value, &old, sizeof(value)))
-			return 0;
-	}
-	return kernel_map_put(all->maps->qp_fd, &qp->qpn, &value);
+	steer_publish(steer_slot(all, qp->qpn), &value);
 }
 
 void shards_unsteer(struct shards *all, u32 qpn)
 {
 	if (!all->dead)
-		kernel_map_remove(all->maps->qp_fd, &qpn);
+		atomic_store_explicit(shared_word(&steer_slot(all, qpn)->qp.qpn), 0,
+				      memory_order_relaxed);
 }
 
 int shards_steer_group(struct shards *all, const struct gid *address)

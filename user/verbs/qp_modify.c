@@ -192,7 +192,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		if (mask & IBV_QP_QKEY)
 			vqp->qkey = attr->qkey;
 		qp->state = (enum ibv_qp_state)qp_state(vqp->qp);
-		err = -port_steer(vqp->port, vqp->qp);
+		port_steer(vqp->port, vqp->qp);
 		port_run_locked(vqp->port);
 	}
 	port_unlock(vqp->port);

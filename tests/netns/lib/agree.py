@@ -43,7 +43,7 @@ MAPS = {name: summed(name) for name in
 engine, refused, rx, dropped = (MAPS[name] for name in
                                 ("xroce_eng_stat", "xroce_eng_drop", "xroce_rx", "xroce_drop"))
 qps = {q["qpn"]: q for _, q in elements("xroce_qp_stat") if q["pid"]}
-steered = dict(elements("xroce_qp"))
+steered = {q["qpn"]: q for _, q in elements("xroce_qp") if q["qpn"]}
 ports = json.load(open(f"{folder}/stat.json"))["ports"]
 mine, = (p for p in ports if p["pid"] == pid)
 shown = {q["qpn"]: q for q in json.load(open(f"{folder}/qp.json"))["qps"] if q["pid"] == pid}

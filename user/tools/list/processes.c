@@ -44,7 +44,7 @@ static const char *const kinds[] = {
 
 static void count_qp(void *arg, const struct observed *p, const void *key, const void *value)
 {
-	++*(u32 *)arg;
+	*(u32 *)arg += ((const struct xroce_qp *)value)->qpn != 0;
 }
 
 static u64 drops_of(const struct observed *p, const char *map)

@@ -296,13 +296,14 @@ static void views_take_stat(void *arg, const struct observed *p, const void *key
 static void views_take_steer(void *arg, const struct observed *p, const void *key,
 			     const void *value)
 {
-	struct qp_view *v = views_add(arg);
+	const struct xroce_qp *steer = value;
+	struct qp_view *v = steer->qpn && steer->qpn <= 0xffffff ? views_add(arg) : NULL;
 
 	if (!v)
 		return;
-	v->steer = *(const struct xroce_qp *)value;
+	v->steer = *steer;
 	v->has_steer = true;
-	v->qpn = *(const u32 *)key & 0xffffff;
+	v->qpn = steer->qpn;
 }
 
 static int view_compare(const void *a, const void *b)
