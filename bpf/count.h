@@ -16,6 +16,18 @@ static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 	return bpf_map_lookup_elem(&xroce_rx, &zero);
 }
 
+/* Counts a violation where user space reads it without a system call. Rare, so atomic. */
+static __always_inline void count_violation(__u32 reason)
+{
+	__u32 zero = 0;
+	struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
+
+	if (engine && reason == XROCE_DROP_pkey)
+		__sync_fetch_and_add(&engine->bad_pkeys, 1);
+	if (engine && reason == XROCE_DROP_qkey)
+		__sync_fetch_and_add(&engine->bad_qkeys, 1);
+}
+
 /*
  * Counts a drop for the device, by reason. A global function, which the verifier checks once for
  * every value of reason. Inlined, the index would be a different constant on each path, which the
@@ -31,6 +43,8 @@ __attribute__((noinline)) int count_drop(__u32 reason)
 		drops[at]++;
 	if (rx)
 		rx->dropped++;
+	if (reason == XROCE_DROP_pkey || reason == XROCE_DROP_qkey)
+		count_violation(reason);
 	return XDP_DROP;
 }
 

@@ -529,7 +529,7 @@ pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&pkeys, be16toh(pkey))/pkey_table_find(\&pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() != SHARE_NEVER)/if (0)/ | netns-partitions
 pkey_said         | user/broker/mux.c        | s/err = mux_say_pkeys(m, pkeys)/(void)mux_say_pkeys/ | netns-partitions
-pkey_viol_xdp     | user/port/port_counters.c | s/{ .pkey = xdp.pkey, .qkey = xdp.qkey }/{ 0 }/ | netns-partitions
+pkey_viol_xdp     | user/port/port_counters.c | s/&device->bad_pkeys/\&(__u64){ 0 }/ | netns-partitions
 qkey_viol_engine  | user/port/port_counters.c | s/v->qkey += d->qkey;// | ibv_query_pkey
 viol_16_bits      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u16)v.qkey/ | ibv_query_pkey
 viol_no_more      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u32)v.qkey/ | ibv_query_pkey

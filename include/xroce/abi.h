@@ -165,7 +165,10 @@ struct xroce_listener {
 
 #define XROCE_LISTENERS 126	/* as many as fit in a page, the map's minimum size */
 
-/* xroce_engine (ARRAY of 1, mmapable): the device. User space writes, XDP reads pid and gid. */
+/*
+ * xroce_engine (ARRAY of 1, mmapable): the device. User space writes, and XDP reads pid and gid.
+ * XDP writes the counters of violations.
+ */
 struct xroce_engine {
 	__u32 pid;
 	__u32 listeners;	/* total number; listener[] has as many as fit */
@@ -177,6 +180,8 @@ struct xroce_engine {
 	struct xroce_listener listener[XROCE_LISTENERS];
 	__u32 traced;	/* XROCE_TRACED: xroce/trace.h */
 	__u32 pad;
+	/* frames dropped for their keys, as in xroce_drop: atomic, for a process without bpf(2) */
+	__u64 bad_pkeys, bad_qkeys;
 };
 _Static_assert(sizeof(struct xroce_engine) <= 4096, "a page");
 

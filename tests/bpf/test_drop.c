@@ -407,6 +407,7 @@ static void drop__row(void **state)
 {
 	const struct row *row = *state;
 	struct frame_spec s = bench_spec();
+	uint64_t pkeys, qkeys;
 
 	bench_reset();
 	if (row->before)
@@ -417,7 +418,12 @@ static void drop__row(void **state)
 	if (bench_run_with(f.bytes, f.len, &row->entry) == -EINVAL)
 		skip(); /* an older kernel, that cannot be told this much of what the program finds
 			 */
+	pkeys = bench->engine->bad_pkeys;
+	qkeys = bench->engine->bad_qkeys;
 	bench_expect_drop_with(row->what, f.bytes, f.len, row->reason, row->qpn, &row->entry);
+	/* counted for ibv_query_port() as well */
+	assert_int_equal(bench->engine->bad_pkeys - pkeys, row->reason == XROCE_DROP_pkey);
+	assert_int_equal(bench->engine->bad_qkeys - qkeys, row->reason == XROCE_DROP_qkey);
 	/* The drop reason is the row's. */
 	bench_reset();
 	s = bench_spec();

@@ -229,6 +229,11 @@ int mux_clients_fd(const struct mux *m)
 	return -1;
 }
 
+int mux_gids_fd(const struct mux *m)
+{
+	return -1;
+}
+
 int mux_turn_fd(const struct mux *m)
 {
 	return -1;
@@ -451,6 +456,7 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 		return -ENOMEM;
 	*i = (struct instance){ .bpf = (struct xroce_bpf *)&faked,
 				.wake_fd = fd_nothing(),
+				.rings = INSTANCE_RINGS_NONE,
 				.tap_fd = fd_nothing(),
 				.single_fd = fd_nothing(),
 				.single_link_fd = fd_nothing(),
@@ -466,6 +472,21 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 		fd[k] = i->wake_fd;
 	fd[ASK_FD_TAP] = i->tap_fd;
 	fd[ASK_FD_SINGLE] = i->single_fd;
+}
+
+bool instance_ring_is_ahead(const struct instance_rings *r, u32 n)
+{
+	return n < INSTANCE_RINGS;
+}
+
+int instance_ring(struct instance_rings *r, u32 n)
+{
+	must(n < XROCE_MAX_RING);
+	return fails(FAULT_RING) ? -ENOMEM : fd_nothing();
+}
+
+void instance_rings_close(struct instance_rings *r)
+{
 }
 
 int instance_prog_fd(const struct instance *i)
@@ -780,11 +801,6 @@ void kernel_random(void *to, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / sizeof(u32); i++)
 		((u32 *)to)[i] = sim_random(NUMBERS) | sim_random(256) << 24;
-}
-
-int kernel_ring_make(void)
-{
-	return fails(FAULT_RING) ? -ENOMEM : fd_nothing();
 }
 
 int kernel_map_put(int map_fd, const void *key, const void *value)

@@ -231,10 +231,11 @@ static void look(struct process *p)
 static void in_child(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
-	u32 qpn;
+	u32 qpn, slot;
 
 	ask_abandon(a);
-	if (ask_draw(a, &qpn) != -EPIPE || ask_release(a, 2) != -EPIPE || ask_ring(a) != -EPIPE)
+	if (ask_draw(a, &qpn) != -EPIPE || ask_release(a, 2) != -EPIPE ||
+	    ask_ring(a, &slot) != -EPIPE)
 		_exit(1);
 	p->port.shards.dead = true;
 	port_release(&p->port, 2);
@@ -419,7 +420,8 @@ static bool ask_for_more(struct process *p)
 	struct asker *a = &p->port.made.asker;
 	struct pkey_table pkeys;
 	const bool root = !process_uid(p->index);
-	int fd = ask_ring(a), err;
+	u32 slot;
+	int fd = ask_ring(a, &slot), err;
 
 	if (fd >= 0)
 		close(fd);

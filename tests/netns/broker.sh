@@ -76,13 +76,13 @@ serve_and_stop() {
 	need_equal "its directory's" "$(stat -c %a /run/xroce)" 755
 	xdp_on $NS_A $IF_A || fail "no XDP program"
 	ask hello hello claim 5 ring list 0 list 1
-	need_line hello "^hello 0 client [0-9]+ ifindex $index_a prog [0-9]+ ring 4194304 native 0 privileged 1 fds 20$"
+	need_line hello "^hello 0 client [0-9]+ ifindex $index_a prog [0-9]+ ring 4194304 native 0 privileged 1 fds 17$"
 	need_line hello '^claim 0$'
 	need_line hello '^ring 0 fds 1$'
 	need_line hello '^list 0 client [0-9]+ pid [0-9]+ uid 0 qps 1 asker$'
 	need_line hello '^list ENOENT$'
 	ask_nobody other hello claim 7 draws 2 stop
-	need_line other '^hello 0 .* privileged 0 fds 20$'
+	need_line other '^hello 0 .* privileged 0 fds 17$'
 	need_line other '^claim EPERM$'
 	need_line other '^draws 2 0$'
 	need_line other '^stop EPERM$'

@@ -4,8 +4,9 @@
 # tier: long long XROCE_CASES=long
 #
 # Containers that use an interface through its broker, which serves from outside: user, PID, mount,
-# IPC and UTS namespaces of an unprivileged user (unshare), and runc without a capability, on a root
-# file system that is this machine's /usr. docs/containers.md is what a user does with it.
+# IPC and UTS namespaces of an unprivileged user (unshare), and runc without a capability, with the
+# default seccomp profile of Docker, on a root file system that is this machine's /usr.
+# docs/containers.md tells a user how.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -36,19 +37,18 @@ exec "\$@"
 END
 chmod 755 "$OWN/bin/inside"
 
-# bundle MOUNT BPF COMMAND...: what runc runs, in $BUNDLE.
+seccomp=$(grep -v '^#' "$here/tests/netns/lib/docker_seccomp" | xargs printf ',"%s"')
+# bundle MOUNT COMMAND...: what runc runs, in $BUNDLE.
 BUNDLE=$WORK/bundle
 mkdir -p "$BUNDLE/root"/{usr,etc,proc,sys,dev,run,tmp,own}
 for dir in bin sbin lib lib64; do
 	ln -s usr/$dir "$BUNDLE/root/$dir"
 done
 bundle() {
-	local mount=$1 bpf=$2 args xroce= seccomp=
-	shift 2
+	local mount=$1 args xroce=
+	shift
 	args=$(printf ',"%s"' "$@")
 	[ "$mount" = none ] || xroce=',{"destination":"/run/xroce","source":"/run/xroce","options":["bind"]}'
-	[ "$bpf" = bpf ] ||
-		seccomp=',"seccomp":{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["bpf"],"action":"SCMP_ACT_ERRNO"}]}'
 	cat >"$BUNDLE/config.json" <<END
 {"ociVersion":"1.0.2","root":{"path":"root"},"hostname":"inside","process":{
 	"user":{"uid":65534,"gid":65534},"noNewPrivileges":true,"cwd":"/",
@@ -59,7 +59,9 @@ bundle() {
 	{"destination":"/usr","source":"/usr","options":["bind","ro"]},
 	{"destination":"/own","source":"$OWN","options":["bind","ro"]}$xroce],
 "linux":{"namespaces":[{"type":"pid"},{"type":"mount"},{"type":"ipc"},{"type":"uts"},
-	{"type":"network","path":"$netns_path"}]$seccomp}}
+	{"type":"network","path":"$netns_path"}],
+	"seccomp":{"defaultAction":"SCMP_ACT_ERRNO","architectures":["SCMP_ARCH_X86_64"],
+	"syscalls":[{"names":[${seccomp:1}],"action":"SCMP_ACT_ALLOW"}]}}}
 END
 }
 netns_path=/run/netns/$NS_A
@@ -67,9 +69,9 @@ netns_path=/run/netns/$NS_A
 # contain KIND COMMAND...: in words how the command is run; `xroce` is ours. KIND is user (a user
 # namespace, whose root it is) or runc; user_none and runc_none have no /run/xroce.
 contain() {
-	local kind=$1 mount=mounted bpf=bpf
+	local kind=$1 mount=mounted
 	shift
-	case $kind in *_none) mount=none ;; *_refused) bpf=none ;; esac
+	case $kind in *_none) mount=none ;; esac
 	case $kind in
 	user*)
 		[ "$1" = xroce ] && set -- "$OWN/bin/$1" "${@:2}"
@@ -79,7 +81,7 @@ contain() {
 	runc*)
 		[ "$1" = xroce ] && set -- /own/bin/xroce "${@:2}"
 		container=xr$$.$((++containers))
-		bundle $mount $bpf "$@"
+		bundle $mount "$@"
 		words=(runc --root "$WORK/runc" run --bundle "$BUNDLE" $container)
 		;;
 	outside) words=("${NOBODY[@]}" "$OWN/bin/$1" "${@:2}") ;;
@@ -162,17 +164,33 @@ not_mounted() {
 	need_line doctor "^FAIL  $IF_A broker: .* -> mount the host's /run/xroce"
 }
 
-refused() {
+finds_no_fault() {
 	possible runc || return 77
-	run_inside program runc_refused xroce run --dev $IF_A -- \
-		ibv_rc_pingpong -d $DEV_A -g 0 && fail "it works"
-	need_line program 'bpf\(\) is not permitted;'
-	run_inside doctor runc_refused xroce doctor $IF_A && fail "doctor finds no fault"
-	need_line doctor "^FAIL  $IF_A port: bpf\(\) is not permitted;"
-	# and finds none where a program gets its port
 	run_inside doctor runc xroce doctor $IF_A || { fail "doctor ends with $?"; show doctor; }
 	need_line doctor "^ok    $IF_A port: "
 }
+
+# Two clients with completion channels, in a connection of rdma_cm: neither calls bpf().
+no_bpf() {
+	local end traced=(strace -f -qq -e trace=bpf,connect -o)
+	for end in server client; do
+		: >"$OWN/$end.calls"
+		chmod 666 "$OWN/$end.calls"
+	done
+	start server a "${NOBODY[@]}" "${traced[@]}" "$OWN/server.calls" "$OWN/bin/xroce" run \
+		--dev $IF_A --share always -- rping -s -a $IP4_A -C 20
+	server=$child
+	wait_until 20 has_listener "$server"
+	start client a "${NOBODY[@]}" "${traced[@]}" "$OWN/client.calls" "$OWN/bin/xroce" run \
+		--dev $IF_A --share always -- rping -c -a $IP4_A -C 20
+	finish "$child" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	for end in server client; do
+		grep -q 'connect(.*/run/xroce/' "$OWN/$end.calls" || fail "the $end was not traced"
+		! grep 'bpf(' "$OWN/$end.calls" >"$WORK/bpf.out" || { fail "the $end calls bpf()"; show bpf; }
+	done
+}
+has_listener() { in_a "$XROCE" list $IF_A | grep -q '^  listens ' || is_gone_or_zombie "$1"; }
 
 # The socket is there, in a private /run: ours may have a stale one.
 has_own_door() {
@@ -293,7 +311,8 @@ for kind in user runc; do
 done
 run_long_case two_containers pingpong runc runc
 run_long_case user_and_runc pingpong user runc
-run_case bpf_refused refused
+run_case finds_no_fault finds_no_fault
+run_case no_bpf no_bpf
 run_case open_to_all open_to_all
 run_case no_proc no_proc
 [ ! -d "$WORK/runc" ] || for c in "$WORK/runc"/*; do runc --root "$WORK/runc" delete -f "${c##*/}" 2>/dev/null; done

@@ -142,7 +142,7 @@ client() {
 	serve a $IF_A || return
 	lying honest user $IF_A 0 && honest=$liar || return
 	honest_rows root "$honest"
-	lying liar nobody $IF_A 2 "$honest" 1 "$broker" || return
+	KEEP_MAPS=1 lying liar nobody $IF_A 2 "$honest" 1 "$broker" || return
 	for map in xroce_qp_stat xroce_cq_stat xroce_srq_stat xroce_mr_stat xroce_eng_stat xroce_engine; do
 		need_line liar "^$map mapped\$"
 	done

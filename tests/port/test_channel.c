@@ -47,6 +47,8 @@ int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u
 	return ring.fd;
 }
 
+#define MAP_FD 1000
+
 static int put_err;
 
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
@@ -108,6 +110,7 @@ static int setup(void **state)
 	memset(&memory, 0, sizeof(memory));
 	put_err = 0;
 	channel_rings_init(&wake.rings);
+	wake.rings.map_fd = MAP_FD;
 	assert_int_equal(port_channel_create(&ch), 0);
 	assert_int_equal(channel_join(ch, &wake, &cq), 0);
 	*state = ch;
@@ -150,6 +153,7 @@ static void channel_join__without_a_ring(void **state)
 	channel_leave(first, &cq);
 	channel_rings_close(&wake.rings);
 	channel_rings_init(&wake.rings);
+	wake.rings.map_fd = MAP_FD;
 	put_err = -EPERM;
 	assert_int_equal(channel_join(first, &wake, &cq), 0);
 	assert_int_equal(channel_slot(first), XROCE_CHANNEL_SERVICE);

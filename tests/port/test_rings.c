@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <xroce/abi.h>
 
@@ -44,28 +45,34 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 
 /* What the broker has given, and gives at most. */
 struct giver {
-	u32 given, most;
+	u32 before, given, most;
 	int newest;
 };
 
-static int give(void *arg)
+static int give(void *arg, struct ring_slot *out)
 {
 	struct giver *g = arg;
 
 	if (g->given == g->most)
 		return -EDQUOT;
-	g->given++;
-	return g->newest = eventfd(0, EFD_CLOEXEC);
+	g->newest = eventfd(0, EFD_CLOEXEC);
+	*out = (struct ring_slot){ g->newest, XROCE_MAX_QUEUE + g->before + g->given++ };
+	put_in(out->slot, out->fd);
+	return 0;
 }
 
-static void begin(struct channel_rings *r, struct giver *g, u32 most)
+static void forget(void)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(slots); i++)
 		slots[i] = -1;
 	put_err = 0;
+}
+
+static void begin(struct channel_rings *r, struct giver *g, u32 most)
+{
+	forget();
 	*g = (struct giver){ .most = most };
 	channel_rings_init(r);
-	r->map_fd = MAP_FD;
 	r->make = give;
 	r->make_arg = g;
 }
@@ -95,6 +102,7 @@ static void rings_adopt__is_a_spare_one(void **state)
 	struct channel_rings r;
 
 	begin(&r, &g, 1);
+	g.before = 1;
 	channel_rings_adopt(&r, fd);
 	assert_int_equal(channel_rings_take(&r, &ring), 0);
 	assert_int_equal(ring.fd, fd);
@@ -131,14 +139,33 @@ static void rings_take__gets_as_many_as_there_may_be(void **state)
 
 static void rings_take__closes_what_it_made_in_vain(void **state)
 {
-	struct ring_slot ring;
-	struct giver g;
+	const int next = eventfd(0, EFD_CLOEXEC);
 	struct channel_rings r;
+	struct ring_slot ring;
 
-	begin(&r, &g, 1);
+	close(next);
+	forget();
+	channel_rings_init(&r);
+	r.map_fd = MAP_FD;
 	put_err = -E2BIG;
 	assert_int_equal(channel_rings_take(&r, &ring), -E2BIG);
-	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
+	assert_int_equal(fcntl(next, F_GETFD), -1);
+	put_err = 0;
+	assert_int_equal(channel_rings_take(&r, &ring), 0);
+	assert_int_equal(ring.fd, next);
+	assert_int_equal(slots[0], next);
+	channel_rings_give(&r, &ring);
+	channel_rings_close(&r);
+}
+
+/* A forked child's, or one whose broker has the map. */
+static void rings_take__makes_none_without_a_map(void **state)
+{
+	struct channel_rings r;
+	struct ring_slot ring;
+
+	channel_rings_init(&r);
+	assert_int_equal(channel_rings_take(&r, &ring), -EBADF);
 	channel_rings_close(&r);
 }
 
@@ -149,6 +176,7 @@ int main(void)
 		cmocka_unit_test(rings_adopt__is_a_spare_one),
 		cmocka_unit_test(rings_take__gets_as_many_as_there_may_be),
 		cmocka_unit_test(rings_take__closes_what_it_made_in_vain),
+		cmocka_unit_test(rings_take__makes_none_without_a_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

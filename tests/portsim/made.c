@@ -145,11 +145,6 @@ void attach_lose(struct attachment *m)
 {
 }
 
-void attach_drops(const struct attachment *m, struct xroce_drops *sum)
-{
-	sched_fail("nobody asks for violations here");
-}
-
 bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 {
 	sched_fail("nobody asks for P_Keys here");
@@ -183,7 +178,7 @@ void attach_give_rings(struct attachment *m, struct channel_rings *rings)
 {
 }
 
-int attach_ring(struct attachment *m)
+int attach_ring(struct attachment *m, struct ring_slot *out)
 {
 	sched_fail("nobody shares an interface here");
 }

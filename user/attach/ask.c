@@ -213,6 +213,8 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 		return pkey_table_valid(&answer->port.pkeys);
 	case ASK_PKEYS:
 		return pkey_table_valid(&answer->pkeys);
+	case ASK_RING:
+		return answer->number >= XROCE_MAX_QUEUE && answer->number < XROCE_MAX_CHANNEL;
 	case ASK_TRACE:
 		return answer->traced.place < XROCE_TRACERS;
 	default:
@@ -385,11 +387,12 @@ int ask_release(struct asker *a, u32 qpn)
 	return ask_question(a, ASK_RELEASE, qpn, &answer, NULL, 0);
 }
 
-int ask_ring(struct asker *a)
+int ask_ring(struct asker *a, u32 *slot)
 {
 	struct ask_answer answer;
 	int fd, err = ask_question(a, ASK_RING, 0, &answer, &fd, 1);
 
+	*slot = err ? 0 : answer.number;
 	return err ? err : fd;
 }
 

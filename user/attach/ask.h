@@ -55,8 +55,8 @@ int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS]);
 int ask_draw(struct asker *a, u32 *qpn);
 int ask_claim(struct asker *a, u32 qpn);
 int ask_release(struct asker *a, u32 qpn);
-/* Returns the descriptor of a ring buffer for wake-up records. */
-int ask_ring(struct asker *a);
+/* Returns the descriptor of a ring buffer for wake-up records; *slot: its key in xroce_channel. */
+int ask_ring(struct asker *a, u32 *slot);
 
 int ask_bind(struct asker *a, const struct ask_service *service);
 int ask_unbind(struct asker *a, const struct ask_service *service);

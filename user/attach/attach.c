@@ -34,7 +34,7 @@
 	&(m)->prog_fd, &(m)->xsk_fd, &(m)->engine_fd, &(m)->maps.gid_fd,                       \
 		&(m)->maps.group_fd, &(m)->maps.flow_fd, &(m)->maps.flows_fd,                  \
 		&(m)->maps.flow_count_fd, &(m)->maps.copies_fd, &(m)->maps.copying_fd,         \
-		&(m)->maps.channel_fd, &(m)->maps.drop_fd, &(m)->maps.tell_fd
+		&(m)->maps.channel_fd, &(m)->maps.tell_fd
 
 static void close_fd(int *fd)
 {
@@ -115,7 +115,6 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	m->maps.copying_fd = bpf_map__fd(m->bpf->maps.bss);
 	m->maps.flow_count_fd = bpf_map__fd(m->bpf->maps.xroce_flow_cnt);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
-	m->maps.drop_fd = bpf_map__fd(m->bpf->maps.xroce_drop);
 	m->maps.tell_fd = bpf_program__fd(m->bpf->progs.xroce_tell);
 	return 0;
 }
@@ -316,7 +315,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1,
 				  .prog_fd = -1, .xsk_fd = -1, .engine_fd = -1,
 				  .info = { .pkeys = options_pkeys() },
-				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
+				  .maps = { .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = -1;
 	for (u32 i = 0; i < CHANNEL_RINGS_AHEAD; i++)
@@ -408,21 +407,6 @@ void attach_follow(struct attachment *m)
 {
 	if (!m->info.shared)
 		hook_follow(m);
-}
-
-/* The counters are read one after the other: the sums are not a snapshot. */
-void attach_drops(const struct attachment *m, struct xroce_drops *sum)
-{
-	const int cpus = m->maps.drop_fd < 0 ? 0 : libbpf_num_possible_cpus();
-	struct xroce_drops *of = cpus > 0 ? calloc((size_t)cpus, sizeof(*of)) : NULL;
-	const u32 first = 0;
-
-	*sum = (struct xroce_drops){ 0 };
-	if (of && !bpf_map_lookup_elem(m->maps.drop_fd, &first, of))
-		for (int cpu = 0; cpu < cpus; cpu++)
-			for (u32 i = 0; i < XROCE_DROP_COUNT; i++)
-				((u64 *)sum)[i] += ((const u64 *)&of[cpu])[i];
-	free(of);
 }
 
 /* ---- questions to the broker while the port runs ---- */
@@ -531,11 +515,12 @@ void attach_give_rings(struct attachment *m, struct channel_rings *rings)
 	}
 }
 
-int attach_ring(struct attachment *m)
+int attach_ring(struct attachment *m, struct ring_slot *out)
 {
-	const int fd = ask_ring(&m->asker);
+	const int fd = ask_ring(&m->asker, &out->slot);
 
-	return ask_is_over(fd) ? attach_lost(m, fd) : fd;
+	out->fd = fd;
+	return ask_is_over(fd) ? attach_lost(m, fd) : fd < 0 ? fd : 0;
 }
 
 int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i)
@@ -637,5 +622,5 @@ void attach_abandon(struct attachment *m)
 	hook_abandon(m);
 	ask_abandon(&m->asker);
 	close_everything(m);
-	m->maps.drop_fd = m->maps.tell_fd = -1;
+	m->maps.tell_fd = -1;
 }

@@ -80,18 +80,16 @@ int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i);
 void attach_close_local(struct attachment *m, u32 i);
 /* Moves the rings that were made while the process had its privileges to *rings. Called once. */
 void attach_give_rings(struct attachment *m, struct channel_rings *rings);
-/* Returns a ring buffer for wake-up records of a shared port, or -errno as above. */
-int attach_ring(struct attachment *m);
+/*
+ * Gets from the broker of a shared port a ring buffer for wake-up records, and its key in
+ * xroce_channel, where it is already. Returns 0 or -errno as above.
+ */
+int attach_ring(struct attachment *m, struct ring_slot *out);
 /* Returns a descriptor that hangs up when a shared port is lost; -1: the port is not shared. */
 static inline int attach_lifeline(const struct attachment *m)
 {
 	return m->info.shared ? m->asker.fd : -1;
 }
-/*
- * Sums the drop counters of the port's XDP program over all CPUs. Zeros in a forked child, and if
- * they cannot be read: without /sys the number of CPUs is unknown. Any thread may call it.
- */
-void attach_drops(const struct attachment *m, struct xroce_drops *sum);
 /* Takes our link again from a new dispatcher, after the program on the XDP hook has changed. */
 void attach_follow(struct attachment *m);
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A shared port. The broker has loaded a program and its maps for this process alone, and passes
- * their descriptors, a ring for received packets, and two TAP devices for sending. The process
- * cannot harm others with them, so nothing here takes a privilege.
+ * descriptors of the maps, a ring for received packets, and two TAP devices for sending. The
+ * process cannot harm others with them, so nothing here takes a privilege, and nothing calls
+ * bpf(2), which containers refuse: the process maps the maps and asks the broker for the rest.
  *
- * Each map's type and sizes are checked, as an access beyond the end of a map faults.
+ * The kernel refuses to map more than a map has, so no access is beyond a map's end.
  */
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -18,30 +18,6 @@
 #include "attach_error.h"
 #include "shared.h"
 #include "shared_maps.h"
-
-/* The required type and sizes of each map, by enum ask_fd. */
-static const struct shared_kind {
-	u32 type, key_size, value_size, max_entries;
-} shared_kinds[] = {
-	[ASK_FD_CHANNEL] = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, XROCE_MAX_CHANNEL },
-	[ASK_FD_GID] = { BPF_MAP_TYPE_HASH, sizeof(struct xroce_gid_key), 4, XROCE_MAX_GID },
-	[ASK_FD_DROP] = { BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1 },
-	[ASK_FD_WAKE] = { BPF_MAP_TYPE_RINGBUF, 0, 0, XROCE_RING_BYTES },
-#define X(name, map, fd, n) \
-	[fd] = { BPF_MAP_TYPE_ARRAY, 4, sizeof(*((struct xdp_maps *)0)->name), n },
-	SHARED_MAPS(X)
-#undef X
-};
-
-static bool shared_is_map(int fd, const struct shared_kind *want)
-{
-	struct bpf_map_info info = { 0 };
-	u32 len = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && info.type == want->type &&
-	       info.key_size == want->key_size && info.value_size == want->value_size &&
-	       info.max_entries == want->max_entries;
-}
 
 static bool shared_is_tap(int fd, short header)
 {
@@ -55,17 +31,9 @@ static bool shared_is_tap(int fd, short header)
 static bool shared_is_whole(const struct netdev *dev, const struct attachment *m,
 			    const struct ask_port *port)
 {
-	const struct shared_kind rx = { BPF_MAP_TYPE_RINGBUF, 0, 0, port->ring_bytes };
-
-	if (port->ifindex != dev->ifindex || port->client >= XROCE_MAX_CLIENT ||
-	    !shared_is_map(m->fd[ASK_FD_RX], &rx) ||
-	    !shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) ||
-	    !shared_is_tap(m->fd[ASK_FD_SINGLE], 0))
-		return false;
-	for (u32 i = 0; i < ARRAY_SIZE(shared_kinds); i++)
-		if (shared_kinds[i].max_entries && !shared_is_map(m->fd[i], &shared_kinds[i]))
-			return false;
-	return true;
+	return port->ifindex == dev->ifindex && port->client < XROCE_MAX_CLIENT &&
+	       shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) &&
+	       shared_is_tap(m->fd[ASK_FD_SINGLE], 0);
 }
 
 /* Prints the line for a broker that gives no port. Returns err, or -ENOSPC for a limit. */
@@ -86,10 +54,6 @@ static int shared_complain(const struct netdev *dev, int err)
 	else if (err == -EDQUOT || err == -ENOSPC)
 		err = attach_limited(dev->name, "processes",
 				     "--max-memory MIB --max-clients", err);
-	else if (err == -EOPNOTSUPP)
-		attach_complain(dev,
-				"bpf() is not permitted; allow it in the seccomp profile of this "
-				"container");
 	else if (err == -EBUSY)
 		attach_in_use(dev); /* by the process that answered: it cannot admit others */
 	else if (err == -EMFILE)
@@ -115,51 +79,18 @@ static int shared_complain(const struct netdev *dev, int err)
 	return err;
 }
 
-/* Returns whether bpf(2) is permitted: a seccomp profile may refuse all its commands. */
-static bool shared_may_bpf(const struct attachment *m)
-{
-	struct bpf_map_info info = { 0 };
-	u32 len = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(m->fd[ASK_FD_QP], &info, &len) != -EPERM;
-}
-
 static int shared_greet(const struct netdev *dev, struct attachment *m, struct ask_port *port)
 {
 	int err = ask_connect(&m->asker, netdev_netns(), dev->ifindex);
 
 	if (!err)
 		err = ask_hello(&m->asker, port, m->fd);
-	if (!err && !shared_may_bpf(m))
-		err = -EOPNOTSUPP;
 	if (!err && !shared_is_whole(dev, m, port))
 		err = -EPROTO;
 	/* the broker is ending: as if it had ended before */
 	if (err == -EPIPE)
 		err = -ENOENT;
 	return err && err != -ENOENT ? shared_complain(dev, err) : err;
-}
-
-static int shared_map_all(const struct netdev *dev, struct attachment *m)
-{
-	bool all = true;
-
-#define X(name, map, fd_index, n)                                                             \
-	all &= !!(m->maps.name =                                                              \
-			  shared_map(m->fd[fd_index], (n) * sizeof(*m->maps.name)));
-	SHARED_MAPS(X)
-#undef X
-	if (!all)
-		return attach_failed(dev, "map the BPF maps", -errno);
-	m->maps.engine->pid = (u32)getpid();
-	m->maps.gid_fd = m->fd[ASK_FD_GID];
-	m->maps.group_fd = -1;
-	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
-	m->maps.copies_fd = m->maps.copying_fd = -1;
-	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
-	m->maps.drop_fd = m->fd[ASK_FD_DROP];
-	m->maps.tell_fd = m->fd[ASK_FD_TELL];
-	return 0;
 }
 
 /* Returns a descriptor, which then belongs to the caller. */
@@ -169,6 +100,24 @@ static int shared_take(struct attachment *m, enum ask_fd which)
 
 	m->fd[which] = -1;
 	return fd;
+}
+
+/* Maps the shared maps and closes their descriptors. Returns 0 or -errno. */
+static int shared_map_all(struct attachment *m)
+{
+#define X(name, map, fd_index, n)                                                             \
+	m->maps.name = shared_map(m->fd[fd_index], (n) * sizeof(*m->maps.name));              \
+	if (!m->maps.name)                                                                    \
+		return -errno;                                                                \
+	close(shared_take(m, fd_index));
+	SHARED_MAPS(X)
+#undef X
+	m->maps.engine->pid = (u32)getpid();
+	m->maps.gid_fd = m->maps.channel_fd = m->maps.group_fd = -1;
+	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
+	m->maps.copies_fd = m->maps.copying_fd = -1;
+	m->maps.tell_fd = m->fd[ASK_FD_TELL];
+	return 0;
 }
 
 static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
@@ -182,8 +131,10 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 	s->ring_fd = shared_take(m, ASK_FD_WAKE);
 	m->maps.vector[0].ring = 0;
 	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
-	if (err)
+	if (err == -ENOMEM)
 		return attach_failed(dev, "map the receive ring", err);
+	if (err)
+		return shared_complain(dev, -EPROTO);
 	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK) ||
 	    fcntl(single, F_SETFL, O_RDWR | O_NONBLOCK))
 		return attach_failed(dev, "set up the TAP devices", -errno);
@@ -213,6 +164,11 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 		.path_mtu = netdev_path_mtu(dev->mtu, true),
 		.pkeys = port.pkeys,
 	};
-	err = shared_map_all(dev, m);
-	return err ? err : shared_open(dev, m, &port);
+	err = shared_map_all(m);
+	if (err == -ENOMEM)
+		return attach_failed(dev, "map the BPF maps", err);
+	/* not a map, or a smaller one */
+	if (err)
+		return shared_complain(dev, -EPROTO);
+	return shared_open(dev, m, &port);
 }

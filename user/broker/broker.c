@@ -229,6 +229,7 @@ static int broker_make_stock(struct broker *b)
 		.ring_bytes = XROCE_RX_RING_BYTES,
 		.clients_fd = mux_clients_fd(&b->mux),
 		.turn_fd = mux_turn_fd(&b->mux),
+		.gids_fd = mux_gids_fd(&b->mux),
 		.tap_ingress_fd = mux_tap_ingress_fd(&b->mux),
 		.tap_egress_fd = mux_tap_egress_fd(&b->mux),
 		.tap_single_fd = mux_tap_single_fd(&b->mux),

@@ -38,7 +38,8 @@ struct client {
 	struct readonly_maps shown; /* for observers */
 	int single_link_fd; /* of the XDP program on the second device; -1: none */
 	u32 prog_id;
-	u32 rings;
+	u32 rings;	/* given */
+	struct instance_rings rings_left;
 	u32 qps;
 	u32 qpns;	/* its list in numbers */
 	/* client_cm.c */

@@ -72,8 +72,14 @@ static bool client_waits_for_port(const struct client *c)
 /* Returns whether the answer takes no time. */
 static bool client_is_quick(const struct client *c)
 {
-	return c->asked.what == ASK_RING || c->asked.what == ASK_MAPS ||
-	       (c->asked.what == ASK_HELLO && c->broker->stock.spares);
+	switch (c->asked.what) {
+	case ASK_RING:
+		return c->number == CLIENT_NONE || instance_ring_is_ahead(&c->rings_left, c->rings);
+	case ASK_MAPS:
+		return true;
+	default:
+		return c->asked.what == ASK_HELLO && c->broker->stock.spares;
+	}
 }
 
 /* Of the queued questions only ASK_UNTRACE has an answer without descriptors. */
@@ -230,6 +236,8 @@ static void client_serve_port(struct client *c)
 			i.single_link_fd = -1;
 			c->shown = i.shown;
 			i.shown = shown_none;
+			c->rings_left = i.rings;
+			i.rings = INSTANCE_RINGS_NONE;
 			instance_close(&i);
 		}
 	}
@@ -312,7 +320,7 @@ static int client_release(struct client *c, u32 qpn)
 	return 0;
 }
 
-/* Makes a ring, counted for the client. Returns its descriptor or -errno. */
+/* Gets the next ring, counted for the client. Returns its descriptor or -errno. */
 static int client_make_ring(struct client *c)
 {
 	struct quota *q = &c->broker->quota;
@@ -322,7 +330,7 @@ static int client_make_ring(struct client *c)
 		return err;
 	err = client_take_memory(c, CLIENT_RING_KIB);
 	if (!err) {
-		fd = kernel_ring_make();
+		fd = instance_ring(&c->rings_left, c->rings);
 		if (fd >= 0) {
 			c->rings++;
 			return fd;
@@ -336,7 +344,9 @@ static int client_make_ring(struct client *c)
 
 static void client_ring(struct client *c)
 {
-	struct ask_answer answer = { .what = ASK_RING, .num_fds = 1 };
+	struct ask_answer answer = { .what = ASK_RING,
+				     .num_fds = 1,
+				     .number = XROCE_MAX_QUEUE + c->rings };
 	const int fd = c->number == CLIENT_NONE ? -ENOTCONN : client_make_ring(c);
 
 	if (fd < 0) {
@@ -709,6 +719,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .unread_ns = NSEC_NEVER,
 				      .pin = PIN_NONE,
 				      .shown = shown_none,
+				      .rings_left = INSTANCE_RINGS_NONE,
 				      .qpns = NUMBERS_NONE,
 				      .bound = BINDINGS_NONE };
 		process_name((pid_t)v->pid, c->command, sizeof(c->command));
@@ -790,6 +801,7 @@ void client_dismiss(struct client *c)
 	unread_dismiss(c);
 	client_trace_dismiss(c);
 	readonly_maps_close(&c->shown);
+	instance_rings_close(&c->rings_left);
 	/* not found by number from here on, even if it is still entered in the mux */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

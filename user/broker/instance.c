@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "xroce.skel.h"
 
 static const struct instance instance_none = { .wake_fd = -1,
+					       .rings = { -1, { -1, -1, -1, -1 } },
 					       .tap_fd = -1,
 					       .single_fd = -1,
 					       .single_link_fd = -1,
@@ -38,6 +41,8 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	if (!err)
 		err = bpf_map__reuse_fd(i->bpf->maps.xroce_turn, plan->turn_fd);
 	if (!err)
+		err = bpf_map__reuse_fd(i->bpf->maps.xroce_gid, plan->gids_fd);
+	if (!err)
 		err = bpf_load(i->bpf->skeleton);
 	if (err)
 		return err;
@@ -56,15 +61,64 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	return err;
 }
 
-/* Makes the ring by which XDP wakes the service thread: slot 0 of xroce_channel. */
-static int instance_make_wake(struct instance *i)
+/*
+ * Makes the ring by which XDP wakes the service thread, slot 0 of xroce_channel, and rings for
+ * channels, and inserts all at once.
+ */
+static int instance_make_rings(struct instance *i)
 {
-	const u32 first = 0;
+	const int map_fd = bpf_map__fd(i->bpf->maps.xroce_channel);
+	u32 slot[1 + INSTANCE_RINGS] = { 0 };
+	int fd[1 + INSTANCE_RINGS];
 
-	i->wake_fd = kernel_ring_make();
-	return i->wake_fd < 0 ? i->wake_fd :
-				bpf_map_update_elem(bpf_map__fd(i->bpf->maps.xroce_channel), &first,
-						    &i->wake_fd, BPF_ANY);
+	fd[0] = i->wake_fd = kernel_ring_make();
+	for (u32 n = 0; n < INSTANCE_RINGS; n++) {
+		slot[1 + n] = XROCE_MAX_QUEUE + n;
+		fd[1 + n] = i->rings.ahead[n] = kernel_ring_make();
+	}
+	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
+		if (fd[n] < 0)
+			return fd[n];
+	i->rings.channel_fd = fcntl(map_fd, F_DUPFD_CLOEXEC, 0);
+	return i->rings.channel_fd < 0 ? -errno :
+					 kernel_map_put_all(map_fd, slot, fd, ARRAY_SIZE(fd));
+}
+
+bool instance_ring_is_ahead(const struct instance_rings *r, u32 n)
+{
+	return n < INSTANCE_RINGS && r->ahead[n] >= 0;
+}
+
+int instance_ring(struct instance_rings *r, u32 n)
+{
+	const u32 slot = XROCE_MAX_QUEUE + n;
+	int fd, err;
+
+	if (n >= XROCE_MAX_RING)
+		return -ENOSPC;
+	if (instance_ring_is_ahead(r, n)) {
+		fd = r->ahead[n];
+		r->ahead[n] = -1;
+		return fd;
+	}
+	fd = kernel_ring_make();
+	if (fd < 0)
+		return fd;
+	err = kernel_map_put(r->channel_fd, &slot, &fd);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void instance_rings_close(struct instance_rings *r)
+{
+	for (u32 n = 0; n < INSTANCE_RINGS; n++)
+		if (r->ahead[n] >= 0)
+			close(r->ahead[n]);
+	if (r->channel_fd >= 0)
+		close(r->channel_fd);
+	*r = INSTANCE_RINGS_NONE;
 }
 
 /* Attaches the programs before the device is up, so that no frame passes unchecked. */
@@ -113,8 +167,8 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 		err = readonly_maps_open(&i->shown, i->bpf->obj);
 	}
 	if (!err) {
-		*step = "create a client's ring buffer";
-		err = instance_make_wake(i);
+		*step = "create a client's ring buffers";
+		err = instance_make_rings(i);
 	}
 	if (!err) {
 		*step = "create a client's TAP devices";
@@ -134,10 +188,8 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_QP] = bpf_map__fd(i->bpf->maps.xroce_qp);
 	fd[ASK_FD_CQ] = bpf_map__fd(i->bpf->maps.xroce_cq);
 	fd[ASK_FD_EXPECT] = bpf_map__fd(i->bpf->maps.xroce_expect);
-	fd[ASK_FD_CHANNEL] = bpf_map__fd(i->bpf->maps.xroce_channel);
 	fd[ASK_FD_ENGINE] = bpf_map__fd(i->bpf->maps.xroce_engine);
 	fd[ASK_FD_VECTOR] = bpf_map__fd(i->bpf->maps.xroce_vector);
-	fd[ASK_FD_GID] = bpf_map__fd(i->bpf->maps.xroce_gid);
 	fd[ASK_FD_SOCK] = bpf_map__fd(i->bpf->maps.xroce_sock);
 	fd[ASK_FD_STATS] = bpf_map__fd(i->bpf->maps.xroce_eng_stat);
 	fd[ASK_FD_DROPS] = bpf_map__fd(i->bpf->maps.xroce_eng_drop);
@@ -145,7 +197,6 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_WAKE] = i->wake_fd;
 	fd[ASK_FD_TAP] = i->tap_fd;
 	fd[ASK_FD_SINGLE] = i->single_fd;
-	fd[ASK_FD_DROP] = bpf_map__fd(i->bpf->maps.xroce_drop);
 	fd[ASK_FD_QP_STAT] = bpf_map__fd(i->bpf->maps.xroce_qp_stat);
 	fd[ASK_FD_CQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_cq_stat);
 	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
@@ -165,6 +216,7 @@ void instance_close(struct instance *i)
 	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
 		if (fd[n] >= 0)
 			close(fd[n]);
+	instance_rings_close(&i->rings);
 	readonly_maps_close(&i->shown);
 	xroce_bpf__destroy(i->bpf);
 	*i = instance_none;

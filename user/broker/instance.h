@@ -12,13 +12,26 @@
 #include "readonly_maps.h"
 
 #define INSTANCE_TAPS 2
+/* Inserting a ring takes the kernel 15 ms, and several at once as long: these are made ahead. */
+#define INSTANCE_RINGS 4
 #define INSTANCE_KIB  10240u /* kernel memory, at most */
 
 struct xroce_bpf;
 
+/* The rings of a client's completion channels. */
+struct instance_rings {
+	int channel_fd;		   /* xroce_channel; -1: none */
+	int ahead[INSTANCE_RINGS]; /* made ahead: the first rings; -1: given */
+};
+
+#define INSTANCE_RINGS_NONE                                                                        \
+	(struct instance_rings){ -1, { -1, -1, -1, -1 } }
+_Static_assert(INSTANCE_RINGS == 4, "INSTANCE_RINGS_NONE");
+
 struct instance {
 	struct xroce_bpf *bpf; /* NULL: not made */
 	int wake_fd;	       /* the ring of its service thread */
+	struct instance_rings rings;
 	int tap_fd, single_fd;
 	u32 tap, single;       /* ifindexes of these devices */
 	int single_link_fd;    /* of the XDP program on the second device */
@@ -32,7 +45,8 @@ struct instance_plan {
 	u32 ifindex;
 	u32 ring_bytes;
 	int tap_ingress_fd, tap_egress_fd, tap_single_fd; /* programs */
-	int clients_fd, turn_fd; /* the broker's maps, which clients' programs use as well */
+	/* the broker's maps, which clients' programs use as well */
+	int clients_fd, turn_fd, gids_fd;
 };
 
 /*
@@ -50,6 +64,16 @@ int instance_make_tap(const struct instance_plan *plan, u32 *tap);
 /* Lists its descriptors in the order of enum ask_fd. They stay the instance's. */
 void instance_fds(const struct instance *i, int fd[ASK_FDS]);
 int instance_prog_fd(const struct instance *i);
+
+/*
+ * Gets ring n of a client, whose key in xroce_channel is XROCE_MAX_QUEUE + n; rings are got in
+ * turn. One that was not made ahead is made and inserted now. Returns a descriptor, which then
+ * belongs to the caller, or -errno.
+ */
+int instance_ring(struct instance_rings *r, u32 n);
+/* Returns whether instance_ring() takes no time. */
+bool instance_ring_is_ahead(const struct instance_rings *r, u32 n);
+void instance_rings_close(struct instance_rings *r);
 
 /* Closes the broker's descriptors. An instance that no client got disappears with them. */
 void instance_close(struct instance *i);

@@ -30,6 +30,11 @@ int mux_clients_fd(const struct mux *m)
 	return bpf_map__fd(m->bpf->maps.xroce_client);
 }
 
+int mux_gids_fd(const struct mux *m)
+{
+	return bpf_map__fd(m->bpf->maps.xroce_gid);
+}
+
 int mux_turn_fd(const struct mux *m)
 {
 	return bpf_map__fd(m->bpf->maps.xroce_turn);
@@ -279,7 +284,7 @@ static bool mux_has_gid(const struct netdev *dev, const struct gid *gid)
 
 int mux_publish(struct mux *m, const struct netdev *now)
 {
-	const int gids_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
+	const int gids_fd = mux_gids_fd(m);
 	struct xroce_engine engine = { .pid = (u32)getpid() };
 	const u32 first = 0;
 	int err = 0;

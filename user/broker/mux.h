@@ -58,6 +58,7 @@ int mux_publish(struct mux *m, const struct netdev *now);
 int mux_follow_near(struct mux *m);
 
 int mux_turn_fd(const struct mux *m); /* xroce_turn */
+int mux_gids_fd(const struct mux *m); /* xroce_gid */
 /* Return descriptors of the programs for TAP devices. */
 int mux_tap_ingress_fd(const struct mux *m);
 int mux_tap_egress_fd(const struct mux *m);

@@ -13,7 +13,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 13u
+#define ASK_VERSION 14u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -29,7 +29,10 @@ enum ask_what {
 	 */
 	ASK_CLAIM,
 	ASK_RELEASE, /* number is a QPN of this client: 0 or -ENOENT */
-	/* a ring buffer for wake-up records: one descriptor, the client's until it ends */
+	/*
+	 * A ring buffer for wake-up records, the client's until it ends: one descriptor. number is
+	 * its key in xroce_channel, where the broker has put it
+	 */
 	ASK_RING,
 	/*
 	 * The first client with at least this number that the user may see: struct ask_client.
@@ -122,10 +125,8 @@ enum ask_fd {
 	ASK_FD_QP,
 	ASK_FD_CQ,
 	ASK_FD_EXPECT,
-	ASK_FD_CHANNEL,
 	ASK_FD_ENGINE,
 	ASK_FD_VECTOR,
-	ASK_FD_GID,
 	ASK_FD_SOCK,
 	ASK_FD_STATS,
 	ASK_FD_DROPS,
@@ -133,7 +134,6 @@ enum ask_fd {
 	ASK_FD_WAKE, /* of the service thread: already in slot 0 of xroce_channel */
 	ASK_FD_TAP,
 	ASK_FD_SINGLE, /* the TAP device for single frames; the other one has IFF_VNET_HDR */
-	ASK_FD_DROP,   /* xroce_drop: the program's drop counters, read-only */
 	ASK_FD_QP_STAT,
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,

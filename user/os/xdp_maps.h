@@ -14,14 +14,13 @@
 #include <xroce/trace.h>
 
 struct xdp_maps {
-	int gid_fd, channel_fd;
+	int gid_fd, channel_fd;		  /* -1: the broker changes them */
 	int group_fd;			  /* -1: the broker steers groups */
 	/* -1: no flows with a broker */
 	int flow_fd, flows_fd, flow_count_fd;
 	/* -1 likewise; copying_fd: a map of one word, the program's xroce_copying */
 	int copies_fd, copying_fd;
-	int drop_fd;			  /* -1: in a forked child */
-	int tell_fd;			  /* xroce_tell; -1: likewise, or before Linux 6.1 */
+	int tell_fd;			  /* xroce_tell; -1: a forked child, or before Linux 6.1 */
 	struct xroce_qp *qp;		  /* XROCE_MAX_QP */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */

@@ -142,11 +142,11 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 }
 
 /* Gets a ring from the broker, as a broker's client may not create maps. */
-static int port_ask_ring(void *arg)
+static int port_ask_ring(void *arg, struct ring_slot *out)
 {
 	struct port *port = arg;
 
-	return attach_ring(&port->made);
+	return attach_ring(&port->made, out);
 }
 
 static int port_make_shards(struct port *port, const struct netdev *dev)

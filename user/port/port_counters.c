@@ -50,10 +50,12 @@ void port_count_drop(struct port *port, enum xroce_drop reason)
 
 void port_violations(const struct port *port, struct port_violations *v)
 {
-	struct xroce_drops xdp;
+	struct xroce_engine *device = port->made.maps.engine;
 
-	attach_drops(&port->made, &xdp);
-	*v = (struct port_violations){ .pkey = xdp.pkey, .qkey = xdp.qkey };
+	*v = (struct port_violations){
+		.pkey = atomic_load_explicit(shared_word(&device->bad_pkeys), memory_order_relaxed),
+		.qkey = atomic_load_explicit(shared_word(&device->bad_qkeys), memory_order_relaxed),
+	};
 	for (u32 i = 0; i < port->shards.num; i++) {
 		const struct xroce_drops *d = port->shards.shard[i].io->drops;
 

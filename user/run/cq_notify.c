@@ -32,14 +32,31 @@
  * inserted ring stays, and serves the next channel after its own is destroyed.
  */
 
-static int channel_rings_ask_kernel(void *arg)
+static int channel_rings_ask_kernel(void *arg, struct ring_slot *out)
 {
-	return kernel_ring_make();
+	const struct channel_rings *r = arg;
+	const u32 slot = XROCE_MAX_QUEUE + r->num;
+	int fd, err;
+
+	if (r->map_fd < 0)
+		return -EBADF;
+	fd = kernel_ring_make();
+	if (fd < 0)
+		return fd;
+	err = kernel_map_put(r->map_fd, &slot, &fd);
+	if (err) {
+		kernel_close(fd);
+		return err;
+	}
+	*out = (struct ring_slot){ fd, slot };
+	return 0;
 }
 
 void channel_rings_init(struct channel_rings *r)
 {
-	*r = (struct channel_rings){ .map_fd = -1, .make = channel_rings_ask_kernel };
+	*r = (struct channel_rings){ .map_fd = -1,
+				     .make = channel_rings_ask_kernel,
+				     .make_arg = r };
 	pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -55,25 +72,14 @@ void channel_rings_adopt(struct channel_rings *r, int fd)
 	r->spare[r->num_spare++] = (struct ring_slot){ fd, XROCE_MAX_QUEUE + r->num++ };
 }
 
-/* Makes a ring and inserts it. Locked; no ring is spare. */
+/* Makes a ring. Locked; no ring is spare. */
 static int channel_rings_grow(struct channel_rings *r, struct ring_slot *out)
 {
-	const u32 slot = XROCE_MAX_QUEUE + r->num;
-	int fd, err;
+	const int err = r->num == XROCE_MAX_RING ? -ENOSPC : r->make(r->make_arg, out);
 
-	if (r->num == XROCE_MAX_RING)
-		return -ENOSPC;
-	fd = r->make(r->make_arg);
-	if (fd < 0)
-		return fd;
-	err = kernel_map_put(r->map_fd, &slot, &fd);
-	if (err) {
-		kernel_close(fd);
-		return err;
-	}
-	r->num++;
-	*out = (struct ring_slot){ fd, slot };
-	return 0;
+	if (!err)
+		r->num++;
+	return err;
 }
 
 int channel_rings_take(struct channel_rings *r, struct ring_slot *out)

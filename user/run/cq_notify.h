@@ -27,9 +27,9 @@ struct ring_slot {
 };
 
 struct channel_rings {
-	int map_fd;		  /* xroce_channel; -1: XDP finds none (a forked child) */
-	/* makes a ring, or returns -errno; by default asks the kernel, which needs privileges */
-	int (*make)(void *arg);
+	int map_fd;		  /* xroce_channel; -1: the broker's, or none (a forked child) */
+	/* makes a ring in the map; 0 or -errno. By default by the kernel, which needs privileges */
+	int (*make)(void *arg, struct ring_slot *out);
 	void *make_arg;
 	pthread_mutex_t lock;	  /* guards the fields below */
 	u32 num;		  /* rings in the map: the slots from XROCE_MAX_QUEUE on */
