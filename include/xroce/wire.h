@@ -69,7 +69,7 @@ struct xrc_eth {
 	__be32 srqn;	    /* 8 reserved bits, XRC SRQ number 24 */
 } __attribute__((packed));
 
-/* Credits of UC and UD between two peers with this library: user/engine/credit.c. Follows a DETH. */
+/* Credits of UC and UD, between two peers with this library: engine/credit.c. Follows a DETH. */
 struct flow_eth {
 	__be32 cookie;	    /* chosen by the sender; an answer repeats its probe's */
 	__be32 allowance;   /* in an answer: packets 16, receive WQEs 16; else reserved */

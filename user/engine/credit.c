@@ -159,7 +159,8 @@ void credit_start(struct engine *e, struct qp *qp)
 
 static u32 credit_bound_window(u32 packets)
 {
-	return packets < CREDIT_WINDOW_MIN ? CREDIT_WINDOW_MIN : min_u32(packets, CREDIT_WINDOW_MAX);
+	return packets < CREDIT_WINDOW_MIN ? CREDIT_WINDOW_MIN :
+					     min_u32(packets, CREDIT_WINDOW_MAX);
 }
 
 static u32 frames_each(const struct qp *qp)
