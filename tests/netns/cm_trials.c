@@ -125,15 +125,33 @@ static const char *expected(const struct trial *t)
 	return serves ? t->row->passive_events : t->row->active_events;
 }
 
+/*
+ * With this much patience the cable is bad: the DREP may be lost until the peer's program, which
+ * has seen all its events, has ended. Then nobody answers the DREQ.
+ */
+#define BAD_CABLE 12
+
 static bool is_as_expected(const struct trial *t)
 {
-	const size_t len = strlen(t->events);
+	static const char unanswered[] = "DISCONNECTED(-110)";
+	const size_t status = strlen("(-110)");
 	const char *at = expected(t);
+	char events[sizeof(t->events)], *found;
+	size_t len;
+
+	strcpy(events, t->events);
+	found = patience >= BAD_CABLE && !strstr(at, unanswered) ? strstr(events, unanswered) :
+								   NULL;
+	if (found) {
+		found += sizeof(unanswered) - 1;
+		memmove(found - status, found, strlen(found) + 1);
+	}
+	len = strlen(events);
 
 	for (;;) {
 		const size_t n = strcspn(at, "|");
 
-		if (n == len && !memcmp(at, t->events, n))
+		if (n == len && !memcmp(at, events, n))
 			return true;
 		if (!at[n])
 			return false;
