@@ -21,6 +21,7 @@ done
 
 # ---- processes ----
 
+# ip complains of names of namespaces that another program deletes at that moment.
 there_is() {
 	local ns
 	for ns in a b; do
@@ -29,7 +30,7 @@ there_is() {
 		in_ns $ns ip -6 rule
 		in_ns $ns tc qdisc show
 		in_ns $ns bpftool net show
-	done 2>&1
+	done 2>&1 | grep -v '^Error: Peer netns reference is invalid'
 }
 is_as_before() { there_is >"$WORK/after.out" && cmp -s "$WORK/before.out" "$WORK/after.out"; }
 nothing_left() {
