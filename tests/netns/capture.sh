@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
+# tier: core order XROCE_CASES=long XROCE_CASE=in_order
 # tier: long long XROCE_CASES=long
 #
 # xroce capture: its files have the packets that were sent, by our own reader (lib/pcapng.py) and by
@@ -496,7 +497,7 @@ for family in v4 v6; do
 	tier_case tagged_$family tagged $family
 done
 run_case drops_and_filters drops_and_filters
-run_case in_order in_order
+run_long_case in_order in_order
 run_case under_load under_load
 run_long_case rotating rotating
 run_long_case bounds bounds
