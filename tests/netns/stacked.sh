@@ -77,7 +77,8 @@ unmake() {
 	return 0
 }
 
-# Lists everything that our programs could leave on interfaces.
+# Lists everything that our programs could leave on interfaces. ip complains of names of namespaces
+# that another program deletes at that moment.
 there_is() {
 	local ns
 	for ns in a b p; do
@@ -86,7 +87,7 @@ there_is() {
 		in_ns $ns ip -6 rule
 		in_ns $ns tc qdisc show
 		in_ns $ns bpftool net show
-	done 2>&1
+	done 2>&1 | grep -v '^Error: Peer netns reference is invalid'
 }
 is_as_before() { there_is >"$WORK/after.out" && cmp -s "$WORK/before.out" "$WORK/after.out"; }
 nothing_left() {
@@ -301,7 +302,7 @@ narrow_router() {
 }
 explained() { in_ns "$1" timeout 20 "$XROCE" explain --json "$2" >"$WORK/explained.out" 2>&1; grep -q "\"$3\"" "$WORK/explained.out"; }
 
-core_cases=(macvlan_bandwidth macvlan_native macvlan_in_use bridge_latency bridge_native other_cable router_route router_rc router_ud)
+core_cases=(macvlan_bandwidth macvlan_native macvlan_in_use bridge_native other_cable router_route router_rc router_ud)
 for each in macvlan bridge vxlan bridges; do
 	make $each
 	case $each in
