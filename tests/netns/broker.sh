@@ -636,17 +636,24 @@ limits() {
 }
 # Their kernel memory: a port and eleven rings.
 memory() {
-	serve --max-memory 11
+	local words=(setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET") one two
+	serve --max-memory 21
 	keep root hello
-	ask_nobody other hello rings 100 list 0
-	need_line other '^rings 85 EDQUOT$'
-	start one a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello hold
+	# as many rings as a process has, of 12 KiB; the next process of the user gets the rest
+	start one a "${words[@]}" hello rings 100 hold
+	one=$child
 	wait_until 5 grep -q '^hold' "$WORK/one.out" || fail "no port"
+	need_line one '^rings 64 ENOSPC$'
+	ask_nobody other hello rings 100 list 0
+	need_line other '^rings 21 EDQUOT$'
+	start two a "${words[@]}" hello hold
+	two=$child
+	wait_until 5 grep -q '^hold' "$WORK/two.out" || fail "no second port"
 	ask_nobody other hello
 	need_line other '^hello EDQUOT$'
 	need_equal "shown" "$(in_a "$XROCE" list $IF_A | grep -c '^  client .*; uses 10.0 MiB of kernel')" 2
 	need_equal "shown as JSON" "$(in_a "$XROCE" list --json $IF_A | grep -oE '"memory": *10485760' | wc -l)" 2
-	stop "$child"
+	stop "$one"; stop "$two"
 	wait_until 5 nobody_comes_in || fail "a dead client counts"
 	kill -9 "$kept"
 	finish "$kept" 5
