@@ -237,7 +237,7 @@ static void client_serve_port(struct client *c)
 			c->shown = i.shown;
 			i.shown = shown_none;
 			c->rings_left = i.rings;
-			i.rings = INSTANCE_RINGS_NONE;
+			i.rings = (struct instance_rings)INSTANCE_RINGS_NONE;
 			instance_close(&i);
 		}
 	}

@@ -14,7 +14,7 @@
 #include "xroce.skel.h"
 
 static const struct instance instance_none = { .wake_fd = -1,
-					       .rings = { -1, { -1, -1, -1, -1 } },
+					       .rings = INSTANCE_RINGS_NONE,
 					       .tap_fd = -1,
 					       .single_fd = -1,
 					       .single_link_fd = -1,
@@ -91,24 +91,15 @@ bool instance_ring_is_ahead(const struct instance_rings *r, u32 n)
 
 int instance_ring(struct instance_rings *r, u32 n)
 {
-	const u32 slot = XROCE_MAX_QUEUE + n;
-	int fd, err;
+	int fd;
 
 	if (n >= XROCE_MAX_RING)
 		return -ENOSPC;
-	if (instance_ring_is_ahead(r, n)) {
-		fd = r->ahead[n];
-		r->ahead[n] = -1;
-		return fd;
-	}
-	fd = kernel_ring_make();
-	if (fd < 0)
-		return fd;
-	err = kernel_map_put(r->channel_fd, &slot, &fd);
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
+	if (!instance_ring_is_ahead(r, n))
+		return kernel_ring_insert(r->channel_fd, XROCE_MAX_QUEUE + n);
+	fd = r->ahead[n];
+	r->ahead[n] = -1;
+	return fd;
 }
 
 void instance_rings_close(struct instance_rings *r)
@@ -118,7 +109,7 @@ void instance_rings_close(struct instance_rings *r)
 			close(r->ahead[n]);
 	if (r->channel_fd >= 0)
 		close(r->channel_fd);
-	*r = INSTANCE_RINGS_NONE;
+	*r = (struct instance_rings)INSTANCE_RINGS_NONE;
 }
 
 /* Attaches the programs before the device is up, so that no frame passes unchecked. */

@@ -25,7 +25,9 @@ struct instance_rings {
 };
 
 #define INSTANCE_RINGS_NONE                                                                        \
-	(struct instance_rings){ -1, { -1, -1, -1, -1 } }
+	{                                                                                          \
+		-1, { -1, -1, -1, -1 }                                                             \
+	}
 _Static_assert(INSTANCE_RINGS == 4, "INSTANCE_RINGS_NONE");
 
 struct instance {
@@ -67,7 +69,7 @@ int instance_prog_fd(const struct instance *i);
 
 /*
  * Gets ring n of a client, whose key in xroce_channel is XROCE_MAX_QUEUE + n; rings are got in
- * turn. One that was not made ahead is made and inserted now. Returns a descriptor, which then
+ * turn. Makes and inserts the ring now, unless it was made ahead. Returns a descriptor, which then
  * belongs to the caller, or -errno.
  */
 int instance_ring(struct instance_rings *r, u32 n);

@@ -92,6 +92,21 @@ void kernel_map_remove(int map, const void *key);
  */
 int kernel_program_run(int program, void *context, u32 bytes);
 
+/*
+ * Makes a ring as kernel_ring_make() does, and puts it into an array of maps. Returns its
+ * descriptor or -errno.
+ */
+static inline int kernel_ring_insert(int map, u32 slot)
+{
+	const int fd = kernel_ring_make(), err = fd < 0 ? fd : kernel_map_put(map, &slot, &fd);
+
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		kernel_close(fd);
+	return err;
+}
+
 /* ---- AF_XDP sockets ---- */
 /* Start the kernel's work on the transmit ring and on the fill ring. Do not wait. */
 void kernel_xsk_send(int fd);

@@ -36,18 +36,10 @@ static int channel_rings_ask_kernel(void *arg, struct ring_slot *out)
 {
 	const struct channel_rings *r = arg;
 	const u32 slot = XROCE_MAX_QUEUE + r->num;
-	int fd, err;
+	const int fd = r->map_fd < 0 ? -EBADF : kernel_ring_insert(r->map_fd, slot);
 
-	if (r->map_fd < 0)
-		return -EBADF;
-	fd = kernel_ring_make();
 	if (fd < 0)
 		return fd;
-	err = kernel_map_put(r->map_fd, &slot, &fd);
-	if (err) {
-		kernel_close(fd);
-		return err;
-	}
 	*out = (struct ring_slot){ fd, slot };
 	return 0;
 }
