@@ -95,7 +95,7 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
 # with functions of the simulator in place of user/os/kernel.c and of POSIX's threads and locks.
 PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c umem.c xsk.c) \
-	$(addprefix user/os/,options.c privilege.c process.c signals.c thread.c) \
+	$(addprefix user/os/,netdev_gids.c options.c privilege.c process.c signals.c thread.c) \
 	$(wildcard user/run/*.c user/port/*.c)
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
@@ -134,7 +134,7 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 # system calls that are steps.
 BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
 	client_group.c client_trace.c groups.c message.c numbers.c dead_peers.c quota.c client_pool.c \
-	unread.c) os/loop.c attach/ask.c port/follow.c port/port_qp.c)
+	unread.c) os/netdev_gids.c os/loop.c attach/ask.c port/follow.c port/port_qp.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')
 $(BUILD)/tests/brokersim/%: $(BUILD)/obj/tests/brokersim/%.o $(call shared,brokersim) \

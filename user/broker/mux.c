@@ -274,31 +274,12 @@ void mux_unmake(struct mux *m)
 	m->bpf = NULL;
 }
 
-static bool mux_has_gid(const struct netdev *dev, const struct gid *gid)
-{
-	for (u32 i = 0; i < dev->num_gids; i++)
-		if (gid_equal(&dev->gid[i].gid, gid))
-			return true;
-	return false;
-}
-
 int mux_publish(struct mux *m, const struct netdev *now)
 {
-	const int gids_fd = mux_gids_fd(m);
 	struct xroce_engine engine = { .pid = (u32)getpid() };
 	const u32 first = 0;
-	int err = 0;
+	int err = netdev_publish_gids(mux_gids_fd(m), &m->dev, now);
 
-	/* the old ones first: the map may be full */
-	for (u32 i = 0; i < m->dev.num_gids; i++)
-		if (!mux_has_gid(now, &m->dev.gid[i].gid))
-			bpf_map_delete_elem(gids_fd, &m->dev.gid[i].gid);
-	for (u32 i = 0; i < now->num_gids; i++) {
-		const int ret = bpf_map_update_elem(gids_fd, &now->gid[i].gid, &i, BPF_ANY);
-
-		if (ret && !err)
-			err = ret;
-	}
 	/* the programs may read a mix of old and new here: then they look it up in xroce_gid */
 	if (now->num_gids)
 		memcpy(engine.gid, now->gid[0].gid.raw, sizeof(engine.gid));

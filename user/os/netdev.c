@@ -282,14 +282,6 @@ static int scan_all(struct scan *s)
 	return ret ? ret : scan_addresses(NULL, s);
 }
 
-bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
-{
-	for (u32 i = 0; i < dev->num_gids; i++)
-		if (gid_equal(&dev->gid[i].gid, gid))
-			return true;
-	return false;
-}
-
 /*
  * Fills the GID table of dev from the scanned addresses: class by class, each address once (it may
  * have several prefixes).

@@ -48,6 +48,15 @@ struct netdev {
 	struct netdev_gid gid[XROCE_MAX_GID];
 };
 
+/* Returns whether it is an address of the interface. */
+static inline bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return true;
+	return false;
+}
+
 /*
  * Lists all interfaces of this network namespace that can be devices: Ethernet, with those first
  * that are up and have addresses; lo only if XROCE_DEV names it. XROCE_DEV limits the list to that
@@ -67,6 +76,12 @@ int netdev_find(const char *name, struct netdev *out);
  * its cookie with the top bit set; 0 if neither is known (no /proc, and before 5.14).
  */
 u64 netdev_netns(void);
+
+/*
+ * Makes the GIDs of `now` the only ones in a map of the layout of xroce_gid, which has those of
+ * `before`, the same interface earlier. Returns 0, or -errno of the first GID that failed.
+ */
+int netdev_publish_gids(int map_fd, const struct netdev *before, const struct netdev *now);
 
 /* Reads an interface again. Returns 0, -ENODEV or -errno. */
 int netdev_refresh(struct netdev *dev);

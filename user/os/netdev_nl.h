@@ -63,9 +63,6 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
-/* Returns whether it is an address of the interface. */
-bool netdev_has_gid(const struct netdev *dev, const struct gid *gid);
-
 /*
  * Calls fn for each interface of this network namespace that can be a device and is up, regardless
  * of XROCE_DEV, without speed and queues. Excludes lo. Returns 0 or -errno.

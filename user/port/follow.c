@@ -4,35 +4,7 @@
  * MTU. When the interface, or a shared port's broker, is gone, so is the port: every QP is in ERR,
  * posted work is flushed, no packet is received or sent, and no thread sleeps on the sockets.
  */
-#include "../os/kernel.h"
 #include "port_object.h"
-
-static bool has_gid(const struct netdev *dev, const struct gid *gid)
-{
-	for (u32 i = 0; i < dev->num_gids; i++)
-		if (gid_equal(&dev->gid[i].gid, gid))
-			return true;
-	return false;
-}
-
-/* Returns 0, or -errno of the first GID that failed. */
-static int follow_change_gids(struct port *port, const struct netdev *dev)
-{
-	const int gid_fd = port->made.maps.gid_fd;
-	int err = 0;
-
-	/* old ones first, as the map may be full */
-	for (u32 i = 0; i < port->dev.num_gids; i++)
-		if (!has_gid(dev, &port->dev.gid[i].gid))
-			kernel_map_remove(gid_fd, &port->dev.gid[i].gid);
-	for (u32 i = 0; i < dev->num_gids; i++) {
-		int ret = kernel_map_put(gid_fd, &dev->gid[i].gid, &i);
-
-		if (ret && !err)
-			err = ret;
-	}
-	return err;
-}
 
 /*
  * Makes dev the port's state, and its GIDs the only ones in xroce_gid: of a shared port, the broker
@@ -44,7 +16,7 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 	int err = 0;
 
 	if (port->made.maps.gid_fd >= 0)
-		err = follow_change_gids(port, dev);
+		err = netdev_publish_gids(port->made.maps.gid_fd, &port->dev, dev);
 	/* XDP may read a mix of the old and the new GID: then it searches xroce_gid */
 	memcpy(port->made.maps.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw,
 	       sizeof(port->made.maps.engine->gid));
