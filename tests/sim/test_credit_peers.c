@@ -68,22 +68,6 @@ static void post(u32 receiver, const struct path *path, u32 n)
 	}
 }
 
-/* The most frames of node 0 under way at a time: the most a receiver would find. */
-static u32 most_on_their_way(const struct world *w)
-{
-	u32 most = 0, first = 0, frames = 0;
-
-	for (u32 i = 0; i < w->num_sent; i++) {
-		if (w->sent[i].from != 0)
-			continue;
-		frames++;
-		for (; w->sent[first].time_ns + w->latency_ns <= w->sent[i].time_ns; first++)
-			frames -= w->sent[first].from == 0;
-		most = frames > most ? frames : most;
-	}
-	return most;
-}
-
 static void bursts__in_turn(void **state)
 {
 	static const u64 latencies_ns[] = { 10 * NSEC_PER_USEC, NSEC_PER_MSEC, 4 * NSEC_PER_MSEC };
@@ -94,7 +78,7 @@ static void bursts__in_turn(void **state)
 			for (u32 i = 0; i < RECEIVERS; i++)
 				post(i, &t.s.path, BURST);
 		world_run(t.s.w);
-		check(t.s.w, most_on_their_way(t.s.w) <= FILLED_MAX);
+		check(t.s.w, world_most_under_way(t.s.w) <= FILLED_MAX);
 		check_eq(t.s.w, t.s.a->send->n, RECEIVERS * POSTS);
 		for (u32 i = 0; i < RECEIVERS; i++)
 			check_eq(t.s.w, t.to[i]->recv->n, POSTS);

@@ -47,22 +47,6 @@ static void post(struct scene *s, struct side *a, u32 n)
 	}
 }
 
-/* The most frames of node 0 under way at a time: the most a receiver would find. */
-static u32 most_on_their_way(const struct world *w)
-{
-	u32 most = 0, first = 0, frames = 0;
-
-	for (u32 i = 0; i < w->num_sent; i++) {
-		if (w->sent[i].from != 0)
-			continue;
-		frames++;
-		for (; w->sent[first].time_ns + w->latency_ns <= w->sent[i].time_ns; first++)
-			frames -= w->sent[first].from == 0;
-		most = frames > most ? frames : most;
-	}
-	return most;
-}
-
 /*
  * They stop, the receiver forgets them, and all go on at once: each is as the first to ask. With
  * several engines their packets may still come by one and the same queue.
@@ -83,7 +67,7 @@ static void senders_pause(u32 engines)
 			for (u32 i = 0; i < ARRAY_SIZE(more); i++)
 				post(&s, &more[i].side[0], POSTS);
 			world_run(s.w);
-			check(s.w, most_on_their_way(s.w) <= FILLED_MAX);
+			check(s.w, world_most_under_way(s.w) <= FILLED_MAX);
 			world_run_for(s.w, PAUSE_NS);
 		}
 		check_eq(s.w, s.a->send->n, ROUNDS * POSTS);

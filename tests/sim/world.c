@@ -525,6 +525,21 @@ const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opco
 	return NULL;
 }
 
+u32 world_most_under_way(const struct world *w)
+{
+	u32 most = 0, first = 0, frames = 0;
+
+	for (u32 i = 0; i < w->num_sent; i++) {
+		if (w->sent[i].from != 0)
+			continue;
+		frames++;
+		for (; w->sent[first].time_ns + w->latency_ns <= w->sent[i].time_ns; first++)
+			frames -= w->sent[first].from == 0;
+		most = frames > most ? frames : most;
+	}
+	return most;
+}
+
 u32 world_count_sent(const struct world *w, u32 from, u8 low_opcode)
 {
 	u32 n = 0;

@@ -214,6 +214,8 @@ u32 world_events(const struct node *n, enum engine_event_type type, const struct
  */
 u32 world_count_sent(const struct world *w, u32 from, u8 low_opcode);
 const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opcode, u32 n);
+/* The most frames of node 0 under way at a time: the most a receiver would find. */
+u32 world_most_under_way(const struct world *w);
 
 /* End the test, naming the run, unless ok. */
 void world_check(struct world *w, bool ok, const char *what, const char *file, int line);
