@@ -175,8 +175,6 @@ static void fill_maps(void)
 			memcpy(key, &k, sizeof(k));
 			for (u32 j = 0; j < 256; j++)
 				value[j] = (u8)draw();
-			/* channels hold maps */
-			memcpy(value, &fds[draw() % num_fds], sizeof(int));
 			shape(&a, fds[i], 0);
 			if (bpf(BPF_MAP_UPDATE_ELEM, &a) &&
 			    (errno == E2BIG || errno == EINVAL || errno == EBADF || errno == EPERM))
