@@ -21,7 +21,7 @@ compare() {
 	shift 3
 	make -s --no-print-directory BUILD="$work" "$work/share/$list" >&2 ||
 		{ complain "no list $list"; return; }
-	# only the lists, as other macros have names of theirs
+	# only the lists: other macros of the header may have the name of an entry
 	{ sed -n '/^#define [A-Z_]*(X)/,/[^\\]$/p' "$header"; printf '%s(X)\n' "$@"; } | cpp -P |
 		grep -oE 'X\([A-Za-z_]+, ([0-9]+, )?"[^"]*"\)' |
 		sed -E "s/X\(([A-Za-z_]+), (([0-9]+), )?\"(.*)\"\)/\\$column \4/" >"$work/source"

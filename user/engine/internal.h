@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * struct engine, and functions that several of the engine's files call. Only files of user/engine
- * may include this header, directly or through another. The functions of completer.c are in
- * requester.h, those of reply.c in responder.h; a file without a header has its functions below:
+ * may include this header, directly or through another. requester.h declares the functions of
+ * completer.c too, and responder.h the functions of reply.c. This header declares the functions of
+ * files without a header:
  *
  *   engine.c       making an engine, its ready list, deadlines, receive WQEs
  *   input.c        demultiplexing and checks of received packets, in batches

@@ -19,7 +19,7 @@
  * doorbell and puts the others back: their ringers found the locks taken and rely on the holder,
  * which checks after unlocking.
  *
- * Also the spin lock, which the engines take around what they share.
+ * The spin lock for data that the engines share is here too.
  */
 #include <stdlib.h>
 
