@@ -322,7 +322,8 @@ by_a_broker() {
 	watch=$child
 	capture client a $IF_A
 	capa=$child
-	client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 20 -s 3 -- \
+	before_client=both_look client_server 18600 60 \
+		"$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 20 -s 3 -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 20 -s 3 $IP4_A || return
 	strangers
 	captured client "$capa"
@@ -335,6 +336,19 @@ by_a_broker() {
 	need_line shared ' vdata\[[0-9]+\] QP [0-9]+ \* state'
 	need_equal "packets of nobody" "$(packets client '^in .* dropped: no such QP .*; of no process')" 7
 	stop "$broker"
+}
+
+# Both have found the broker and its client.
+both_look() {
+	wait_until 30 looks_at_two "$watch" || fail "the trace does not look"
+	wait_until 30 looks_at_two "$capa" || fail "the capture does not look"
+}
+looks_at_two() {
+	local map n=0
+	for map in $(bpftool map show | awk '/ name \.data\.trace / { sub(":", "", $1); print $1 }'); do
+		bpftool -j map dump id "$map" 2>/dev/null | grep -qE '"owner": *'"$1"'\b' && n=$((n + 1))
+	done
+	[ $n -eq 2 ]
 }
 
 # Two clients of a broker, each with its own ring: no packet is received before it was sent, and
