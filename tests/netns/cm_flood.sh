@@ -12,7 +12,7 @@
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS/cm_beside" "$OWN/bin"
-PORT=7495 OTHER_PORT=7496 MOST_MS=3000 FLOOD=20000
+PORT=7495 OTHER_PORT=7496 MOST_MS=10000 FLOOD=20000
 # ARP is answered for the first, by B, and not for the second.
 ANSWERING=10.77.64.1 SILENT=10.78.0.1
 in_a ip route add 10.77.64.0/18 dev $IF_A src $IP4_A
