@@ -178,11 +178,11 @@ _xroce_capture() {
 	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
 	-C | -W | -c | -d | -s | -q | -p | --file-size | --files | --count | --duration | \
-		--snaplen | --qp | --pid | --peer | --buffer) COMPREPLY=() ;;
+		--snaplen | --qpn | --pid | --peer | --buffer) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--write --file-size --files --count --duration --snaplen --qp \
+			_xroce_words "--write --file-size --files --count --duration --snaplen --qpn \
 				--pid --direction --peer --drops --buffer --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
@@ -197,11 +197,11 @@ _xroce_trace() {
 	_xroce_equals
 	case $prev in
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
-	-q | -p | -o | -c | -d | --qp | --pid | --opcode | --count | --duration) COMPREPLY=() ;;
+	-q | -p | -o | -c | -d | --qpn | --pid | --opcode | --count | --duration) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--qp --pid --opcode --direction --events --errors --count \
+			_xroce_words "--qpn --pid --opcode --direction --events --errors --count \
 				--duration --json --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;

@@ -360,7 +360,7 @@ wrong_usage() {
 	done
 	in_a "$XROCE" run --pin=x --dev $IF_A -- true >"$WORK/run.out" 2>&1
 	need_equal "exit status of run" $? 2
-	need_line run "'x' is not an absolute path"
+	need_line run "invalid argument 'x' of --pin: it takes an absolute path"
 	XROCE_PIN=x in_a "$XROCE" run --dev $IF_A -- ibv_devinfo >"$WORK/run.out" 2>&1 || fail "a variable is no reason to fail"
 }
 

@@ -21,6 +21,8 @@ usage() {
 		need_line cli "^usage: xroce $word"
 		try 0 "$XROCE" help $word
 		need_line cli "^usage: xroce $word"
+		try 0 "$XROCE" $word -h
+		need_line cli '^  -h, --help +print this help$'
 		try 2 "$XROCE" $word --nosuch
 		need_line cli "unknown option '--nosuch'"
 	done
@@ -28,7 +30,11 @@ usage() {
 	need_line cli '^xroce [0-9]+\.[0-9]+'
 	try 2 "$XROCE" nosuch
 	try 2 "$XROCE" help nosuch
-	need_line cli "^xroce: unknown command 'nosuch'"
+	need_line cli "^xroce: unknown command 'nosuch'; 'xroce --help' lists the commands\$"
+	try 2 "$XROCE" expl
+	need_line cli "^xroce: unknown command 'expl'; did you mean 'explain'\?\$"
+	try 2 "$XROCE" bnech
+	need_line cli "^xroce: unknown command 'bnech'; did you mean 'bench'\?\$"
 	# a refused value is reported with its option, in either spelling
 	for word in trace 'capture -w -'; do
 		# shellcheck disable=SC2086 # words
@@ -44,6 +50,14 @@ usage() {
 	need_line cli '^xroce explain: no such queue pair or process'
 	try 1 "$XROCE" capture -w "$WORK/nosuch/file"
 	need_line cli "^xroce capture: cannot open $WORK/nosuch/file: No such file or directory"
+	try 2 "$XROCE" list --json=1
+	need_line cli "option '--json' takes no argument"
+	try 2 "$XROCE" list -jx
+	need_line cli "unknown option '-x'"
+	try 2 "$XROCE" ping -c
+	need_line cli "option '-c' needs an argument"
+	try 2 "$XROCE" ping -c 010x 192.0.2.1
+	need_line cli "invalid argument '010x' of -c: it takes a number from 1 on"
 	try 2 "$XROCE" list $IF_A lo
 	try 2 "$XROCE" doctor $IF_A lo
 	try 2 "$XROCE" run --dev
@@ -75,7 +89,7 @@ run_tuning() {
 	need_line cli '^\[7\] \[\] \[8\] \[gso\] \[\] \[\] \[\] \[\] \[1000000\]$'
 	for option in --spin= --spin=-1 --spin=1000001 --spin=5us --yield= --yield=-1 --yield=1000001 --yield=x --cpus= --cpus=,1 --cpus=1, --cpus=1,,2 --cpus=a --shards=0 --shards=9 --tx=tcp --tx= --xdp=nativ --attach=alone --share=yes --pkey= --pkey=0 --pkey=0x8000 --pkey=0x10000 --pkey=-1 --pkey=0x8001, --pkey=,1 --pkey=x --pkey=0x8001,0x8001 --pkey=0x1z "--pkey=$(seq -s, 1 32)"; do
 		try 2 "$XROCE" run "$option" true
-		need_line cli "^xroce run: '${option#*=}' is not "
+		need_line cli "^xroce run: invalid argument '${option#*=}' of ${option%%=*}: it takes "
 	done
 	try 2 "$XROCE" run --spin
 }

@@ -18,21 +18,6 @@
 
 /* ---- in the places of main.c and of what asks the kernel ---- */
 
-int usage_error(const struct command *command, const char *fmt, ...)
-{
-	fail_msg("%s: wrong usage: %s", command->name, fmt);
-	return EXIT_USAGE;
-}
-
-void command_help(const struct command *command)
-{
-}
-
-int find_device(const struct command *command, const char *name, struct netdev *dev)
-{
-	return EXIT_FAILED;
-}
-
 int netdev_find(const char *name, struct netdev *dev)
 {
 	*dev = (struct netdev){ .is_enabled = true, .is_up = true, .mtu = 4500 };

@@ -14,13 +14,31 @@
 /* Exit codes of all subcommands; `run` also has the shell's 126 and 127. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* An option of a subcommand. */
+struct cli_option {
+	int id;		      /* its letter, or a number from CLI_LONG on; 0: the end */
+	const char *name;     /* long name; NULL: it has a letter alone */
+	const char *argument; /* its name; NULL: none; "[=NAME]": may be left out */
+	const char *text;     /* help, lines separated by '\n'; NULL: not in the help */
+	const char *wants;    /* accepted values, for an error message; or NULL */
+};
+
+#define CLI_LONG 256
+#define CLI_OPTIONS 31 /* most options of a subcommand */
+
 struct command {
 	const char *name;
 	const char *summary;		  /* a line in `xroce --help` */
-	/* `xroce NAME --help`: help begins with the usage line; the other two may be NULL */
+	/*
+	 * `xroce NAME --help`: help begins with the usage line and ends before the options;
+	 * help_end may be NULL. All subcommands have the option --help.
+	 */
 	const char *help;
-	void (*print_options)(void);
+	const struct cli_option *options;
+	const char *letters;		  /* ids of the options that it has; NULL: all */
+	void (*make_options)(void);	  /* fills in options before use; NULL: they are constant */
 	const char *help_end;
+	bool is_wrapper;		  /* the first argument ends the options */
 	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
 };
 
@@ -36,6 +54,24 @@ void command_help(const struct command *command);
 /* Prints "xroce NAME: why", the usage line and a hint on standard error. Returns EXIT_USAGE. */
 int usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Parses the options, and advances argc and argv to the other arguments. Calls set() for each
+ * option; value is NULL if it has none. set() returns EXIT_OK; CLI_REFUSED, for a message with the
+ * option, the value and the accepted values; or another exit code, which ends the parsing.
+ * --help prints the help and exits. Returns EXIT_OK, or EXIT_USAGE after a message.
+ */
+#define CLI_REFUSED (-1)
+int cli_parse(const struct command *command, int *argc, char ***argv,
+	      int (*set)(void *arg, int id, char *value), void *arg);
+
+/*
+ * Parse a value; they return false, with *out undefined, if it is malformed or out of bounds.
+ * Numbers are decimal, or hexadecimal after 0x; seconds may have a fraction.
+ */
+bool cli_number(const char *text, u64 least, u64 most, u64 *out);
+bool cli_number32(const char *text, u32 least, u32 most, u32 *out);
+bool cli_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns);
 
 /*
  * Parses the command line of a subcommand that takes --json and at most one interface (NULL: none).

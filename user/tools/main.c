@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The xroce command: selects the subcommand. Each subcommand has a file. */
-#include <getopt.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
 #include <bpf/libbpf.h>
 #include <xroce/version.h>
 
@@ -57,93 +53,63 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-void command_help(const struct command *command)
-{
-	fputs(command->help, stdout);
-	if (command->print_options)
-		command->print_options();
-	if (command->help_end)
-		fputs(command->help_end, stdout);
-}
-
-int usage_error(const struct command *command, const char *fmt, ...)
-{
-	char why[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	output_clean(why);
-	fprintf(stderr, "xroce %s: %s\n"
-			"%.*s\n"
-			"Try 'xroce %s --help' for more information.\n", command->name, why,
-		(int)strcspn(command->help, "\n"), command->help, command->name);
-	return EXIT_USAGE;
-}
-
-int iface_arguments(const struct command *command, int argc, char **argv, const char **iface,
-		    bool *json)
-{
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	int opt;
-
-	opterr = 0;
-	*json = false;
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j': *json = true; break;
-		case 'h': command_help(command); exit(EXIT_OK);
-		default: return usage_error(command, "unknown option '%s'", argv[optind - 1]);
-		}
-	}
-	if (argc - optind > 1)
-		return usage_error(command, "more than one interface");
-	*iface = argv[optind];
-	return EXIT_OK;
-}
-
-int find_device(const struct command *command, const char *name, struct netdev *dev)
-{
-	const int ret = netdev_find(name, dev);
-	char shown[OUTPUT_NAME];
-
-	name = output_name(name, shown);
-	switch (ret) {
-	case 0:
-		return EXIT_OK;
-	case -ENODEV:
-		fprintf(stderr,
-			"xroce %s: no interface '%s' in this network namespace; 'xroce list' lists "
-			"the interfaces\n",
-			command->name, name);
-		return EXIT_USAGE;
-	case -EOPNOTSUPP:
-		fprintf(stderr,
-			"xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' lists "
-			"the interfaces\n",
-			command->name, name);
-		return EXIT_USAGE;
-	default:
-		fprintf(stderr, "xroce %s: cannot read interface '%s': %s\n", command->name, name,
-			strerror(-ret));
-		return EXIT_FAILED;
-	}
-}
-
 static bool is_help(const char *arg)
 {
 	return !strcmp(arg, "--help") || !strcmp(arg, "-h");
 }
 
+/* Returns the number of letters to insert, delete or replace to make a of b. Both are short. */
+static u32 edit_distance(const char *a, const char *b)
+{
+	u32 row[OUTPUT_NAME], n = (u32)strlen(b);
+
+	for (u32 j = 0; j <= n; j++)
+		row[j] = j;
+	for (u32 i = 0; a[i]; i++) {
+		u32 diagonal = row[0];
+
+		row[0] = i + 1;
+		for (u32 j = 0; j < n; j++) {
+			const u32 replaced = diagonal + (a[i] != b[j]);
+
+			diagonal = row[j + 1];
+			row[j + 1] = min_u32(replaced, min_u32(row[j], row[j + 1]) + 1);
+		}
+	}
+	return row[n];
+}
+
+/* Returns the command whose name is most like word, or NULL if none is. */
+static const struct command *command_like(const char *word)
+{
+	const struct command *best = NULL;
+	u32 least = 3;
+
+	if (strlen(word) >= OUTPUT_NAME)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *name = commands[i]->name;
+		const bool begins = strlen(word) > 1 && !strncmp(name, word, strlen(word));
+		const u32 distance = begins ? 0 : edit_distance(word, name);
+
+		if (distance < least && distance < strlen(name)) {
+			least = distance;
+			best = commands[i];
+		}
+	}
+	return best;
+}
+
 static int unknown_command(const char *word)
 {
+	const struct command *like = command_like(word);
 	char name[OUTPUT_NAME];
 
-	fprintf(stderr, "xroce: unknown command '%s'\n\n", output_name(word, name));
-	print_help(stderr);
+	fprintf(stderr, "xroce: unknown command '%s'; ", output_name(word, name));
+	if (like)
+		fprintf(stderr, "did you mean '%s'?\n", like->name);
+	else
+		fprintf(stderr, "'xroce --help' lists the commands\n");
 	return EXIT_USAGE;
 }
 
@@ -173,10 +139,6 @@ int main(int argc, char **argv)
 	command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
-	if (argc > 2 && is_help(argv[2])) {
-		command_help(command);
-		return output_end(EXIT_OK);
-	}
 	/* doctor reports a failed probe itself, so libbpf's messages are suppressed */
 	libbpf_set_print(NULL);
 	return output_end(command->main(argc - 1, argv + 1));

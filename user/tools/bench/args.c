@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Parses numbers, sizes, times and peers of a command line; notes SIGINT and SIGTERM, which stop a
- * command.
+ * Parses sizes and peers of a command line; notes SIGINT and SIGTERM, which stop a command.
  */
 #define _GNU_SOURCE
 #include "args.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -19,27 +17,14 @@
 /* Any port will do: the path MTU does not depend on it. */
 #define SOME_PORT 4791
 
-/* Parses a number at the start of text; *end is the rest. */
-static bool args_digits(const char *text, char **end, u64 *out)
-{
-	errno = 0;
-	*out = strtoull(text, end, 10);
-	return isdigit((unsigned char)*text) && !errno;
-}
-
-bool args_number(const char *text, u64 least, u64 most, u64 *out)
-{
-	char *end;
-
-	return args_digits(text, &end, out) && !*end && *out >= least && *out <= most;
-}
-
 bool args_size(const char *text, u64 least, u64 most, u64 *out)
 {
 	u32 shift = 0;
 	char *end;
 
-	if (!args_digits(text, &end, out))
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || errno)
 		return false;
 	if (*end == 'k' || *end == 'K')
 		shift = 10;
@@ -49,21 +34,6 @@ bool args_size(const char *text, u64 least, u64 most, u64 *out)
 		return false;
 	*out <<= shift;
 	return !*end && *out >= least && *out <= most;
-}
-
-bool args_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns)
-{
-	double value;
-	char *end;
-
-	if (strspn(text, "0123456789.") != strlen(text))
-		return false;
-	value = strtod(text, &end) * 1e9;
-	if (!*text || *end || !isfinite(value) || value < (double)least_ns ||
-	    value > (double)most_ns)
-		return false;
-	*out_ns = (u64)value;
-	return true;
 }
 
 /* ---- peers ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Command-line arguments of `xroce bench` and `xroce ping`: numbers, sizes, times, peers; and the
- * signals that stop these commands.
+ * Command-line arguments of `xroce bench` and `xroce ping`: sizes, peers; and the signals that stop
+ * these commands.
  */
 #ifndef BENCH_ARGS_H
 #define BENCH_ARGS_H
@@ -10,12 +10,11 @@
 
 #include "../cli.h"
 
-/* Each returns false, with *out undefined, if text is malformed or out of bounds. */
-bool args_number(const char *text, u64 least, u64 most, u64 *out);
-/* Parses bytes: a number that may end in k or M (powers of 1024). */
+/*
+ * Parses bytes: a number that may end in k or M (powers of 1024). Returns false, with *out
+ * undefined, if text is malformed or out of bounds.
+ */
 bool args_size(const char *text, u64 least, u64 most, u64 *out);
-/* Parses seconds with a fraction, for example 0.2, into nanoseconds. */
-bool args_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns);
 
 /* Longest text of an address with its NUL; an IPv6 address may have %INTERFACE appended. */
 #define ADDRESS_TEXT 80

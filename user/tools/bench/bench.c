@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce bench: its command line. */
-#include <getopt.h>
 #include <stdlib.h>
 
 #include "bench.h"
 
-#define LEAST_NS (NSEC_PER_MSEC)
+#define LEAST_NS   NSEC_PER_MSEC
+#define BENCH_LIST 256 /* longest list, in characters */
 
 enum bench_role { ROLE_CLIENT, ROLE_SERVER, ROLE_COMPARE };
 
@@ -13,11 +13,6 @@ struct bench_line {
 	struct bench_options options;
 	enum bench_role role;
 };
-
-static int bench_bad(const char *option, const char *text, const char *wants)
-{
-	return usage_error(&command_bench, "%s '%s' is not %s", option, text, wants);
-}
 
 /* ---- lists ---- */
 
@@ -29,111 +24,163 @@ static bool bench_add_way(struct bench_options *o, const char *word)
 	return false;
 }
 
-static int bench_set_ways(struct bench_options *o, char *list)
+/* Copies a list, to be cut into words. Returns false if it is too long. */
+static bool bench_copy(char copy[BENCH_LIST], const char *list)
 {
-	char *one;
+	return snprintf(copy, BENCH_LIST, "%s", list) < BENCH_LIST;
+}
+
+static bool bench_set_ways(struct bench_options *o, const char *list)
+{
+	char copy[BENCH_LIST], *rest = copy, *one;
+	bool good = bench_copy(copy, list);
 
 	memset(o->ways, 0, sizeof(o->ways));
-	while ((one = strsep(&list, ",")))
-		if (!bench_add_way(o, one))
-			return bench_bad("-t", one, "one of send, write, read, ud, udp, tcp");
-	return EXIT_OK;
+	while (good && (one = strsep(&rest, ",")))
+		good = bench_add_way(o, one);
+	return good;
 }
 
-static int bench_set_sizes(struct bench_options *o, char *list)
+static bool bench_add_size(struct bench_options *o, const char *text)
 {
-	char *one;
 	u64 size;
 
-	o->num_sizes = 0;
-	while ((one = strsep(&list, ","))) {
-		if (!args_size(one, BENCH_LEAST_SIZE, BENCH_MOST_SIZE, &size))
-			return bench_bad("-s", one, "a size from 16 to 8M");
-		if (o->num_sizes && size <= o->sizes[o->num_sizes - 1])
-			return bench_bad("-s", one, "larger than the size before it");
-		if (o->num_sizes == BENCH_MOST_SIZES)
-			return bench_bad("-s", one, "one of at most 32 sizes");
-		o->sizes[o->num_sizes++] = (u32)size;
-	}
-	return EXIT_OK;
+	if (!args_size(text, BENCH_LEAST_SIZE, BENCH_MOST_SIZE, &size) ||
+	    o->num_sizes == BENCH_MOST_SIZES ||
+	    (o->num_sizes && size <= o->sizes[o->num_sizes - 1]))
+		return false;
+	o->sizes[o->num_sizes++] = (u32)size;
+	return true;
 }
 
-static int bench_set_measure(struct bench_options *o, const char *word)
+static bool bench_set_sizes(struct bench_options *o, const char *list)
 {
-	const bool latency = !strcmp(word, "latency"), bandwidth = !strcmp(word, "bandwidth");
+	char copy[BENCH_LIST], *rest = copy, *one;
+	bool good = bench_copy(copy, list);
 
-	if (!latency && !bandwidth)
-		return bench_bad("--only", word, "latency or bandwidth");
-	o->measures[BENCH_LATENCY] = latency;
-	o->measures[BENCH_BANDWIDTH] = bandwidth;
-	return EXIT_OK;
+	o->num_sizes = 0;
+	while (good && (one = strsep(&rest, ",")))
+		good = bench_add_size(o, one);
+	return good;
+}
+
+static bool bench_set_measure(struct bench_options *o, const char *word)
+{
+	o->measures[BENCH_LATENCY] = !strcmp(word, "latency");
+	o->measures[BENCH_BANDWIDTH] = !strcmp(word, "bandwidth");
+	return o->measures[BENCH_LATENCY] || o->measures[BENCH_BANDWIDTH];
 }
 
 /* ---- options ---- */
 
-static int bench_number(const char *option, u64 least, u64 most, const char *wants, u64 *out)
+enum {
+	OPTION_ONLY = CLI_LONG,
+	OPTION_JSON,
+	OPTION_SVG,
+	OPTION_SERVER,
+	OPTION_ONCE,
+	OPTION_COMPARE,
+};
+
+static const struct cli_option bench_table[] = {
+	{ 't', "transport", "LIST",
+	  "measure send, write, read (RC), ud, udp, tcp;\n"
+	  "default send,udp,tcp", "a list of send, write, read, ud, udp, tcp" },
+	{ 's', "sizes", "LIST",
+	  "use message sizes of LIST, increasing, 16 to 8M;\n"
+	  "default 64,1k,4k,16k,64k,256k,1M", "up to 32 increasing sizes from 16 to 8M" },
+	{ OPTION_ONLY, "only", "MEASURE", "measure only latency or bandwidth",
+	  "latency or bandwidth" },
+	{ 'D', "duration", "S", "run each test for S seconds, at most 60; default 0.2",
+	  "seconds from 0.001 to 60" },
+	{ 'r', "rounds", "N", "run N rounds, 1 to 100; default 3", "a number from 1 to 100" },
+	{ 'e', "events", NULL, "sleep until a completion event; default: both ends poll", NULL },
+	{ 'm', "mtu", "BYTES", "set the path MTU; default: the largest of both devices",
+	  "256, 512, 1024, 2048 or 4096" },
+	{ 'd', "dev", "IFACE", "measure from interface IFACE", "an interface" },
+	{ '4', NULL, NULL, "use the first IPv4 address of HOST", NULL },
+	{ '6', NULL, NULL, "use the first IPv6 address of HOST", NULL },
+	{ 'p', "port", "PORT", "use TCP port PORT for control; default 18620", "a port" },
+	{ 'q', "quiet", NULL, "print no progress", NULL },
+	{ OPTION_JSON, "json", NULL, "print the result as JSON, with histograms", NULL },
+	{ OPTION_SVG, "svg", "FILE", "draw the result to FILE (needs gnuplot)", NULL },
+	{ OPTION_SERVER, "server", NULL, "be the other end, for one client at a time", NULL },
+	{ OPTION_ONCE, "once", NULL, "with --server: exit after the first client", NULL },
+	{ OPTION_COMPARE, "compare", NULL,
+	  "compare two results of --json; a median is worse if the\n"
+	  "rounds do not overlap", NULL },
+	{ 0 },
+};
+
+static bool bench_set_mtu(struct bench_options *o, const char *text)
 {
-	return args_number(optarg, least, most, out) ? EXIT_OK : bench_bad(option, optarg, wants);
+	return cli_number32(text, 256, 4096, &o->path_mtu) &&
+	       !(o->path_mtu & (o->path_mtu - 1));
 }
 
-static int bench_option(struct bench_line *line, int opt)
+static int bench_option(void *arg, int opt, char *value)
 {
+	struct bench_line *line = arg;
 	struct bench_options *o = &line->options;
-	u64 number = 0;
-	int ret = EXIT_OK;
+	bool good = true;
+	u32 number = 0;
 
 	switch (opt) {
 	case 't':
-		return bench_set_ways(o, optarg);
+		good = bench_set_ways(o, value);
+		break;
 	case 's':
-		return bench_set_sizes(o, optarg);
-	case 'O':
-		return bench_set_measure(o, optarg);
+		good = bench_set_sizes(o, value);
+		break;
+	case OPTION_ONLY:
+		good = bench_set_measure(o, value);
+		break;
 	case 'D':
-		return args_seconds(optarg, LEAST_NS, BENCH_MOST_NS, &o->duration_ns) ?
-			       EXIT_OK :
-			       bench_bad("-D", optarg, "a time from 0.001 to 60 s");
+		good = cli_seconds(value, LEAST_NS, BENCH_MOST_NS, &o->duration_ns);
+		break;
 	case 'r':
-		ret = bench_number("-r", 1, BENCH_MOST_ROUNDS, "a number from 1 to 100", &number);
-		o->rounds = (u32)number;
-		return ret;
+		good = cli_number32(value, 1, BENCH_MOST_ROUNDS, &o->rounds);
+		break;
 	case 'm':
-		if (!args_number(optarg, 256, 4096, &number) || (number & (number - 1)))
-			return bench_bad("-m", optarg, "256, 512, 1024, 2048 or 4096");
-		o->path_mtu = (u32)number;
-		return ret;
+		good = bench_set_mtu(o, value);
+		break;
 	case 'p':
-		ret = bench_number("-p", 1, UINT16_MAX, "a port", &number);
+		good = cli_number32(value, 1, UINT16_MAX, &number);
 		o->port = (u16)number;
-		return ret;
+		break;
 	case 'd':
-		o->iface = optarg;
-		return *optarg ? ret : bench_bad("-d", optarg, "an interface");
+		o->iface = value;
+		good = *value;
+		break;
 	case '4':
 		o->family = AF_INET;
-		return ret;
+		break;
 	case '6':
 		o->family = AF_INET6;
-		return ret;
+		break;
 	case 'e':
 		o->events = true;
-		return ret;
+		break;
 	case 'q':
 		o->quiet = true;
-		return ret;
-	case 'j':
+		break;
+	case OPTION_JSON:
 		o->json = true;
-		return ret;
-	case 'g':
-		o->svg = optarg;
-		return ret;
-	case '1':
+		break;
+	case OPTION_SVG:
+		o->svg = value;
+		break;
+	case OPTION_ONCE:
 		o->once = true;
-		return ret;
-	default:
-		line->role = opt == 'S' ? ROLE_SERVER : ROLE_COMPARE;
-		return ret;
+		break;
+	case OPTION_SERVER:
+		line->role = ROLE_SERVER;
+		break;
+	case OPTION_COMPARE:
+		line->role = ROLE_COMPARE;
+		break;
 	}
+	return good ? EXIT_OK : CLI_REFUSED;
 }
 
 /* ---- roles ---- */
@@ -160,25 +207,6 @@ static int bench_start(struct bench_line *line, char **argv, int args)
 
 static int bench_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "transport", required_argument, NULL, 't' },
-		{ "sizes", required_argument, NULL, 's' },
-		{ "only", required_argument, NULL, 'O' },
-		{ "duration", required_argument, NULL, 'D' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "events", no_argument, NULL, 'e' },
-		{ "mtu", required_argument, NULL, 'm' },
-		{ "dev", required_argument, NULL, 'd' },
-		{ "port", required_argument, NULL, 'p' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "svg", required_argument, NULL, 'g' },
-		{ "server", no_argument, NULL, 'S' },
-		{ "once", no_argument, NULL, '1' },
-		{ "compare", no_argument, NULL, 'C' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct bench_line line = {
 		.options = { .iface = getenv(NETDEV_ENV),
 			     .family = AF_UNSPEC,
@@ -192,26 +220,13 @@ static int bench_main(int argc, char **argv)
 			     .rounds = 3,
 			     .duration_ns = NSEC_PER_SEC / 5 },
 	};
-	int opt, ret;
+	const int ret = cli_parse(&command_bench, &argc, &argv, bench_option, &line);
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":t:s:D:r:m:d:p:46eqh", options, NULL)) != -1) {
-		if (opt == ':')
-			return usage_error(&command_bench, "option '%s' needs an argument",
-					   argv[optind - 1]);
-		if (opt == '?')
-			return usage_error(&command_bench, "unknown option '%s'", argv[optind - 1]);
-		if (opt == 'h') {
-			command_help(&command_bench);
-			return EXIT_OK;
-		}
-		ret = bench_option(&line, opt);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	if (line.options.iface && !*line.options.iface)
 		line.options.iface = NULL;
-	return bench_start(&line, argv + optind, argc - optind);
+	return bench_start(&line, argv, argc);
 }
 
 const struct command command_bench = {
@@ -223,27 +238,9 @@ const struct command command_bench = {
 		"Measures round trips and bandwidth between this host and HOST, which runs\n"
 		"'xroce bench --server', with RDMA verbs, and on the same path with UDP and TCP.\n"
 		"Rounds are interleaved.\n"
-		"\n"
-		"  -t, --transport LIST  measure send, write, read (RC), ud, udp, tcp;\n"
-		"                        default send,udp,tcp\n"
-		"  -s, --sizes LIST      use message sizes of LIST, increasing, 16 to 8M;\n"
-		"                        default 64,1k,4k,16k,64k,256k,1M\n"
-		"  --only MEASURE        measure only latency or bandwidth\n"
-		"  -D, --duration S      run each test for S seconds, at most 60; default 0.2\n"
-		"  -r, --rounds N        run N rounds, 1 to 100; default 3\n"
-		"  -e, --events          sleep until a completion event; default: both ends poll\n"
-		"  -m, --mtu BYTES       set the path MTU; default: the largest of both devices\n"
-		"  -d, --dev IFACE       measure from interface IFACE\n"
-		"  -4, -6                use the first IPv4 or IPv6 address of HOST\n"
-		"  -p, --port PORT       use TCP port PORT for control; default 18620\n"
-		"  -q, --quiet           print no progress\n"
-		"  --json                print the result as JSON, with histograms\n"
-		"  --svg FILE            draw the result to FILE (needs gnuplot)\n"
-		"  --server              be the other end, for one client at a time\n"
-		"  --once                with --server: exit after the first client\n"
-		"  --compare             compare two results of --json; a median is worse if the\n"
-		"                        rounds do not overlap\n"
-		"  -h, --help            print this help\n"
+		"\n",
+	.options = bench_table,
+	.help_end =
 		"\n"
 		"Exit status: 0 success; 1 failure, or a median of B is worse than that of A; 2\n"
 		"wrong usage.\n"

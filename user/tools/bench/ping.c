@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce ping: its command line, and its results as text and as JSON. */
-#include <getopt.h>
 #include <stdlib.h>
 
 #include "../json.h"
@@ -11,107 +10,93 @@
 
 /* ---- options ---- */
 
+#define PING_SECONDS "seconds, at least 0.001"
+
 static bool is_server;
 
-static int ping_bad(const char *option, const char *text, const char *wants)
-{
-	return usage_error(&command_ping, "%s '%s' is not %s", option, text, wants);
-}
+enum { OPTION_JSON = CLI_LONG, OPTION_SERVER };
 
-static int ping_option(struct ping_options *o, int opt)
+static const struct cli_option ping_table[] = {
+	{ 'c', "count", "N", "stop after N messages", "a number from 1 on" },
+	{ 'i', "interval", "S", "send every S seconds, at least 0.001; default 1", PING_SECONDS },
+	{ 's', "size", "BYTES",
+	  "send datagrams of 24 to 4096 bytes, which 'xroce ping\n"
+	  "--server' echoes", "a number of bytes from 24 to 4096" },
+	{ 'W', "timeout", "S", "wait S seconds for the last answer; default 1", PING_SECONDS },
+	{ 'w', "deadline", "S", "stop after S seconds", PING_SECONDS },
+	{ 'd', "dev", "IFACE", "send from interface IFACE", "an interface" },
+	{ '4', NULL, NULL, "use the first IPv4 address of PEER", NULL },
+	{ '6', NULL, NULL, "use the first IPv6 address of PEER", NULL },
+	{ 'q', "quiet", NULL, "print only the summary", NULL },
+	{ OPTION_JSON, "json", NULL, "print only the summary, as JSON", NULL },
+	{ OPTION_SERVER, "server", NULL,
+	  "answer peers and echo their datagrams until interrupted", NULL },
+	{ 0 },
+};
+
+static int ping_option(void *arg, int opt, char *value)
 {
-	u64 number;
+	struct ping_options *o = arg;
+	bool good = true;
 
 	switch (opt) {
 	case 'c':
-		return args_number(optarg, 1, UINT32_MAX, &o->count) ?
-			       EXIT_OK :
-			       ping_bad("-c", optarg, "a number from 1 up");
+		good = cli_number(value, 1, UINT32_MAX, &o->count);
+		break;
 	case 'i':
-		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->interval_ns) ?
-			       EXIT_OK :
-			       ping_bad("-i", optarg, "a time of at least 0.001 s");
+		good = cli_seconds(value, LEAST_INTERVAL_NS, MOST_SECONDS, &o->interval_ns);
+		break;
 	case 'W':
-		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->timeout_ns) ?
-			       EXIT_OK :
-			       ping_bad("-W", optarg, "a time of at least 0.001 s");
+		good = cli_seconds(value, LEAST_INTERVAL_NS, MOST_SECONDS, &o->timeout_ns);
+		break;
 	case 'w':
-		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->deadline_ns) ?
-			       EXIT_OK :
-			       ping_bad("-w", optarg, "a time of at least 0.001 s");
+		good = cli_seconds(value, LEAST_INTERVAL_NS, MOST_SECONDS, &o->deadline_ns);
+		break;
 	case 's':
-		if (!args_number(optarg, sizeof(struct ping_header), DATAGRAM_MOST, &number))
-			return ping_bad("-s", optarg, "a number of bytes from 24 to 4096");
-		o->size = (u32)number;
-		return EXIT_OK;
+		good = cli_number32(value, sizeof(struct ping_header), DATAGRAM_MOST, &o->size);
+		break;
 	case 'd':
-		o->iface = optarg;
-		return *optarg ? EXIT_OK : ping_bad("-d", optarg, "an interface");
+		o->iface = value;
+		good = *value;
+		break;
 	case '4':
 		o->family = AF_INET;
-		return EXIT_OK;
+		break;
 	case '6':
 		o->family = AF_INET6;
-		return EXIT_OK;
+		break;
 	case 'q':
 		o->quiet = true;
-		return EXIT_OK;
-	case 'j':
+		break;
+	case OPTION_JSON:
 		o->json = o->quiet = true;
-		return EXIT_OK;
-	default:
+		break;
+	case OPTION_SERVER:
 		is_server = true;
-		return EXIT_OK;
+		break;
 	}
+	return good ? EXIT_OK : CLI_REFUSED;
 }
 
 static int ping_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "count", required_argument, NULL, 'c' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "size", required_argument, NULL, 's' },
-		{ "timeout", required_argument, NULL, 'W' },
-		{ "deadline", required_argument, NULL, 'w' },
-		{ "dev", required_argument, NULL, 'd' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "server", no_argument, NULL, 'S' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	struct ping_options o = {
 		.iface = getenv(NETDEV_ENV),
 		.family = AF_UNSPEC,
 		.interval_ns = NSEC_PER_SEC,
 		.timeout_ns = NSEC_PER_SEC,
 	};
-	int opt, ret;
+	const int ret = cli_parse(&command_ping, &argc, &argv, ping_option, &o);
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":c:i:s:W:w:d:46qh", options, NULL)) != -1) {
-		if (opt == ':')
-			return usage_error(&command_ping, "option '%s' needs an argument",
-					   argv[optind - 1]);
-		if (opt == '?')
-			return usage_error(&command_ping, "unknown option '%s'", argv[optind - 1]);
-		if (opt == 'h') {
-			command_help(&command_ping);
-			return EXIT_OK;
-		}
-		ret = ping_option(&o, opt);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	if (o.iface && !*o.iface)
 		o.iface = NULL;
 	if (is_server)
-		return optind == argc ? ping_server(&o) :
-					usage_error(&command_ping, "a server has no peer");
-	if (optind + 1 != argc)
-		return usage_error(&command_ping, optind == argc ? "no peer given" :
-								   "more than one peer");
-	o.peer = argv[optind];
+		return argc ? usage_error(&command_ping, "a server has no peer") : ping_server(&o);
+	if (argc != 1)
+		return usage_error(&command_ping, argc ? "more than one peer" : "no peer given");
+	o.peer = argv[0];
 	return ping_client(&o);
 }
 
@@ -126,19 +111,9 @@ const struct command command_ping = {
 		"  - the kernel's connection manager: Soft-RoCE, or an adapter, with rdma_cm;\n"
 		"  - with xroce: a broker, a program that uses rdma_cm, or 'xroce ping --server'.\n"
 		"    A program that owns its interface and uses only verbs does not answer.\n"
-		"\n"
-		"  -c, --count N        stop after N messages\n"
-		"  -i, --interval S     send every S seconds, at least 0.001; default 1\n"
-		"  -s, --size BYTES     send datagrams of 24 to 4096 bytes, which 'xroce ping\n"
-		"                       --server' echoes\n"
-		"  -W, --timeout S      wait S seconds for the last answer; default 1\n"
-		"  -w, --deadline S     stop after S seconds\n"
-		"  -d, --dev IFACE      send from interface IFACE\n"
-		"  -4, -6               use the first IPv4 or IPv6 address of PEER\n"
-		"  -q, --quiet          print only the summary\n"
-		"  --json               print only the summary, as JSON\n"
-		"  --server             answer peers and echo their datagrams until interrupted\n"
-		"  -h, --help           print this help\n"
+		"\n",
+	.options = ping_table,
+	.help_end =
 		"\n"
 		"If a server answers, the path MTU is measured; otherwise an upper bound is\n"
 		"printed.\n"

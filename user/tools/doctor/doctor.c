@@ -470,6 +470,11 @@ static int doctor_main(int argc, char **argv)
 	return ret;
 }
 
+static const struct cli_option doctor_options[] = {
+	{ 'j', "json", NULL, "print JSON: level, interface, what, finding, remedy", NULL },
+	{ 0 },
+};
+
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check the requirements of xroce and suggest fixes",
@@ -495,9 +500,9 @@ const struct command command_doctor = {
 		"It changes nothing: probes run in a network namespace of their own; a port is\n"
 		"requested from a broker and returned. Run it as the user and in the network\n"
 		"namespace of the programs: other users may get other results.\n"
-		"\n"
-		"  -j, --json  print JSON: level, interface, what, finding, remedy\n"
-		"  -h, --help  print this help\n"
+		"\n",
+	.options = doctor_options,
+	.help_end =
 		"\n"
 		"Exit status: 0 if no check failed, 1 if one did, 2 for wrong usage or no such\n"
 		"interface.\n",

@@ -5,6 +5,7 @@
  * or JSON.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -565,7 +566,7 @@ static int explain_main(int argc, char **argv)
 	struct explain x = { 0 };
 	struct observe_options l;
 	u32 number = 0;
-	int ret = observe_options_begin(&l, &command_explain, "dpqPij", &argc, &argv);
+	int ret = observe_options_begin(&l, &command_explain, &argc, &argv);
 
 	if (ret)
 		return ret;
@@ -577,18 +578,13 @@ static int explain_main(int argc, char **argv)
 	else if (argc && (l.has_qpn || l.has_pid))
 		ret = usage_error(&command_explain, "'%s' cannot be used with --qpn or --pid",
 				  argv[0]);
-	else if (argc && !observe_options_number(argv[0], &number))
+	else if (argc && !cli_number32(argv[0], 0, UINT_MAX, &number))
 		ret = usage_error(&command_explain, "'%s' is neither a QP number nor a PID",
 				  argv[0]);
 	else
 		ret = explain_run(&x, argc ? argv[0] : NULL, number);
 	observe_options_end(&l);
 	return ret;
-}
-
-static void explain_options(void)
-{
-	observe_options_print_options("dpqPij");
 }
 
 const struct command command_explain = {
@@ -602,7 +598,8 @@ const struct command command_explain = {
 		"and the remedy, or that it found no problem. Without a number it examines all\n"
 		"processes.\n"
 		"\n",
-	.print_options = explain_options,
+	.options = observe_options_table,
+	.letters = "dpqPij",
 	.help_end =
 		"\n"
 		"A number with 0x is a QP number. The peer of a connection is examined as well if\n"

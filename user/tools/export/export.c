@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce export: the counters of all processes for Prometheus, by HTTP or once. */
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,83 +26,63 @@ struct export {
 
 /* ---- options ---- */
 
-enum { OPTION_FORMAT = 256, OPTION_QPS, OPTION_PROCESSES };
+enum { OPTION_FORMAT = CLI_LONG, OPTION_QPS, OPTION_PROCESSES };
 
-static bool export_number(const char *text, u32 *out)
+static const struct cli_option export_options[] = {
+	{ 'l', "listen", "ADDR[:PORT]",
+	  "listen on an IPv4 address, an IPv6 address in\n"
+	  "brackets, or the path of a Unix socket", NULL },
+	{ '1', "once", NULL, "print the metrics once and do not listen", NULL },
+	{ OPTION_FORMAT, "format", "FORMAT",
+	  "with --once: prometheus (default) or openmetrics", NULL },
+	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
+	{ OPTION_QPS, "max-qps", "N",
+	  "export the N busiest queue pairs, default 256, and\n"
+	  "the sum of the others", "a number up to 65536" },
+	{ OPTION_PROCESSES, "max-processes", "N", "export N processes, default 64",
+	  "a number up to 65536" },
+	{ 0 },
+};
+
+static int export_option(void *arg, int option, char *value)
 {
-	unsigned long n;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	*out = (u32)n;
-	return !errno && !*end && n <= EXPORT_MOST;
-}
-
-static int export_option(struct export *e, int option)
-{
+	struct export *e = arg;
 	bool good = true;
 
 	switch (option) {
 	case 'l':
-		e->listen = optarg;
+		e->listen = value;
 		break;
 	case '1':
 		e->once = true;
 		break;
 	case 'd':
-		e->dev = optarg;
+		e->dev = value;
 		break;
 	case OPTION_FORMAT:
-		if (!strcmp(optarg, "openmetrics"))
+		if (!strcmp(value, "openmetrics"))
 			e->format = TEXT_OPENMETRICS;
 		else
-			good = !strcmp(optarg, "prometheus");
+			good = !strcmp(value, "prometheus");
 		break;
 	case OPTION_QPS:
-		good = export_number(optarg, &e->most_qps);
+		good = cli_number32(value, 0, EXPORT_MOST, &e->most_qps);
 		break;
 	case OPTION_PROCESSES:
-		good = export_number(optarg, &e->most_processes);
+		good = cli_number32(value, 0, EXPORT_MOST, &e->most_processes);
 		break;
 	}
-	return good ? EXIT_OK : usage_error(&command_export, "invalid argument '%s'", optarg);
+	return good ? EXIT_OK : CLI_REFUSED;
 }
 
-static int export_options(struct export *e, int argc, char **argv)
+static int export_arguments(struct export *e, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "listen", required_argument, NULL, 'l' },
-		{ "once", no_argument, NULL, '1' },
-		{ "format", required_argument, NULL, OPTION_FORMAT },
-		{ "dev", required_argument, NULL, 'd' },
-		{ "max-qps", required_argument, NULL, OPTION_QPS },
-		{ "max-processes", required_argument, NULL, OPTION_PROCESSES },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int option, ret;
+	const int ret = cli_parse(&command_export, &argc, &argv, export_option, e);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":l:1d:h", options, NULL)) != -1) {
-		if (option == 'h') {
-			command_help(&command_export);
-			exit(EXIT_OK);
-		}
-		if (option == ':')
-			return usage_error(&command_export, "option '%s' needs an argument",
-					   argv[optind - 1]);
-		if (option == '?')
-			return usage_error(&command_export, "unknown option '%s'",
-					   argv[optind - 1]);
-		ret = export_option(e, option);
-		if (ret)
-			return ret;
-	}
-	if (optind < argc)
-		return usage_error(&command_export, "unexpected argument '%s'", argv[optind]);
+	if (ret)
+		return ret;
+	if (argc)
+		return usage_error(&command_export, "unexpected argument '%s'", argv[0]);
 	if (e->once && e->listen)
 		return usage_error(&command_export, "--once does not listen");
 	return EXIT_OK;
@@ -215,7 +194,7 @@ static int export_main(int argc, char **argv)
 			    .most_qps = EXPORT_QPS,
 			    .most_processes = EXPORT_PROCESSES };
 	struct netdev dev;
-	int ret = export_options(&e, argc, argv);
+	int ret = export_arguments(&e, argc, argv);
 
 	/* for the words that all subcommands have for it; later it may go, and come back */
 	if (!ret && e.dev && strncmp(e.dev, "xroce_", 6))
@@ -240,16 +219,9 @@ const struct command command_export = {
 		"http://127.0.0.1:9791/metrics until it is stopped, as OpenMetrics, or in the\n"
 		"Prometheus text format for clients that request it. Root sees all processes,\n"
 		"other users their own processes that use a broker.\n"
-		"\n"
-		"  -l, --listen ADDR[:PORT]  listen on an IPv4 address, an IPv6 address in\n"
-		"                            brackets, or the path of a Unix socket\n"
-		"  -1, --once                print the metrics once and do not listen\n"
-		"  --format FORMAT           with --once: prometheus (default) or openmetrics\n"
-		"  -d, --dev IFACE           select interface IFACE\n"
-		"  --max-qps N               export the N busiest queue pairs, default 256, and\n"
-		"                            the sum of the others\n"
-		"  --max-processes N         export N processes, default 64\n"
-		"  -h, --help                print this help\n"
+		"\n",
+	.options = export_options,
+	.help_end =
 		"\n"
 		"The connection is not encrypted, and any client that can connect sees the names\n"
 		"of programs.\n"

@@ -481,6 +481,11 @@ static int list_main(int argc, char **argv)
 	return n ? EXIT_OK : EXIT_FAILED;
 }
 
+static const struct cli_option list_options[] = {
+	{ 'j', "json", NULL, "print JSON, with the same names", NULL },
+	{ 0 },
+};
+
 const struct command command_list = {
 	.name = "list",
 	.summary = "list the devices, their GIDs, MTU and link",
@@ -491,9 +496,9 @@ const struct command command_list = {
 		"every Ethernet interface of this network namespace, first those that are up and\n"
 		"have addresses; lo only if XROCE_DEV or --dev names it. With IFACE, lists only\n"
 		"that interface. Nothing is opened or attached.\n"
-		"\n"
-		"  -j, --json  print JSON, with the same names\n"
-		"  -h, --help  print this help\n"
+		"\n",
+	.options = list_options,
+	.help_end =
 		"\n"
 		"  link      state, speed if the driver reports it, MTU, receive queues in use\n"
 		"  path MTU  largest payload of a packet, limited by the link MTU; and the\n"

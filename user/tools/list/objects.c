@@ -216,7 +216,7 @@ static int qp_main(int argc, char **argv)
 {
 	struct qps all;
 	struct observe_options l;
-	int ret = observe_options_begin(&l, &command_qp, "dpqPsoj", &argc, &argv), column = 0;
+	int ret = observe_options_begin(&l, &command_qp, &argc, &argv), column = 0;
 
 	if (ret)
 		return ret;
@@ -240,11 +240,6 @@ static int qp_main(int argc, char **argv)
 	return ret;
 }
 
-static void qp_options(void)
-{
-	observe_options_print_options("dpqPsoj");
-}
-
 const struct command command_qp = {
 	.name = "qp",
 	.summary = "list queue pairs: owner, peer, state, traffic, losses",
@@ -255,7 +250,8 @@ const struct command command_qp = {
 		"network namespace. JSON has more: PSNs, window, queues, NAKs in both directions,\n"
 		"ECN marks, the last error.\n"
 		"\n",
-	.print_options = qp_options,
+	.options = observe_options_table,
+	.letters = "dpqPsoj",
 	.help_end =
 		"\n"
 		"  OUT      request packets in flight\n"
@@ -339,7 +335,7 @@ static int objects_main(const struct objects *objects, int argc, char **argv)
 	const struct command *command = objects->command;
 	struct observe_options l;
 	struct rows rows = { .objects = objects, .look = &l };
-	int ret = observe_options_begin(&l, command, OBJECT_OPTIONS, &argc, &argv), column = 0;
+	int ret = observe_options_begin(&l, command, &argc, &argv), column = 0;
 
 	if (ret)
 		return ret;
@@ -360,11 +356,6 @@ static int objects_main(const struct objects *objects, int argc, char **argv)
 	table_end(&rows.table);
 	observe_options_end(&l);
 	return ret;
-}
-
-static void objects_options(void)
-{
-	observe_options_print_options(OBJECT_OPTIONS);
 }
 
 /* ---- completion queues ---- */
@@ -532,7 +523,8 @@ const struct command command_cq = {
 		"Prints a line for each completion queue of the processes that use interfaces of\n"
 		"this network namespace.\n"
 		"\n",
-	.print_options = objects_options,
+	.options = observe_options_table,
+	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"
 		"  WAITING   completions not polled when the last one was written; they may\n"
@@ -552,7 +544,8 @@ const struct command command_srq = {
 		"Prints a line for each shared receive queue of the processes that use interfaces\n"
 		"of this network namespace.\n"
 		"\n",
-	.print_options = objects_options,
+	.options = observe_options_table,
+	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"
 		"  WAITING       receives posted and not consumed when one was last consumed\n"
@@ -571,7 +564,8 @@ const struct command command_mr = {
 		"Prints a line for each memory region and memory window of the processes that use\n"
 		"interfaces of this network namespace.\n"
 		"\n",
-	.print_options = objects_options,
+	.options = observe_options_table,
+	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"
 		"  KEY     L_Key and R_Key\n"

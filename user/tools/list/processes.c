@@ -124,7 +124,7 @@ static int clients_main(int argc, char **argv)
 {
 	struct table t;
 	struct observe_options l;
-	int ret = observe_options_begin(&l, &command_clients, "dpj", &argc, &argv);
+	int ret = observe_options_begin(&l, &command_clients, &argc, &argv);
 
 	if (ret)
 		return ret;
@@ -141,11 +141,6 @@ static int clients_main(int argc, char **argv)
 	return ret;
 }
 
-static void clients_options(void)
-{
-	observe_options_print_options("dpj");
-}
-
 const struct command command_clients = {
 	.name = "clients",
 	.summary = "list the processes that use interfaces, and their traffic",
@@ -156,7 +151,8 @@ const struct command command_clients = {
 		"as its owner, or as a client of a broker. Root sees all processes; other users\n"
 		"see their own processes that use a broker.\n"
 		"\n",
-	.print_options = clients_options,
+	.options = observe_options_table,
+	.letters = "dpj",
 	.help_end =
 		"\n"
 		"  LOST     frames dropped because the receive ring or socket was full\n"
@@ -396,7 +392,7 @@ static int stat_main(int argc, char **argv)
 {
 	struct stat s = { 0 };
 	struct observe_options l;
-	int ret = observe_options_begin(&l, &command_stat, "dpwnj", &argc, &argv), err;
+	int ret = observe_options_begin(&l, &command_stat, &argc, &argv), err;
 
 	if (ret)
 		return ret;
@@ -415,11 +411,6 @@ static int stat_main(int argc, char **argv)
 	return ret;
 }
 
-static void stat_options(void)
-{
-	observe_options_print_options("dpwnj");
-}
-
 const struct command command_stat = {
 	.name = "stat",
 	.summary = "print the counters of each process, once or periodically",
@@ -431,7 +422,8 @@ const struct command command_stat = {
 		"is a line for each counter that is not 0, with its meaning. With --watch, only\n"
 		"counters that have grown are printed. JSON has all counters.\n"
 		"\n",
-	.print_options = stat_options,
+	.options = observe_options_table,
+	.letters = "dpwnj",
 	.help_end =
 		"\n"
 		"With --json and --watch each document is a line; from the second line on, it has\n"

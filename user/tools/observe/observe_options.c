@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <arpa/inet.h>
-#include <getopt.h>
-#include <math.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -14,77 +13,23 @@
 
 /* ---- options ---- */
 
-static const struct observe_options_option {
-	struct option option;
-	const char *argument, *text;
-} look_options[] = {
-	{ { "dev", required_argument, NULL, 'd' }, "IFACE", "select interface IFACE" },
-	{ { "pid", required_argument, NULL, 'p' }, "PID", "select process PID" },
-	{ { "qpn", required_argument, NULL, 'q' },
-	  "QPN",
-	  "select queue pair QPN (0x.. is hex)" },
-	{ { "peer", required_argument, NULL, 'P' }, "ADDR", "select queue pairs with peer ADDR" },
-	{ { "state", required_argument, NULL, 's' },
-	  "STATE",
-	  "select STATE: reset, init, rtr, rts, sqd, sqe or err" },
-	{ { "watch", required_argument, NULL, 'w' },
-	  "SECONDS",
-	  "repeat every SECONDS and print the difference" },
-	{ { "interval", required_argument, NULL, 'i' },
-	  "SECONDS",
-	  "take two samples SECONDS apart, default 1" },
-	{ { "count", required_argument, NULL, 'n' }, "N", "stop after N repetitions" },
-	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "sort by COLUMN, largest first" },
-	{ { "view", required_argument, NULL, 'v' }, "VIEW", "show VIEW" },
-	{ { "batch", no_argument, NULL, 'b' }, NULL, "print tables, even to a terminal" },
-	{ { "json", no_argument, NULL, 'j' }, NULL, "print JSON" },
-	{ { "help", no_argument, NULL, 'h' }, NULL, "print this help" },
+const struct cli_option observe_options_table[] = {
+	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
+	{ 'p', "pid", "PID", "select process PID", "a number" },
+	{ 'q', "qpn", "QPN", "select queue pair QPN (0x.. is hex)", "a number below 0x1000000" },
+	{ 'P', "peer", "ADDR", "select queue pairs with peer ADDR", "an address" },
+	{ 's', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },
+	{ 'w', "watch", "SECONDS", "repeat every SECONDS and print the difference",
+	  "0.001 to 86400" },
+	{ 'i', "interval", "SECONDS", "take two samples SECONDS apart, default 1",
+	  "0.001 to 86400" },
+	{ 'n', "count", "N", "stop after N repetitions", "a number from 1 on" },
+	{ 'o', "sort", "COLUMN", "sort by COLUMN, largest first", NULL },
+	{ 'v', "view", "VIEW", "show VIEW", NULL },
+	{ 'b', "batch", NULL, "print tables, even to a terminal", NULL },
+	{ 'j', "json", NULL, "print JSON", NULL },
+	{ 0 },
 };
-
-static bool observe_options_is_allowed(const char *allowed, int letter)
-{
-	return letter == 'h' || strchr(allowed, letter);
-}
-
-void observe_options_print_options(const char *allowed)
-{
-	char left[64];
-
-	for (size_t i = 0; i < ARRAY_SIZE(look_options); i++) {
-		const struct observe_options_option *o = &look_options[i];
-
-		if (!observe_options_is_allowed(allowed, o->option.val))
-			continue;
-		snprintf(left, sizeof(left), "-%c, --%s%s%s", o->option.val, o->option.name,
-			 o->argument ? " " : "", o->argument ? o->argument : "");
-		printf("  %-20s  %s\n", left, o->text);
-	}
-}
-
-bool observe_options_number(const char *text, u32 *number)
-{
-	unsigned long n;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	n = strtoul(text, &end, 0);
-	*number = (u32)n;
-	return !errno && !*end && n <= 0xffffffff;
-}
-
-/* Parses 1 ms to one day, in seconds. */
-static bool observe_options_seconds(const char *text, u32 *ms)
-{
-	char *end;
-	const double s = strtod(text, &end);
-
-	if (end == text || *end || !isfinite(s) || s < 0.001 || s > 86400)
-		return false;
-	*ms = (u32)(s * 1000 + 0.5);
-	return true;
-}
 
 static bool observe_options_address(const char *text, struct gid *gid)
 {
@@ -143,20 +88,21 @@ const char *observe_options_gid(const u8 raw[16], char text[46])
 	return inet_ntop(AF_INET6, gid.raw, text, 46);
 }
 
-/* Returns EXIT_OK, or EXIT_USAGE after an error message. */
-static int observe_options_set(struct observe_options *l, int letter, const char *text)
+static int observe_options_set(void *arg, int letter, char *text)
 {
+	struct observe_options *l = arg;
 	bool good = true;
+	u64 ns = 0;
 
 	switch (letter) {
 	case 'd':
 		l->dev = text;
 		break;
 	case 'p':
-		l->has_pid = good = observe_options_number(text, &l->pid);
+		l->has_pid = good = cli_number32(text, 0, UINT_MAX, &l->pid);
 		break;
 	case 'q':
-		l->has_qpn = good = observe_options_number(text, &l->qpn) && l->qpn <= 0xffffff;
+		l->has_qpn = good = cli_number32(text, 0, ROCE_QPN_MASK, &l->qpn);
 		break;
 	case 'P':
 		l->has_peer = good = observe_options_address(text, &l->peer);
@@ -166,10 +112,11 @@ static int observe_options_set(struct observe_options *l, int letter, const char
 		break;
 	case 'w':
 	case 'i':
-		good = observe_options_seconds(text, &l->interval_ms);
+		good = cli_seconds(text, NSEC_PER_MSEC, 86400 * NSEC_PER_SEC, &ns);
+		l->interval_ms = (u32)((ns + NSEC_PER_MSEC / 2) / NSEC_PER_MSEC);
 		break;
 	case 'n':
-		good = observe_options_number(text, &l->count) && l->count;
+		good = cli_number32(text, 1, UINT_MAX, &l->count);
 		break;
 	case 'o':
 		l->sort = text;
@@ -184,25 +131,7 @@ static int observe_options_set(struct observe_options *l, int letter, const char
 		l->json = true;
 		break;
 	}
-	return good ? EXIT_OK : usage_error(l->command, "invalid argument '%s'", text);
-}
-
-/* Converts the allowed options to the form of getopt_long(). */
-static void observe_options_spell(const char *allowed, struct option *options, char *letters)
-{
-	*letters++ = ':';
-	for (size_t i = 0; i < ARRAY_SIZE(look_options); i++) {
-		const struct option *o = &look_options[i].option;
-
-		if (!observe_options_is_allowed(allowed, o->val))
-			continue;
-		*options++ = *o;
-		*letters++ = (char)o->val;
-		if (o->has_arg)
-			*letters++ = ':';
-	}
-	*options = (struct option){ 0 };
-	*letters = 0;
+	return good ? EXIT_OK : CLI_REFUSED;
 }
 
 int observe_options_raise_limit(const struct command *command)
@@ -244,33 +173,14 @@ static int observe_options_observe(struct observe_options *l)
 	return EXIT_OK;
 }
 
-int observe_options_begin(struct observe_options *l, const struct command *command,
-			  const char *allowed, int *argc, char ***argv)
+int observe_options_begin(struct observe_options *l, const struct command *command, int *argc,
+			  char ***argv)
 {
-	struct option options[ARRAY_SIZE(look_options) + 1];
-	char letters[2 * ARRAY_SIZE(look_options) + 2];
-	int letter, ret = EXIT_OK;
+	int ret;
 
 	*l = (struct observe_options){ .command = command };
-	observe_options_spell(allowed, options, letters);
-	opterr = 0;
-	while ((letter = getopt_long(*argc, *argv, letters, options, NULL)) != -1) {
-		if (letter == 'h') {
-			command_help(command);
-			exit(output_end(EXIT_OK));
-		}
-		if (letter == ':')
-			return usage_error(command, "option '%s' needs an argument",
-					   (*argv)[optind - 1]);
-		if (letter == '?')
-			return usage_error(command, "unknown option '%s'", (*argv)[optind - 1]);
-		ret = observe_options_set(l, letter, optarg);
-		if (ret)
-			return ret;
-	}
-	*argc -= optind;
-	*argv += optind;
-	return observe_options_observe(l);
+	ret = cli_parse(command, argc, argv, observe_options_set, l);
+	return ret ? ret : observe_options_observe(l);
 }
 
 void observe_options_end(struct observe_options *l)

@@ -28,16 +28,17 @@ struct observe_options {
 	struct observer observer;
 };
 
+/* The options of all these subcommands; `letters` of struct command has those that it takes. */
+extern const struct cli_option observe_options_table[];
+
 /*
- * Parses the options whose letters are in allowed (dpqPsjwnovbi) and begins to observe. Advances
- * argc and argv past the options. Returns EXIT_OK, then observe_options_end() is due; or EXIT_USAGE
- * or EXIT_FAILED after a line on standard error.
+ * Parses the options and begins to observe. Advances argc and argv past the options. Returns
+ * EXIT_OK, then observe_options_end() is due; or EXIT_USAGE or EXIT_FAILED after a line on standard
+ * error.
  */
-int observe_options_begin(struct observe_options *l, const struct command *command,
-			  const char *allowed, int *argc, char ***argv);
+int observe_options_begin(struct observe_options *l, const struct command *command, int *argc,
+			  char ***argv);
 void observe_options_end(struct observe_options *l);
-/* Parses a number of up to 32 bits, decimal or hexadecimal; false: it is none. */
-bool observe_options_number(const char *text, u32 *number);
 
 /*
  * Raises the limit of descriptors: each map of each observed process takes one. Returns EXIT_OK, or
@@ -73,9 +74,6 @@ void observe_options_print(const struct observe_options *l, const struct table *
 
 /* Returns the index of the column that --sort names, or -1 after an error message. */
 int observe_options_column(const struct observe_options *l, const struct column *columns, u32 num);
-
-/* Prints a line of help for each option in allowed. */
-void observe_options_print_options(const char *allowed);
 
 /* Return names for tables; "?" for an unknown number. */
 const char *observe_options_state(u32 state);

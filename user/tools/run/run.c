@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -218,6 +217,55 @@ static int set_library(bool with_rsockets)
 
 /* ---- variables for the library: os/options.h ---- */
 
+enum { OPTION_OF_PIN = CLI_LONG };
+
+static const struct cli_option run_first = {
+	'd', "dev", "IFACE",
+	"show only IFACE to COMMAND, as its single device\n"
+	"(sets " NETDEV_ENV ")", "an interface"
+};
+
+static const struct cli_option run_last[] = {
+	{ 'N', "no-mounts", NULL, "run COMMAND in the caller's namespaces, without these files",
+	  NULL },
+	{ OPTION_OF_PIN, "pin", "[=DIR]",
+	  "pin the maps of interfaces that COMMAND owns in DIR of a\n"
+	  "BPF file system (sets XROCE_PIN), default " PIN_DIR, "an absolute path" },
+	{ 'r', "rsockets", NULL,
+	  "replace COMMAND's stream and datagram sockets by rsockets,\n"
+	  "over RDMA (sets LD_PRELOAD; rsocket(7)); servers that fork\n"
+	  "need RDMAV_FORK_SAFE=1 at both ends (xroce-rdmacm(7))", NULL },
+	{ 'v', "verbose", NULL, "print the command and its library to standard error", NULL },
+};
+
+/* run_first, the options of option_table, run_last */
+static struct cli_option run_table[1 + NUM_OPTIONS + ARRAY_SIZE(run_last) + 1];
+
+static void run_make_options(void)
+{
+	static char texts[NUM_OPTIONS][256], wants[NUM_OPTIONS][128];
+	struct cli_option *o = run_table;
+	char fallback[32] = "";
+
+	*o++ = run_first;
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
+
+		if (!spec->flag)
+			continue;
+		option_wants(spec, wants[i], sizeof(wants[i]));
+		if (spec->kind == OPTION_IS_NUMBER)
+			snprintf(fallback, sizeof(fallback), ", default %u", spec->fallback);
+		else
+			*fallback = 0;
+		snprintf(texts[i], sizeof(texts[i]), "%s\n%s: %.127s%s (%s)", spec->help,
+			 spec->value, wants[i], fallback, spec->variable);
+		*o++ = (struct cli_option){ spec->letter, spec->flag, spec->value, texts[i],
+					    wants[i] };
+	}
+	memcpy(o, run_last, sizeof(run_last));
+}
+
 static const struct option_spec *spec_of(int letter)
 {
 	for (u32 i = 0; i < NUM_OPTIONS; i++)
@@ -228,15 +276,41 @@ static const struct option_spec *spec_of(int letter)
 
 static int set_variable(const struct option_spec *spec, const char *value)
 {
-	char wants[128];
-
 	if (!option_is_valid(spec, value))
-		return usage_error(&command_run, "'%s' is not %s", value,
-				   option_wants(spec, wants, sizeof(wants)));
+		return CLI_REFUSED;
 	if (!setenv(spec->variable, value, 1))
 		return EXIT_OK;
 	fprintf(stderr, "xroce run: cannot set %s: %s\n", spec->variable, strerror(errno));
 	return EXIT_FAILED;
+}
+
+struct run_choices {
+	const char *dev;
+	bool verbose, with_rsockets, without_files;
+};
+
+static int run_option(void *arg, int opt, char *value)
+{
+	struct run_choices *c = arg;
+
+	switch (opt) {
+	case 'd':
+		c->dev = value;
+		return EXIT_OK;
+	case 'N':
+		c->without_files = true;
+		return EXIT_OK;
+	case OPTION_OF_PIN:
+		return set_variable(&option_table[OPTION_PIN], value ? value : PIN_DIR);
+	case 'r':
+		c->with_rsockets = true;
+		return EXIT_OK;
+	case 'v':
+		c->verbose = true;
+		return EXIT_OK;
+	default:
+		return set_variable(spec_of(opt), value);
+	}
 }
 
 /* Explains why no process can outlive the program. */
@@ -301,127 +375,43 @@ static void keep_pins(bool verbose)
 			outlive_strerror(err));
 }
 
-/* Combines the options of this file and of the table. */
-static void add_options(struct option *options, char *letters)
-{
-	static const struct option own[] = {
-		{ "dev", required_argument, NULL, 'd' },
-		{ "no-mounts", no_argument, NULL, 'N' },
-		{ "pin", optional_argument, NULL, 'P' },
-		{ "rsockets", no_argument, NULL, 'r' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-	};
-	u32 n = ARRAY_SIZE(own);
-
-	memcpy(options, own, sizeof(own));
-	letters = stpcpy(letters, "+:d:Nrvh");
-	for (u32 i = 0; i < NUM_OPTIONS; i++) {
-		const struct option_spec *spec = &option_table[i];
-
-		if (!spec->flag)
-			continue;
-		options[n++] = (struct option){ spec->flag, required_argument, NULL, spec->letter };
-		letters += sprintf(letters, "%c:", spec->letter);
-	}
-	options[n] = (struct option){ 0 };
-}
-
-static void run_print_options(void)
-{
-	char wants[128], left[32];
-
-	for (u32 i = 0; i < NUM_OPTIONS; i++) {
-		const struct option_spec *spec = &option_table[i];
-
-		if (!spec->flag)
-			continue;
-		snprintf(left, sizeof(left), "-%c, --%s %s", spec->letter, spec->flag, spec->value);
-		printf("  %-17s  %s\n%21s%s: %s", left, spec->help, "", spec->value,
-		       option_wants(spec, wants, sizeof(wants)));
-		if (spec->kind == OPTION_IS_NUMBER)
-			printf(", default %u", spec->fallback);
-		printf(" (%s)\n", spec->variable);
-	}
-}
-
 static int run_main(int argc, char **argv)
 {
-	struct option options[NUM_OPTIONS + 7];
-	char letters[10 + 2 * NUM_OPTIONS];
-	const struct option_spec *spec;
-	const char *dev_name = NULL;
-	bool verbose = false, with_rsockets = false, with_files = true;
+	struct run_choices c = { 0 };
 	struct netdev dev;
-	int opt, ret;
+	int ret = cli_parse(&command_run, &argc, &argv, run_option, &c);
 
-	opterr = 0;
-	add_options(options, letters);
-	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		switch (opt) {
-		case 'd':
-			dev_name = optarg;
-			break;
-		case 'N':
-			with_files = false;
-			break;
-		case 'P':
-			ret = set_variable(&option_table[OPTION_PIN], optarg ? optarg : PIN_DIR);
-			if (ret)
-				return ret;
-			break;
-		case 'r':
-			with_rsockets = true;
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		case 'h':
-			command_help(&command_run);
-			return EXIT_OK;
-		case ':':
-			return usage_error(&command_run, "option '%s' needs an argument",
-					   argv[optind - 1]);
-		default:
-			spec = spec_of(opt);
-			if (!spec)
-				return usage_error(&command_run, "unknown option '%s'",
-						   argv[optind - 1]);
-			ret = set_variable(spec, optarg);
-			if (ret)
-				return ret;
-		}
-	}
-	if (optind == argc)
+	if (ret)
+		return ret;
+	if (!argc)
 		return usage_error(&command_run, "no command given");
-	argv += optind;
 
-	if (dev_name) {
-		ret = find_device(&command_run, dev_name, &dev);
+	if (c.dev) {
+		ret = find_device(&command_run, c.dev, &dev);
 		if (ret)
 			return ret;
-		if (setenv(NETDEV_ENV, dev_name, 1)) {
+		if (setenv(NETDEV_ENV, c.dev, 1)) {
 			fprintf(stderr, "xroce run: cannot set " NETDEV_ENV ": %s\n",
 				strerror(errno));
 			return EXIT_FAILED;
 		}
 	}
-	ret = set_library(with_rsockets);
+	ret = set_library(c.with_rsockets);
 	if (ret)
 		return ret;
 	if (warn_if_privileged(argv[0]))
-		with_files = false; /* it does not load our library */
-	if (verbose) {
+		c.without_files = true; /* it does not load our library */
+	if (c.verbose) {
 		const char *only = getenv(NETDEV_ENV);
 
 		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s%s%s%s\n",
-			getenv("LD_LIBRARY_PATH"), with_rsockets ? "LD_PRELOAD=" : "",
-			with_rsockets ? getenv("LD_PRELOAD") : "", with_rsockets ? " " : "",
+			getenv("LD_LIBRARY_PATH"), c.with_rsockets ? "LD_PRELOAD=" : "",
+			c.with_rsockets ? getenv("LD_PRELOAD") : "", c.with_rsockets ? " " : "",
 			only ? NETDEV_ENV "=" : "", only ? only : "", only ? " " : "", argv[0]);
 	}
-	keep_pins(verbose);
-	if (with_files)
-		show_files(verbose);
+	keep_pins(c.verbose);
+	if (!c.without_files)
+		show_files(c.verbose);
 
 	execvp(argv[0], argv);
 	ret = errno;
@@ -445,19 +435,11 @@ const struct command command_run = {
 		"It prepends the library directory to LD_LIBRARY_PATH and executes COMMAND in the\n"
 		"same process. COMMAND sees the devices in /sys/class/infiniband and\n"
 		"/dev/infiniband, in its own mount namespace.\n"
-		"\n"
-		"  -d, --dev IFACE    show only IFACE to COMMAND, as its single device\n"
-		"                     (sets " NETDEV_ENV ")\n",
-	.print_options = run_print_options,
+		"\n",
+	.make_options = run_make_options,
+	.options = run_table,
+	.is_wrapper = true,
 	.help_end =
-		"  -N, --no-mounts    run COMMAND in the caller's namespaces, without these files\n"
-		"  --pin[=DIR]        pin the maps of interfaces that COMMAND owns in DIR of a\n"
-		"                     BPF file system (sets XROCE_PIN), default " PIN_DIR "\n"
-		"  -r, --rsockets     replace COMMAND's stream and datagram sockets by rsockets,\n"
-		"                     over RDMA (sets LD_PRELOAD; rsocket(7)); servers that fork\n"
-		"                     need RDMAV_FORK_SAFE=1 at both ends (xroce-rdmacm(7))\n"
-		"  -v, --verbose      print the command and its library to standard error\n"
-		"  -h, --help         print this help\n"
 		"\n"
 		"COMMAND needs the privileges that 'xroce doctor' lists: root, or some\n"
 		"capabilities. A set-user-ID program, or one with file capabilities, ignores\n"

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <grp.h>
 #include <limits.h>
 #include <sched.h>
@@ -47,38 +46,22 @@ struct serve {
 	u32 inherits; /* number of inherited descriptors, of enum inherit */
 };
 
-static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
-			 u32 *out)
+/* Parses an octal mode. */
+static bool serve_mode(const char *text, u32 *mode)
 {
-	unsigned long value;
 	char *end;
 
-	errno = 0;
-	value = strtoul(text, &end, base);
-	*out = (u32)value;
-	return isdigit((unsigned char)*text) && !*end && !errno && value >= least && value <= most;
+	*mode = (u32)strtoul(text, &end, 8);
+	return isdigit((unsigned char)*text) && !*end && strlen(text) <= 4 && *mode <= 0777;
 }
 
-static int serve_limit(const char *name, const char *text, u32 most, u32 *out)
-{
-	return serve_number(text, 10, 1, most, out) ?
-		       EXIT_OK :
-		       usage_error(&command_serve, "--%s '%s' is not a number from 1 to %u", name,
-				   text, most);
-}
-
-static int serve_group(const char *name, gid_t *group)
+static bool serve_group(const char *name, gid_t *group)
 {
 	const struct group *entry = getgrnam(name);
-	u32 number;
 
 	if (entry)
 		*group = entry->gr_gid;
-	else if (serve_number(name, 10, 0, UINT_MAX - 1, &number))
-		*group = number;
-	else
-		return usage_error(&command_serve, "no group '%s'", name);
-	return EXIT_OK;
+	return entry || cli_number32(name, 0, UINT_MAX - 1, group);
 }
 
 static int serve_pkey(struct pkey_table *pkeys, const char *text)
@@ -108,68 +91,120 @@ static int serve_pkeys(struct pkey_table *pkeys, char *list)
 	return ret;
 }
 
-static int serve_option(struct serve *s, int opt, char **argv)
+enum {
+	OPTION_WHILE_USED = CLI_LONG,
+	OPTION_FILES,
+	OPTION_INHERIT,
+	OPTION_PKEYS,
+	OPTION_PINS,
+	OPTION_PIN_GROUP,
+	OPTION_MAX_CLIENTS,
+	OPTION_MAX_QPS,
+	OPTION_MAX_RINGS,
+	OPTION_MAX_SERVICES,
+	OPTION_MAX_MEMORY,
+};
+
+#define A_LIMIT "a number from 1 to 65536"
+#define A_GROUP "the name or number of a group"
+
+static const struct cli_option serve_table[] = {
+	{ 'm', "mode", "MODE", "set the mode of the socket in /run/xroce, default 0666",
+	  "an octal mode, such as 0660" },
+	{ 'g', "group", "GROUP", "set the group of the socket, for --mode 0660", A_GROUP },
+	{ 'n', "netns", "NS",
+	  "serve interfaces of network namespace NS: a name of\n"
+	  "`ip netns`, or the PID of a process in it", NULL },
+	{ 'b', "background", NULL,
+	  "return when the broker listens, and serve in a new session", NULL },
+	{ OPTION_WHILE_USED, "while-used", NULL,
+	  "exit 1 s after the last client exits, or after 10 s without\n"
+	  "any client", NULL },
+	/* attach/spawn.c */
+	{ OPTION_INHERIT, "inherit", "N", NULL, "a number of descriptors" },
+	{ OPTION_PKEYS, "pkey", "KEY[,...]",
+	  "add P_Keys after the default 0xffff to the table, up to 31:\n"
+	  "0x8001 for full members, 0x0001 for limited members", NULL },
+	{ OPTION_PINS, "pin", "[=DIR]",
+	  "pin the readable maps of the broker and of its clients in\n"
+	  "DIR of a BPF file system, default " PIN_DIR, "an absolute path" },
+	{ OPTION_PIN_GROUP, "pin-group", "GROUP",
+	  "let GROUP read the pinned maps, default only root", A_GROUP },
+	{ OPTION_FILES, "files", NULL,
+	  "show the devices to all processes in /sys/class/infiniband\n"
+	  "and /dev/infiniband until the broker exits, as 'xroce run'\n"
+	  "does for one program", NULL },
+	{ OPTION_MAX_CLIENTS, "max-clients", "N",
+	  "limit a user to N processes with a port, default 128\n"
+	  "(1024 for all users)", "a number from 1 to 1024" },
+	{ OPTION_MAX_QPS, "max-qps", "N", "limit a user to N QPs, default 4096", A_LIMIT },
+	{ OPTION_MAX_RINGS, "max-rings", "N", "limit a user to N wake-up rings, default 4096",
+	  A_LIMIT },
+	{ OPTION_MAX_SERVICES, "max-services", "N",
+	  "limit a user to N services of the connection manager\n"
+	  "(bound ports), default 2048 (8192 for all users)", "a number from 1 to 8192" },
+	{ OPTION_MAX_MEMORY, "max-memory", "MIB",
+	  "limit a user to MIB of kernel memory for ports, channels\n"
+	  "and tracers, default 1024", "a number from 1 to 1048576" },
+	{ 0 },
+};
+
+static int serve_option(void *arg, int opt, char *value)
 {
+	struct serve *s = arg;
+	struct broker_options *o = &s->options;
+	bool good = true;
 	u32 mode;
 
 	switch (opt) {
 	case 'm':
-		if (!serve_number(optarg, 8, 0, 0777, &mode))
-			return usage_error(&command_serve, "--mode '%s' is not a mode, such as "
-							   "0660",
-					   optarg);
-		s->options.mode = mode;
-		return EXIT_OK;
+		good = serve_mode(value, &mode);
+		o->mode = mode;
+		break;
 	case 'g':
-		return serve_group(optarg, &s->options.group);
+		good = serve_group(value, &o->group);
+		break;
 	case 'n':
-		s->netns = optarg;
-		return EXIT_OK;
+		s->netns = value;
+		break;
 	case 'b':
 		s->background = true;
-		return EXIT_OK;
-	case 'i':
-		if (!serve_number(optarg, 10, 0, INHERITS, &s->inherits))
-			return usage_error(&command_serve, "--inherit '%s' is not a number from 0 "
-							   "to %u",
-					   optarg, INHERITS);
-		return EXIT_OK;
-	case 'u':
-		s->options.while_used = true;
-		return EXIT_OK;
-	case 'f':
+		break;
+	case OPTION_INHERIT:
+		good = cli_number32(value, 0, INHERITS, &s->inherits);
+		break;
+	case OPTION_WHILE_USED:
+		o->while_used = true;
+		break;
+	case OPTION_FILES:
 		s->files = true;
-		return EXIT_OK;
-	case 'p':
-		return serve_pkeys(&s->options.pkeys, optarg);
-	case 'P':
-		if (optarg && *optarg != '/')
-			return usage_error(&command_serve,
-					   "--pin '%s' is not an absolute path",
-					   optarg);
-		s->options.pin = optarg ? optarg : PIN_DIR;
-		return EXIT_OK;
-	case 'G':
-		return serve_group(optarg, &s->options.pin_group);
-	case 'c':
-		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
-				   &s->options.max_clients);
-	case 'q':
-		return serve_limit("max-qps", optarg, SERVE_MOST_QPS, &s->options.max_qps);
-	case 'r':
-		return serve_limit("max-rings", optarg, SERVE_MOST_QPS, &s->options.max_rings);
-	case 's':
-		return serve_limit("max-services", optarg, BROKER_SERVICES,
-				   &s->options.max_services);
-	case 'M':
-		return serve_limit("max-memory", optarg, SERVE_MOST_MIB,
-				   &s->options.max_memory_mib);
-	case ':':
-		return usage_error(&command_serve, "option '%s' needs an argument",
-				   argv[optind - 1]);
-	default:
-		return usage_error(&command_serve, "unknown option '%s'", argv[optind - 1]);
+		break;
+	case OPTION_PKEYS:
+		return serve_pkeys(&o->pkeys, value);
+	case OPTION_PINS:
+		good = !value || *value == '/';
+		o->pin = value ? value : PIN_DIR;
+		break;
+	case OPTION_PIN_GROUP:
+		good = serve_group(value, &o->pin_group);
+		break;
+	case OPTION_MAX_CLIENTS:
+		good = cli_number32(value, 1, XROCE_MAX_CLIENT, &o->max_clients);
+		break;
+	case OPTION_MAX_QPS:
+		good = cli_number32(value, 1, SERVE_MOST_QPS, &o->max_qps);
+		break;
+	case OPTION_MAX_RINGS:
+		good = cli_number32(value, 1, SERVE_MOST_QPS, &o->max_rings);
+		break;
+	case OPTION_MAX_SERVICES:
+		good = cli_number32(value, 1, BROKER_SERVICES, &o->max_services);
+		break;
+	case OPTION_MAX_MEMORY:
+		good = cli_number32(value, 1, SERVE_MOST_MIB, &o->max_memory_mib);
+		break;
 	}
+	return good ? EXIT_OK : CLI_REFUSED;
 }
 
 /* ---- serve: the network namespace ---- */
@@ -181,7 +216,7 @@ static int serve_enter(const char *netns)
 	u32 pid;
 	int fd, err;
 
-	if (serve_number(netns, 10, 1, INT_MAX, &pid))
+	if (cli_number32(netns, 1, INT_MAX, &pid))
 		snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
 	else
 		snprintf(path, sizeof(path), "/run/netns/%s", netns);
@@ -367,24 +402,6 @@ static int serve_in_background(struct serve *s, char **names)
 
 static int serve_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "mode", required_argument, NULL, 'm' },
-		{ "group", required_argument, NULL, 'g' },
-		{ "netns", required_argument, NULL, 'n' },
-		{ "background", no_argument, NULL, 'b' },
-		{ "while-used", no_argument, NULL, 'u' },
-		{ "files", no_argument, NULL, 'f' },
-		{ "inherit", required_argument, NULL, 'i' }, /* internal: attach/spawn.c */
-		{ "pkey", required_argument, NULL, 'p' },
-		{ "pin", optional_argument, NULL, 'P' },
-		{ "pin-group", required_argument, NULL, 'G' },
-		{ "max-clients", required_argument, NULL, 'c' },
-		{ "max-qps", required_argument, NULL, 'q' },
-		{ "max-rings", required_argument, NULL, 'r' },
-		{ "max-services", required_argument, NULL, 's' },
-		{ "max-memory", required_argument, NULL, 'M' },
-		{ 0 },
-	};
 	struct serve s = { .everyone = SYSFS_GLOBAL_NONE,
 			   .options = { .mode = SERVE_MODE,
 					.group = (gid_t)-1,
@@ -396,19 +413,16 @@ static int serve_main(int argc, char **argv)
 					.max_services = SERVE_SERVICES,
 					.max_memory_mib = SERVE_MIB,
 					.pkeys = PKEY_TABLE_DEFAULT } };
-	int opt, ret;
+	int ret;
 
 	for (u32 i = 0; i < INHERITS; i++)
 		s.options.inherited[i] = -1;
 	s.options.ends = serve_ends;
 	s.options.ends_arg = &s;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":m:g:n:b", options, NULL)) != -1) {
-		ret = serve_option(&s, opt, argv);
-		if (ret)
-			return ret;
-	}
-	if (optind == argc)
+	ret = cli_parse(&command_serve, &argc, &argv, serve_option, &s);
+	if (ret)
+		return ret;
+	if (!argc)
 		return usage_error(&command_serve, "no interface given");
 	if (s.options.pin_group != (gid_t)-1 && !s.options.pin)
 		return usage_error(&command_serve, "--pin-group needs --pin");
@@ -416,13 +430,12 @@ static int serve_main(int argc, char **argv)
 		return usage_error(&command_serve,
 				   "--files cannot be used with --netns: the files are for "
 				   "processes of this namespace");
-	ret = serve_inherit(&s, argc - optind);
+	ret = serve_inherit(&s, argc);
 	if (!ret && s.netns)
 		ret = serve_enter(s.netns);
 	if (ret)
 		return ret;
-	return s.background ? serve_in_background(&s, argv + optind) :
-			      serve_run(&s, argv + optind, -1);
+	return s.background ? serve_in_background(&s, argv) : serve_run(&s, argv, -1);
 }
 
 const struct command command_serve = {
@@ -436,30 +449,9 @@ const struct command command_serve = {
 		"processes, also of users without privileges, can then use the interface at the\n"
 		"same time. When a broker exits, its clients get a fatal event. Needs root, or\n"
 		"CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
-		"\n"
-		"  -m, --mode MODE    set the mode of the socket in /run/xroce, default 0666\n"
-		"  -g, --group GROUP  set the group of the socket, for --mode 0660\n"
-		"  -n, --netns NS     serve interfaces of network namespace NS: a name of\n"
-		"                     `ip netns`, or the PID of a process in it\n"
-		"  -b, --background   return when the broker listens, and serve in a new session\n"
-		"  --while-used       exit 1 s after the last client exits, or after 10 s without\n"
-		"                     any client\n"
-		"  --pkey KEY[,...]   add P_Keys after the default 0xffff to the table, up to 31:\n"
-		"                     0x8001 for full members, 0x0001 for limited members\n"
-		"  --pin[=DIR]        pin the readable maps of the broker and of its clients in\n"
-		"                     DIR of a BPF file system, default " PIN_DIR "\n"
-		"  --pin-group GROUP  let GROUP read the pinned maps, default only root\n"
-		"  --files            show the devices to all processes in /sys/class/infiniband\n"
-		"                     and /dev/infiniband until the broker exits, as 'xroce run'\n"
-		"                     does for one program\n"
-		"  --max-clients N    limit a user to N processes with a port, default 128\n"
-		"                     (1024 for all users)\n"
-		"  --max-qps N        limit a user to N QPs, default 4096\n"
-		"  --max-rings N      limit a user to N wake-up rings, default 4096\n"
-		"  --max-services N   limit a user to N services of the connection manager (bound\n"
-		"                     ports), default 2048 (8192 for all users)\n"
-		"  --max-memory MIB   limit a user to MIB of kernel memory for ports, channels\n"
-		"                     and tracers, default 1024\n"
+		"\n",
+	.options = serve_table,
+	.help_end =
 		"\n"
 		"The limits are for each interface; root has none. With $NOTIFY_SOCKET set, the\n"
 		"broker notifies systemd when it is ready (xroce@.service).\n"
@@ -524,25 +516,33 @@ static bool stop_sweep(const char *dir)
 	return swept > 0 || files;
 }
 
+static const struct cli_option stop_table[] = {
+	{ OPTION_PINS, "pin", "[=DIR]",
+	  "remove maps that killed processes left pinned in DIR,\n"
+	  "default " PIN_DIR, NULL },
+	{ 0 },
+};
+
+static int stop_option(void *arg, int opt, char *value)
+{
+	*(const char **)arg = value;
+	return EXIT_OK;
+}
+
 static int stop_main(int argc, char **argv)
 {
-	static const struct option options[] = { { "pin", optional_argument, NULL, 'P' }, { 0 } };
 	const char *dir = options_pin();
 	struct netdev dev;
-	int err, ret, opt;
+	int err, ret;
 	bool swept;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		if (opt != 'P')
-			return usage_error(&command_stop, "unknown option '%s'", argv[optind - 1]);
-		dir = optarg;
-	}
-	if (argc - optind != 1)
-		return usage_error(&command_stop, "%s",
-				   argc == optind ? "no interface given" :
-						    "more than one interface");
-	ret = find_device(&command_stop, argv[optind], &dev);
+	ret = cli_parse(&command_stop, &argc, &argv, stop_option, &dir);
+	if (ret)
+		return ret;
+	if (argc != 1)
+		return usage_error(&command_stop, argc ? "more than one interface" :
+							 "no interface given");
+	ret = find_device(&command_stop, argv[0], &dev);
 	if (ret)
 		return ret;
 	err = stop_broker(&dev);
@@ -566,9 +566,9 @@ const struct command command_stop = {
 		"Stops the broker that 'xroce serve' runs for IFACE and returns when it has\n"
 		"exited. Its clients get a fatal event and their work requests are flushed. Only\n"
 		"root and the broker's own user may stop it.\n"
-		"\n"
-		"  --pin[=DIR]  remove maps that killed processes left pinned in DIR,\n"
-		"               default " PIN_DIR "\n"
+		"\n",
+	.options = stop_table,
+	.help_end =
 		"\n"
 		"Exit status: 0 if the broker has exited, 1 if there is none or it may not be\n"
 		"stopped, 2 for wrong usage or no such interface.\n",

@@ -420,7 +420,7 @@ static int top_main(int argc, char **argv)
 {
 	static struct top t;
 	struct observe_options *l = &t.look;
-	int ret = observe_options_begin(l, &command_top, TOP_OPTIONS, &argc, &argv), err;
+	int ret = observe_options_begin(l, &command_top, &argc, &argv), err;
 
 	if (ret)
 		return ret;
@@ -447,11 +447,6 @@ static int top_main(int argc, char **argv)
 	return ret;
 }
 
-static void top_options(void)
-{
-	observe_options_print_options(TOP_OPTIONS);
-}
-
 const struct command command_top = {
 	.name = "top",
 	.summary = "show live rates of queue pairs, processes, CQs and interfaces",
@@ -464,7 +459,8 @@ const struct command command_top = {
 		"screen (h lists the keys, q quits); otherwise, or with --batch, it prints\n"
 		"tables, one per interval.\n"
 		"\n",
-	.print_options = top_options,
+	.options = observe_options_table,
+	.letters = TOP_OPTIONS,
 	.help_end =
 		"\n"
 		"VIEW is qps (default), processes, cqs or interfaces. COLUMN is a name that the\n"

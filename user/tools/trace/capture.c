@@ -4,7 +4,6 @@
  * XDP's verdict is each packet's comment.
  */
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -269,72 +268,59 @@ static bool capture_peer(const char *text, struct gid *gid)
 	       inet_pton(AF_INET6, text, gid->raw) == 1;
 }
 
-enum { OPTION_PEER = 256, OPTION_DROPS, OPTION_BUFFER };
+enum { OPTION_PEER = CLI_LONG, OPTION_DROPS, OPTION_BUFFER };
 
-static const struct option capture_options[] = {
-	{ "write", required_argument, NULL, 'w' },
-	{ "file-size", required_argument, NULL, 'C' },
-	{ "files", required_argument, NULL, 'W' },
-	{ "count", required_argument, NULL, 'c' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "snaplen", required_argument, NULL, 's' },
-	{ "qp", required_argument, NULL, 'q' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "direction", required_argument, NULL, 'Q' },
-	{ "peer", required_argument, NULL, OPTION_PEER },
-	{ "drops", no_argument, NULL, OPTION_DROPS },
-	{ "buffer", required_argument, NULL, OPTION_BUFFER },
-	{ NULL, 0, NULL, 0 },
+static const struct cli_option capture_options[] = {
+	{ 'w', "write", "FILE", "write to FILE; - is standard output", NULL },
+	{ 'C', "file-size", "N",
+	  "start another file after N million bytes: FILE, FILE1,\n"
+	  "FILE2, ...", "a number from 1 to 1048576" },
+	{ 'W', "files", "N",
+	  "with -C, write to N files from FILE0 on, then overwrite\n"
+	  "the oldest", "a number from 1 to 1048576" },
+	{ 'c', "count", "N", "stop after N packets", TRACERS_NUMBER },
+	{ 'd', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
+	{ 's', "snaplen", "N", "write at most N bytes of each packet (at least 64)",
+	  "a number of bytes from 64 on" },
+	{ 'q', "qpn", "N", "select packets to and from queue pair N", TRACERS_QPN },
+	{ 'p', "pid", "N", "select packets of process N", TRACERS_NUMBER },
+	{ 'Q', "direction", "D", "in: received packets; out: sent packets", "in or out" },
+	{ OPTION_PEER, "peer", "ADDRESS", "select packets from and to ADDRESS", "an address" },
+	{ OPTION_DROPS, "drops", NULL, "select packets that a check in XDP dropped", NULL },
+	{ OPTION_BUFFER, "buffer", "N", "buffer N MiB for each process (default 32)",
+	  "a number of MiB" },
+	{ 0 },
 };
 
-static int capture_option(struct capture *c, int opt, char **argv)
+static int capture_option(void *arg, int opt, char *value)
 {
+	struct capture *c = arg;
 	bool ok = true;
-	u64 n = 0;
+	u32 n = 0;
 
 	switch (opt) {
-	case 'w': c->file.path = optarg; break;
+	case 'w': c->file.path = value; break;
 	case 'C':
-		ok = tracers_number(optarg, 1u << 20, &n);
-		c->file.max_bytes = n * 1000000;
+		ok = cli_number32(value, 1, 1u << 20, &n);
+		c->file.max_bytes = n * 1000000ull;
 		break;
-	case 'W':
-		ok = tracers_number(optarg, 1u << 20, &n);
-		c->file.max_files = (u32)n;
-		break;
-	case 'c': ok = tracers_number(optarg, UINT64_MAX, &c->max_packets); break;
-	case 'd':
-		ok = tracers_number(optarg, 1u << 30, &n);
-		c->until_ns = clock_now_ns() + n * NSEC_PER_SEC;
-		break;
-	case 's':
-		ok = tracers_number(optarg, SNAPLEN_ALL, &n) && n >= 64;
-		c->snaplen = (u32)n;
-		break;
-	case 'q':
-		ok = tracers_number(optarg, ROCE_QPN_MASK, &n);
-		c->want.qpn = (u32)n;
-		break;
-	case 'p':
-		ok = tracers_number(optarg, INT_MAX, &n);
-		c->pid = (u32)n;
-		break;
-	case 'Q': ok = tracers_direction(optarg, &c->want.what); break;
+	case 'W': ok = cli_number32(value, 1, 1u << 20, &c->file.max_files); break;
+	case 'c': ok = cli_number(value, 1, UINT64_MAX, &c->max_packets); break;
+	case 'd': ok = tracers_until(value, &c->until_ns); break;
+	case 's': ok = cli_number32(value, 64, SNAPLEN_ALL, &c->snaplen); break;
+	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &c->want.qpn); break;
+	case 'p': ok = cli_number32(value, 1, INT_MAX, &c->pid); break;
+	case 'Q': ok = tracers_direction(value, &c->want.what); break;
 	case OPTION_PEER:
-		ok = c->want.has_peer = capture_peer(optarg, &c->want.peer);
+		ok = c->want.has_peer = capture_peer(value, &c->want.peer);
 		break;
 	case OPTION_DROPS: c->want.what = XROCE_TRACE_DROPPED; break;
 	case OPTION_BUFFER:
-		ok = tracers_number(optarg, RING_BYTES_MAX >> 20, &n);
-		c->want.ring_bytes = roundup_pow2((u32)n) << 20;
+		ok = cli_number32(value, 1, RING_BYTES_MAX >> 20, &n);
+		c->want.ring_bytes = roundup_pow2(n) << 20;
 		break;
-	case ':': return usage_error(&command_capture, "%s needs a value", argv[optind - 1]);
-	default: return usage_error(&command_capture, "unknown option '%s'", argv[optind - 1]);
 	}
-	/* for `-s 10` the option is the argument before the value, for `-s10` the same argument */
-	return ok ? EXIT_OK : usage_error(&command_capture, "invalid argument '%s' of %s", optarg,
-					  argv[optind - 1] == optarg ? argv[optind - 2] :
-								       argv[optind - 1]);
+	return ok ? EXIT_OK : CLI_REFUSED;
 }
 
 static int capture_main(int argc, char **argv)
@@ -347,15 +333,11 @@ static int capture_main(int argc, char **argv)
 		.until_ns = NSEC_NEVER,
 	};
 	struct netdev dev;
-	int opt, ret;
+	int ret = cli_parse(&command_capture, &argc, &argv, capture_option, &c);
 
-	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:Q:", capture_options, NULL)) !=
-	       -1) {
-		ret = capture_option(&c, opt, argv);
-		if (ret)
-			return ret;
-	}
-	if (argc - optind > 1)
+	if (ret)
+		return ret;
+	if (argc > 1)
 		return usage_error(&command_capture, "more than one interface");
 	if (!c.file.path)
 		return usage_error(&command_capture, "no file given (-w FILE)");
@@ -366,8 +348,8 @@ static int capture_main(int argc, char **argv)
 	if (!strcmp(c.file.path, "-") && isatty(STDOUT_FILENO))
 		return usage_error(&command_capture, "-w - writes binary data: redirect standard "
 						     "output");
-	if (optind < argc) {
-		c.dev = argv[optind];
+	if (argc) {
+		c.dev = argv[0];
 		ret = find_device(&command_capture, c.dev, &dev);
 		if (ret)
 			return ret;
@@ -388,22 +370,9 @@ const struct command command_capture = {
 		"of a packet is what XDP wrote in the CQE, or the drop reason, and its process.\n"
 		"Super-packets are split into their packets. Capturing delays no process: packets\n"
 		"that do not fit into the buffer are lost and counted.\n"
-		"\n"
-		"Options:\n"
-		"  -w, --write FILE     write to FILE; - is standard output\n"
-		"  -C, --file-size N    start another file after N million bytes: FILE, FILE1,\n"
-		"                       FILE2, ...\n"
-		"  -W, --files N        with -C, write to N files from FILE0 on, then overwrite\n"
-		"                       the oldest\n"
-		"  -c, --count N        stop after N packets\n"
-		"  -d, --duration N     stop after N seconds\n"
-		"  -s, --snaplen N      write at most N bytes of each packet (at least 64)\n"
-		"  -q, --qp N           select packets to and from queue pair N\n"
-		"  -p, --pid N          select packets of process N\n"
-		"  -Q, --direction D    in: received packets; out: sent packets\n"
-		"  --peer ADDRESS       select packets from and to ADDRESS\n"
-		"  --drops              select packets that a check in XDP dropped\n"
-		"  --buffer N           buffer N MiB for each process (default 32)\n"
+		"\n",
+	.options = capture_options,
+	.help_end =
 		"\n"
 		"Needs root; for the user's own processes a broker (xroce serve) is enough.\n"
 		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",

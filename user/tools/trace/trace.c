@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce trace: prints packets and QP events of the engines, one per line, as they happen. */
 #define _GNU_SOURCE /* strcasestr() */
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -226,49 +225,40 @@ static int trace_run(struct trace *t)
 									       EXIT_OK;
 }
 
-static const struct option trace_options[] = {
-	{ "qp", required_argument, NULL, 'q' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "opcode", required_argument, NULL, 'o' },
-	{ "direction", required_argument, NULL, 'Q' },
-	{ "events", no_argument, NULL, 'E' },
-	{ "errors", no_argument, NULL, 'e' },
-	{ "count", required_argument, NULL, 'c' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "json", no_argument, NULL, 'j' },
-	{ NULL, 0, NULL, 0 },
+static const struct cli_option trace_options[] = {
+	{ 'q', "qpn", "N", "select queue pair N", TRACERS_QPN },
+	{ 'p', "pid", "N", "select process N", TRACERS_NUMBER },
+	{ 'o', "opcode", "TEXT",
+	  "select packets with TEXT in the name of the opcode, such as\n"
+	  "READ or 'RC SEND'", NULL },
+	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
+	{ 'E', "events", NULL, "print only events", NULL },
+	{ 'e', "errors", NULL,
+	  "print only drops, NAKs, congestion and events that indicate\n"
+	  "a problem", NULL },
+	{ 'c', "count", "N", "stop after N lines", TRACERS_NUMBER },
+	{ 'd', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
+	{ 'j', "json", NULL, "print one JSON object per line", NULL },
+	{ 0 },
 };
 
-static int trace_option(struct trace *t, int opt, char **argv)
+static int trace_option(void *arg, int opt, char *value)
 {
+	struct trace *t = arg;
 	bool ok = true;
-	u64 n = 0;
 
 	switch (opt) {
-	case 'q':
-		ok = tracers_number(optarg, ROCE_QPN_MASK, &n);
-		t->want.qpn = (u32)n;
-		break;
-	case 'p':
-		ok = tracers_number(optarg, INT_MAX, &n);
-		t->pid = (u32)n;
-		break;
-	case 'o': t->opcode = optarg; break;
-	case 'Q': ok = tracers_direction(optarg, &t->want.what); break;
+	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &t->want.qpn); break;
+	case 'p': ok = cli_number32(value, 1, INT_MAX, &t->pid); break;
+	case 'o': t->opcode = value; break;
+	case 'Q': ok = tracers_direction(value, &t->want.what); break;
 	case 'E': t->want.what = XROCE_TRACE_EVENTS; break;
 	case 'e': t->errors = true; break;
-	case 'c': ok = tracers_number(optarg, UINT64_MAX, &t->max_lines); break;
-	case 'd':
-		ok = tracers_number(optarg, 1u << 30, &n);
-		t->until_ns = clock_now_ns() + n * NSEC_PER_SEC;
-		break;
+	case 'c': ok = cli_number(value, 1, UINT64_MAX, &t->max_lines); break;
+	case 'd': ok = tracers_until(value, &t->until_ns); break;
 	case 'j': t->json = true; break;
-	case ':': return usage_error(&command_trace, "%s needs a value", argv[optind - 1]);
-	default: return usage_error(&command_trace, "unknown option '%s'", argv[optind - 1]);
 	}
-	return ok ? EXIT_OK : usage_error(&command_trace, "invalid argument '%s' of %s", optarg,
-					  argv[optind - 1] == optarg ? argv[optind - 2] :
-								       argv[optind - 1]);
+	return ok ? EXIT_OK : CLI_REFUSED;
 }
 
 static int trace_main(int argc, char **argv)
@@ -282,17 +272,14 @@ static int trace_main(int argc, char **argv)
 	};
 	struct sigaction action = { .sa_handler = trace_end };
 	struct netdev dev;
-	int opt, ret;
+	int ret = cli_parse(&command_trace, &argc, &argv, trace_option, &t);
 
-	while ((opt = getopt_long(argc, argv, "+:q:p:o:Q:Eec:d:j", trace_options, NULL)) != -1) {
-		ret = trace_option(&t, opt, argv);
-		if (ret)
-			return ret;
-	}
-	if (argc - optind > 1)
+	if (ret)
+		return ret;
+	if (argc > 1)
 		return usage_error(&command_trace, "more than one interface");
-	if (optind < argc) {
-		t.dev = argv[optind];
+	if (argc) {
+		t.dev = argv[0];
 		ret = find_device(&command_trace, t.dev, &dev);
 		if (ret)
 			return ret;
@@ -327,19 +314,9 @@ const struct command command_trace = {
 		"\n"
 		"  <   received         >   sent          <>  sent to the process itself\n"
 		"  <!  dropped by XDP   *   event\n"
-		"\n"
-		"Options:\n"
-		"  -q, --qp N         select queue pair N\n"
-		"  -p, --pid N        select process N\n"
-		"  -o, --opcode TEXT  select packets with TEXT in the name of the opcode, such as\n"
-		"                     READ or 'RC SEND'\n"
-		"  -Q, --direction D  select packets: in (received) or out (sent)\n"
-		"  -E, --events       print only events\n"
-		"  -e, --errors       print only drops, NAKs, congestion and events that indicate\n"
-		"                     a problem\n"
-		"  -c, --count N      stop after N lines\n"
-		"  -d, --duration N   stop after N seconds\n"
-		"  -j, --json         print one JSON object per line\n"
+		"\n",
+	.options = trace_options,
+	.help_end =
 		"\n"
 		"Needs root; for the user's own processes a broker (xroce serve) is enough.\n"
 		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",

@@ -545,13 +545,14 @@ s64 tracers_real_ns(void)
 	return (s64)((u64)real.tv_sec * NSEC_PER_SEC + (u64)real.tv_nsec - now_ns);
 }
 
-bool tracers_number(const char *text, u64 max, u64 *out)
+bool tracers_until(const char *text, u64 *until_ns)
 {
-	char *end;
+	u64 seconds;
 
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return !errno && end != text && !*end && *out && *out <= max && *text != '-';
+	if (!cli_number(text, 1, 1u << 30, &seconds))
+		return false;
+	*until_ns = clock_now_ns() + seconds * NSEC_PER_SEC;
+	return true;
 }
 
 bool tracers_direction(const char *text, u32 *what)

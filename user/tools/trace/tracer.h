@@ -145,8 +145,14 @@ void tracers_complain(struct tracers *t, const char *command);
 void tracers_say_end(const struct tracers *t, const char *command);
 /* Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the times of records. */
 s64 tracers_real_ns(void);
-/* Parse a number from 1 to max; "in" or "out" as XROCE_TRACE_*. Return false if invalid. */
-bool tracers_number(const char *text, u64 max, u64 *out);
+/* What options of capture and trace take (struct cli_option). */
+#define TRACERS_NUMBER "a number from 1 on"
+#define TRACERS_QPN    "a QP number from 1 to 0xffffff"
+/*
+ * Parse seconds from now on, into CLOCK_MONOTONIC; "in" or "out" as XROCE_TRACE_*. Return false if
+ * invalid.
+ */
+bool tracers_until(const char *text, u64 *until_ns);
 bool tracers_direction(const char *text, u32 *what);
 
 #endif
