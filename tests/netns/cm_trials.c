@@ -30,7 +30,6 @@
 #define REJ_BYTES	 148
 #define SIDR_BYTES	 136
 #define LEAVE_MS	 500
-#define NO_QPN		 0x7f0000 /* of no QP, and another one for each connection */
 #define WR_RECEIVED(row) ((row)*2)
 #define WR_SENT(row)	 ((row)*2 + 1)
 
@@ -38,6 +37,7 @@ struct trial {
 	const struct row *row;
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
+	struct ibv_qp *stranger; /* of one that HESITATES; librdmacm does not know it */
 	uint64_t due_ms; /* when step() is to be called; 0: not */
 	uint64_t begun_ms, last_ms;
 	bool established, received, over; /* over: the id is destroyed, or is as good as that */
@@ -188,6 +188,21 @@ static void make_qp(struct trial *t)
 	must(!ibv_post_recv(t->id->qp, &wr, &bad), "ibv_post_recv");
 }
 
+/* Makes a QP for its number alone, which no other connection has. */
+static void make_stranger(struct trial *t)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	static struct ibv_pd *pd;
+
+	if (!cq)
+		cq = ibv_create_cq(t->id->verbs, (int)(4 * num_trials()), NULL, NULL, 0);
+	if (!pd)
+		pd = ibv_alloc_pd(t->id->verbs);
+	attr.send_cq = attr.recv_cq = cq;
+	must(cq && pd && (t->stranger = ibv_create_qp(pd, &attr)), "ibv_create_qp: %s",
+	     strerror(errno));
+}
+
 static void post(struct trial *t)
 {
 	struct ibv_sge sge = { (uintptr_t)t->out, BYTES, t->mr->lkey };
@@ -211,6 +226,8 @@ static void finish(struct trial *t)
 	t->id = NULL;
 	if (t->mr)
 		must(!ibv_dereg_mr(t->mr), "ibv_dereg_mr");
+	if (t->stranger)
+		must(!ibv_destroy_qp(t->stranger), "ibv_destroy_qp");
 }
 
 /* The peer may have left meanwhile: then the call fails, or its event comes. */
@@ -263,12 +280,15 @@ static void connect_it(struct trial *t)
 					 .responder_resources = 1,
 					 .initiator_depth = 1,
 					 .retry_count = 7,
-					 .rnr_retry_count = 7,
-					 .qp_num = NO_QPN + number_of(t) };
+					 .rnr_retry_count = 7 };
 
 	fill(data, REQ_BYTES, number_of(t));
-	if (t->row->active != HESITATES)
+	if (t->row->active == HESITATES) {
+		make_stranger(t);
+		param.qp_num = t->stranger->qp_num;
+	} else {
 		make_qp(t);
+	}
 	t->begun_ms = now_ms();
 	must(!rdma_connect(t->id, &param), "%s: rdma_connect: %s", t->row->name, strerror(errno));
 	if (t->row->active == LEAVES)

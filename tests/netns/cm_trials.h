@@ -18,7 +18,7 @@ enum active {
 	TALKS,	   /* sends a message when it is established, disconnects when it has the reply */
 	IS_LEFT,   /* the same, but waits to be disconnected */
 	DESTROYS,  /* destroys its id when it has the reply */
-	HESITATES, /* has no QP, and establishes late; disconnects half a second after that */
+	HESITATES, /* its id has no QP; establishes late, and disconnects half a second later */
 	LEAVES,	   /* destroys its id half a second after its request */
 	LOOKS_UP,  /* a datagram service */
 };
