@@ -3,6 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 # tier: long shared XROCE_TEST_BROKER=1
+# needs: processors
 #
 # A bad cable that counts its losses, and the counters of both ends: to the packet, by the
 # equations of docs/maps.md and docs/counters.md. While both ends are idle, all tools report the

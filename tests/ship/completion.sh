@@ -40,7 +40,7 @@ completion__options_are_those_of_run() {
 completion__options_are_those_of_serve() {
 	local want
 
-	want=$({ options_of serve; echo --help; } | sort | paste -sd' ')
+	want=$(options_of serve | sort | paste -sd' ')
 	offers xroce serve - && is "$want" &&
 		offers xroce serve --mode 066 && is "0660 0666" &&
 		offers xroce serve --group roo && is root &&
