@@ -81,7 +81,7 @@ run_environment() {
 
 # Each option is the library's variable; a value that it would not take is a mistake here.
 run_tuning() {
-	local print='echo "[$XROCE_SPIN_US] [$XROCE_VECTOR_CPUS] [$XROCE_SHARDS] [$XROCE_TX] [$XROCE_XDP] [$XROCE_ATTACH] [$XROCE_SHARE] [$XROCE_PKEY] [$XROCE_YIELD]"' option
+	local print='echo "[$XROCE_SPIN_US] [$XROCE_VECTOR_CPUS] [$XROCE_SHARDS] [$XROCE_TX] [$XROCE_XDP] [$XROCE_ATTACH] [$XROCE_SHARE] [$XROCE_PKEY] [$XROCE_YIELD]"' option word
 
 	try 0 "$XROCE" run --spin 0 --cpus 1,0 --shards 2 --tx xsk --xdp native --attach dispatcher --share always --pkey 0x8001,2 --yield 9 -- sh -c "$print"
 	need_line cli '^\[0\] \[1,0\] \[2\] \[xsk\] \[native\] \[dispatcher\] \[always\] \[0x8001,2\] \[9\]$'
@@ -89,7 +89,8 @@ run_tuning() {
 	need_line cli '^\[7\] \[\] \[8\] \[gso\] \[\] \[\] \[\] \[\] \[1000000\]$'
 	for option in --spin= --spin=-1 --spin=1000001 --spin=5us --yield= --yield=-1 --yield=1000001 --yield=x --cpus= --cpus=,1 --cpus=1, --cpus=1,,2 --cpus=a --shards=0 --shards=9 --tx=tcp --tx= --xdp=nativ --attach=alone --share=yes --pkey= --pkey=0 --pkey=0x8000 --pkey=0x10000 --pkey=-1 --pkey=0x8001, --pkey=,1 --pkey=x --pkey=0x8001,0x8001 --pkey=0x1z "--pkey=$(seq -s, 1 32)"; do
 		try 2 "$XROCE" run "$option" true
-		need_line cli "^xroce run: invalid argument '${option#*=}' of ${option%%=*}: it takes "
+		word="'${option#*=}' of ${option%%=*}"
+		need_line cli "^xroce run: invalid argument $word: it takes "
 	done
 	try 2 "$XROCE" run --spin
 }

@@ -13,7 +13,7 @@ int netdev_find(const char *name, struct netdev *dev)
 	return -ENODEV;
 }
 
-/* ---- numbers ---- */
+/* ---- values ---- */
 
 static void numbers_are_decimal_or_hexadecimal(void **state)
 {
@@ -49,6 +49,21 @@ static void seconds_have_fractions(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
 		if (cli_seconds(bad[i], NSEC_PER_MSEC, 60 * NSEC_PER_SEC, &ns))
 			fail_msg("'%s' is taken for seconds", bad[i]);
+}
+
+static void addresses_are_gids(void **state)
+{
+	static const u8 mapped[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 7 };
+	static const u8 ipv6[16] = { 0xfd, [15] = 1 };
+	static const char *const bad[] = { "", "192.0.2", "192.0.2.7 ", "fd00::1::", "host", "1" };
+	struct gid gid;
+
+	assert_true(cli_address("192.0.2.7", &gid));
+	assert_memory_equal(gid.raw, mapped, sizeof(mapped));
+	assert_true(cli_address("fd00::1", &gid));
+	assert_memory_equal(gid.raw, ipv6, sizeof(ipv6));
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(cli_address(bad[i], &gid));
 }
 
 /* ---- options ---- */
@@ -141,6 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_decimal_or_hexadecimal),
 		cmocka_unit_test(seconds_have_fractions),
+		cmocka_unit_test(addresses_are_gids),
 		cmocka_unit_test(takes_letters_and_names),
 		cmocka_unit_test(a_wrapper_leaves_the_options_of_its_program),
 		cmocka_unit_test(refuses_what_it_does_not_know),

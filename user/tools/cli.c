@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The command lines of subcommands: their options by one table each, for parsing and for help. */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <math.h>
@@ -69,13 +70,12 @@ void command_help(const struct command *command)
 	char left[64];
 	int width = 0;
 
-	for (u32 i = 0; i < n; i++)
-		if (options[i]->text)
-			{
-			const int len = option_left(options[i], left, sizeof(left));
+	for (u32 i = 0; i < n; i++) {
+		const int len = option_left(options[i], left, sizeof(left));
 
-			width = len > width ? len : width;
-		}
+		if (options[i]->text && len > width)
+			width = len;
+	}
 	fputs(command->help, stdout);
 	for (u32 i = 0; i < n; i++)
 		if (options[i]->text)
@@ -141,16 +141,22 @@ static int option_refused(const struct command *command, const struct cli_option
 			   o->wants ? ": it takes " : "", o->wants ? o->wants : "");
 }
 
+static const struct cli_option *option_by_id(const struct cli_option *const *options, u32 n, int id)
+{
+	for (u32 i = 0; i < n; i++)
+		if (options[i]->id == id)
+			return options[i];
+	return NULL;
+}
+
 /* Reports an option that getopt_long() refused; optopt is its id, or 0 if it has none. */
-static int option_unknown(const struct command *command, const struct cli_option *const *options,
-			  u32 n, const char *word)
+static int option_unknown(const struct command *command, const struct cli_option *known,
+			  const char *word)
 {
 	const char letter[] = { '-', (char)optopt, 0 };
 
-	for (u32 i = 0; i < n; i++)
-		if (options[i]->id == optopt)
-			return usage_error(command, "option '--%s' takes no argument",
-					   options[i]->name);
+	if (known)
+		return usage_error(command, "option '--%s' takes no argument", known->name);
 	return usage_error(command, "unknown option '%s'", optopt ? letter : word);
 }
 
@@ -162,7 +168,6 @@ int cli_parse(const struct command *command, int *argc, char ***argv,
 	char letters[2 * (CLI_OPTIONS + 1) + 3];
 	struct option spelled[CLI_OPTIONS + 2];
 	int id, ret, index;
-	u32 i;
 
 	spell_options(command, options, n, spelled, letters);
 	opterr = 0;
@@ -175,11 +180,12 @@ int cli_parse(const struct command *command, int *argc, char ***argv,
 			return usage_error(command, "option '%s' needs an argument",
 					   (*argv)[optind - 1]);
 		if (id == '?')
-			return option_unknown(command, options, n, (*argv)[optind - 1]);
+			return option_unknown(command, option_by_id(options, n, optopt),
+					      (*argv)[optind - 1]);
 		ret = set(arg, id, optarg);
-		for (i = 0; ret == CLI_REFUSED && i < n; i++)
-			if (options[i]->id == id)
-				return option_refused(command, options[i], index >= 0, optarg);
+		if (ret == CLI_REFUSED)
+			return option_refused(command, option_by_id(options, n, id), index >= 0,
+					      optarg);
 		if (ret)
 			return ret;
 	}
@@ -225,6 +231,13 @@ bool cli_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns)
 	return true;
 }
 
+bool cli_address(const char *text, struct gid *gid)
+{
+	*gid = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
+	return inet_pton(AF_INET, text, gid->raw + 12) == 1 ||
+	       inet_pton(AF_INET6, text, gid->raw) == 1;
+}
+
 /* ---- interfaces ---- */
 
 static int set_json(void *arg, int id, char *value)
@@ -240,10 +253,12 @@ int iface_arguments(const struct command *command, int argc, char **argv, const 
 
 	*json = false;
 	ret = cli_parse(command, &argc, &argv, set_json, json);
-	if (!ret && argc > 1)
-		ret = usage_error(command, "more than one interface");
+	if (ret)
+		return ret;
+	if (argc > 1)
+		return usage_error(command, "more than one interface");
 	*iface = argv[0];
-	return ret;
+	return EXIT_OK;
 }
 
 int find_device(const struct command *command, const char *name, struct netdev *dev)

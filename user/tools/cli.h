@@ -36,7 +36,7 @@ struct command {
 	const char *help;
 	const struct cli_option *options;
 	const char *letters;		  /* ids of the options that it has; NULL: all */
-	void (*make_options)(void);	  /* fills in options before use; NULL: they are constant */
+	void (*make_options)(void);	  /* fills in options before use, or NULL */
 	const char *help_end;
 	bool is_wrapper;		  /* the first argument ends the options */
 	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
@@ -67,11 +67,13 @@ int cli_parse(const struct command *command, int *argc, char ***argv,
 
 /*
  * Parse a value; they return false, with *out undefined, if it is malformed or out of bounds.
- * Numbers are decimal, or hexadecimal after 0x; seconds may have a fraction.
+ * Numbers are decimal, or hexadecimal after 0x; seconds may have a fraction. An IPv4 address
+ * becomes ::ffff:a.b.c.d.
  */
 bool cli_number(const char *text, u64 least, u64 most, u64 *out);
 bool cli_number32(const char *text, u32 least, u32 most, u32 *out);
 bool cli_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns);
+bool cli_address(const char *text, struct gid *gid);
 
 /*
  * Parses the command line of a subcommand that takes --json and at most one interface (NULL: none).

@@ -31,16 +31,6 @@ const struct cli_option observe_options_table[] = {
 	{ 0 },
 };
 
-static bool observe_options_address(const char *text, struct gid *gid)
-{
-	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	if (inet_pton(AF_INET6, text, gid->raw) == 1)
-		return true;
-	memcpy(gid->raw, mapped, sizeof(mapped));
-	return inet_pton(AF_INET, text, gid->raw + sizeof(mapped)) == 1;
-}
-
 /* Indexed by enum ibv_qp_state. */
 static const char *const states[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
 
@@ -105,7 +95,7 @@ static int observe_options_set(void *arg, int letter, char *text)
 		l->has_qpn = good = cli_number32(text, 0, ROCE_QPN_MASK, &l->qpn);
 		break;
 	case 'P':
-		l->has_peer = good = observe_options_address(text, &l->peer);
+		l->has_peer = good = cli_address(text, &l->peer);
 		break;
 	case 's':
 		l->has_state = good = observe_options_find_state(text, &l->state);

@@ -28,7 +28,7 @@ struct observe_options {
 	struct observer observer;
 };
 
-/* The options of all these subcommands; `letters` of struct command has those that it takes. */
+/* The options of all these subcommands. `letters` of struct command selects some of them. */
 extern const struct cli_option observe_options_table[];
 
 /*

@@ -222,7 +222,7 @@ enum { OPTION_OF_PIN = CLI_LONG };
 static const struct cli_option run_first = {
 	'd', "dev", "IFACE",
 	"show only IFACE to COMMAND, as its single device\n"
-	"(sets " NETDEV_ENV ")", "an interface"
+	"(sets " NETDEV_ENV ")", NULL
 };
 
 static const struct cli_option run_last[] = {

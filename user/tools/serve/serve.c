@@ -47,12 +47,13 @@ struct serve {
 };
 
 /* Parses an octal mode. */
-static bool serve_mode(const char *text, u32 *mode)
+static bool serve_mode(const char *text, mode_t *mode)
 {
 	char *end;
+	const unsigned long value = strtoul(text, &end, 8);
 
-	*mode = (u32)strtoul(text, &end, 8);
-	return isdigit((unsigned char)*text) && !*end && strlen(text) <= 4 && *mode <= 0777;
+	*mode = (mode_t)value;
+	return isdigit((unsigned char)*text) && !*end && value <= 0777;
 }
 
 static bool serve_group(const char *name, gid_t *group)
@@ -154,12 +155,10 @@ static int serve_option(void *arg, int opt, char *value)
 	struct serve *s = arg;
 	struct broker_options *o = &s->options;
 	bool good = true;
-	u32 mode;
 
 	switch (opt) {
 	case 'm':
-		good = serve_mode(value, &mode);
-		o->mode = mode;
+		good = serve_mode(value, &o->mode);
 		break;
 	case 'g':
 		good = serve_group(value, &o->group);

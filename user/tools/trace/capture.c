@@ -261,13 +261,6 @@ static int capture_main_run(struct capture *c)
 
 /* ---- options ---- */
 
-static bool capture_peer(const char *text, struct gid *gid)
-{
-	*gid = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
-	return inet_pton(AF_INET, text, gid->raw + 12) == 1 ||
-	       inet_pton(AF_INET6, text, gid->raw) == 1;
-}
-
 enum { OPTION_PEER = CLI_LONG, OPTION_DROPS, OPTION_BUFFER };
 
 static const struct cli_option capture_options[] = {
@@ -312,7 +305,7 @@ static int capture_option(void *arg, int opt, char *value)
 	case 'p': ok = cli_number32(value, 1, INT_MAX, &c->pid); break;
 	case 'Q': ok = tracers_direction(value, &c->want.what); break;
 	case OPTION_PEER:
-		ok = c->want.has_peer = capture_peer(value, &c->want.peer);
+		ok = c->want.has_peer = cli_address(value, &c->want.peer);
 		break;
 	case OPTION_DROPS: c->want.what = XROCE_TRACE_DROPPED; break;
 	case OPTION_BUFFER:
