@@ -12,7 +12,7 @@
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 install -m 755 "$TOOLS/cm_beside" "$OWN/bin"
-PORT=7495 OTHER_PORT=7496 MOST_MS=10000 FLOOD=20000
+PORT=7495 OTHER_PORT=7496 FIRST_MS=10000 MOST_MS=3000 FLOOD=20000
 # ARP is answered for the first, by B, and not for the second.
 ANSWERING=10.77.64.1 SILENT=10.78.0.1
 in_a ip route add 10.77.64.0/18 dev $IF_A src $IP4_A
@@ -23,7 +23,7 @@ said() { grep -qE "^$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 hears() {
 	wait_until 30 said_or_gone "$1" "$3" "$2"
-	said "$1" "$3" || { fail "$1 does not say '$3'"; show "$1"; }
+	said "$1" "$3" || { fail "$1 does not say '$3'"; show "$1"; return 1; }
 }
 
 # beside NAME NS ARGUMENT...: starts cm_beside, as a user if there is a broker; its pid is in $child
@@ -52,7 +52,7 @@ flood() {
 flooded() {
 	local client
 	server_on $PORT || return
-	beside client b connect $IP4_A $PORT 4 $MOST_MS
+	beside client b connect $IP4_A $PORT 4 $MOST_MS $FIRST_MS
 	client=$child
 	hears client "$client" connected || return
 	flood "$@"
