@@ -107,15 +107,21 @@ server_on_a() {
 looked_at() { trace_has '"listening": *'"$1"'\b'; }
 looks() { trace_has '"owner": *'"$1"'\b'; }
 trace_has() {
-	local prog map
-	for map in $({
+	local prog
+	[ "$(traces_with "$1" "$({
 		for prog in $(bpf_ids "$server" prog); do bpftool prog show id "$prog"; done
 		bpftool map show
 	} 2>/dev/null | awk '{ for (i = 1; i < NF; i++) if ($i == "map_ids") { n = split($(i + 1), id, ","); while (n) mine[id[n--] ":"] } }
-		$1 in mine && / name \.data\.trace / { sub(":", "", $1); print $1 }'); do
-		bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && return
+		$1 in mine')")" -gt 0 ]
+}
+# traces_with PATTERN MAPS: how many of these lines of `bpftool map show` are of tracers' places
+# with PATTERN
+traces_with() {
+	local map n=0
+	for map in $(awk '/ name \.data\.trace / { sub(":", "", $1); print $1 }' <<<"$2"); do
+		bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && n=$((n + 1))
 	done
-	return 1
+	echo $n
 }
 
 # Packets that a check drops come with the reason, and with --drops nothing else does; filters.
@@ -343,13 +349,7 @@ both_look() {
 	wait_until 30 looks_at_two "$watch" || fail "the trace does not look"
 	wait_until 30 looks_at_two "$capa" || fail "the capture does not look"
 }
-looks_at_two() {
-	local map n=0
-	for map in $(bpftool map show | awk '/ name \.data\.trace / { sub(":", "", $1); print $1 }'); do
-		bpftool -j map dump id "$map" 2>/dev/null | grep -qE '"owner": *'"$1"'\b' && n=$((n + 1))
-	done
-	[ $n -eq 2 ]
-}
+looks_at_two() { [ "$(traces_with '"owner": *'"$1"'\b' "$(bpftool map show)")" -eq 2 ]; }
 
 # Two clients of a broker, each with its own ring: no packet is received before it was sent, and
 # times never decrease. Packets from before a process was found are reported. Packets that were sent

@@ -163,6 +163,14 @@ static void check_data(const struct trial *t, const void *data, uint8_t len, uin
 
 /* ---- actions ---- */
 
+/* One for all trials. */
+static void make_cq(const struct trial *t)
+{
+	if (!cq)
+		cq = ibv_create_cq(t->id->verbs, (int)(4 * num_trials()), NULL, NULL, 0);
+	must(cq, "ibv_create_cq: %s", strerror(errno));
+}
+
 static void make_qp(struct trial *t)
 {
 	struct ibv_qp_init_attr attr = {
@@ -176,10 +184,9 @@ static void make_qp(struct trial *t)
 				  .num_sge = 1 },
 			   *bad;
 
-	if (!cq)
-		cq = ibv_create_cq(t->id->verbs, (int)(4 * num_trials()), NULL, NULL, 0);
+	make_cq(t);
 	attr.send_cq = attr.recv_cq = cq;
-	must(cq && !rdma_create_qp(t->id, NULL, &attr), "rdma_create_qp: %s", strerror(errno));
+	must(!rdma_create_qp(t->id, NULL, &attr), "rdma_create_qp: %s", strerror(errno));
 	if (t->row->active == LOOKS_UP)
 		return;
 	t->mr = ibv_reg_mr(t->id->pd, t, sizeof(*t), IBV_ACCESS_LOCAL_WRITE);
@@ -194,12 +201,11 @@ static void make_stranger(struct trial *t)
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
 	static struct ibv_pd *pd;
 
-	if (!cq)
-		cq = ibv_create_cq(t->id->verbs, (int)(4 * num_trials()), NULL, NULL, 0);
+	make_cq(t);
 	if (!pd)
 		pd = ibv_alloc_pd(t->id->verbs);
 	attr.send_cq = attr.recv_cq = cq;
-	must(cq && pd && (t->stranger = ibv_create_qp(pd, &attr)), "ibv_create_qp: %s",
+	must(pd && (t->stranger = ibv_create_qp(pd, &attr)), "ibv_create_qp: %s",
 	     strerror(errno));
 }
 
