@@ -3,6 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: core order XROCE_CASES=long XROCE_CASE=in_order
 # tier: long long XROCE_CASES=long
+# needs: processors
 #
 # xroce capture: its files have the packets that were sent, by our own reader (lib/pcapng.py) and by
 # tshark, each ICRC right; drops have their reasons; losses are reported; nothing of it is left,
