@@ -426,6 +426,7 @@ static void fork_child(void)
 	cm_work_after_fork();
 	channel_after_fork();
 	interfaces_after_fork();
+	qp_after_fork();
 	pthread_mutex_init(&rdmacm_lock, NULL);
 	cancel_release();
 }

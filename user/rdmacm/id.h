@@ -192,5 +192,6 @@ int conn_complete(struct rdmacm_id *id);
 /* qp.c, in the program's thread without the lock. Return 0 or -errno; without a QP, do nothing. */
 int qp_ready(struct rdmacm_id *id, u8 responder_resources, u8 initiator_depth);
 void qp_fail(struct rdmacm_id *id);
+void qp_after_fork(void);
 
 #endif

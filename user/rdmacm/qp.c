@@ -43,12 +43,36 @@ int qp_ready(struct rdmacm_id *id, u8 responder_resources, u8 initiator_depth)
 	return err;
 }
 
+/*
+ * Held while an event moves an id's QP to ERR, and while rdma_destroy_qp() takes the QP from its
+ * id: another thread may be in rdma_get_cm_event(). Before the locks of ibv_modify_qp().
+ */
+static pthread_mutex_t qp_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void qp_after_fork(void)
+{
+	pthread_mutex_init(&qp_lock, NULL);
+}
+
 void qp_fail(struct rdmacm_id *id)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
+	pthread_mutex_lock(&qp_lock);
 	if (id->pub.qp)
 		ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
+	pthread_mutex_unlock(&qp_lock);
+}
+
+static struct ibv_qp *qp_take(struct rdma_cm_id *id)
+{
+	struct ibv_qp *qp;
+
+	pthread_mutex_lock(&qp_lock);
+	qp = id->qp;
+	id->qp = NULL;
+	pthread_mutex_unlock(&qp_lock);
+	return qp;
 }
 
 /* Sets up a new QP: UD to RTS, other types to INIT. */
@@ -323,10 +347,11 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	CANCEL_HELD;
-	if (!id->qp)
+	struct ibv_qp *qp = qp_take(id);
+
+	if (!qp)
 		return;
-	ibv_destroy_qp(id->qp);
-	id->qp = NULL;
+	ibv_destroy_qp(qp);
 	qp_destroy_cqs(id);
 }
 
