@@ -5,11 +5,15 @@
  * Descriptors and memory bound them, and this call reports their exhaustion, not a later use of the
  * channel.
  */
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "man.h"
 
 #define CHANNELS 4096
+#define FEW	 100 /* more than XDP wakes directly with their limit of descriptors */
 #define FDS_EACH 1 /* of a channel with a CQ, but for the first 64, which take 3 */
 
 static bool set_descriptors(rlim_t soft, struct rlimit *before)
@@ -65,6 +69,52 @@ static bool as_many_as_it_wants(void)
 	return true;
 }
 
+/*
+ * ibv_get_cq_event(3): it blocks unless the program sets O_NONBLOCK. Here there are so many
+ * channels that the later ones have one descriptor each.
+ */
+static void *wait_for_event(void *arg)
+{
+	struct ibv_cq *cq = arg, *got;
+	void *context;
+
+	return !ibv_get_cq_event(cq->channel, &got, &context) && got == cq ? cq : NULL;
+}
+
+static bool each_blocks(void)
+{
+	static struct ibv_comp_channel *ch[FEW];
+	struct rlimit before;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	pthread_t thread;
+	void *got;
+
+	MUST(set_descriptors(FEW + 300, &before));
+	for (int i = 0; i < FEW; i++) {
+		MUST(ch[i] = ibv_create_comp_channel(ctx));
+		MUST_EQ(fcntl(ch[i]->fd, F_GETFL) & O_NONBLOCK, 0);
+	}
+	MUST(pd = ibv_alloc_pd(ctx));
+	MUST(cq = ibv_create_cq(ctx, QUEUE, NULL, ch[FEW - 1], 0));
+	MUST(qp = qp_to_itself(pd, cq, cq, NULL));
+	MUST_EQ(ibv_req_notify_cq(cq, 0), 0);
+	MUST_EQ(pthread_create(&thread, NULL, wait_for_event, cq), 0);
+	usleep(50 * 1000);
+	MUST(ping(qp, 1, IBV_SEND_SIGNALED));
+	MUST_EQ(pthread_join(thread, &got), 0);
+	MUST(got == cq);
+	ibv_ack_cq_events(cq, 1);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	for (int i = 0; i < FEW; i++)
+		MUST_EQ(ibv_destroy_comp_channel(ch[i]), 0);
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+	return true;
+}
+
 /* A channel is refused if no descriptor is left; a CQ on an existing one takes none. */
 static bool refused_where_it_is_asked_for(void)
 {
@@ -106,6 +156,7 @@ static bool refused_where_it_is_asked_for(void)
 
 const struct test_case man_cases[] = {
 	CASE(as_many_as_it_wants),
+	CASE(each_blocks),
 	CASE(refused_where_it_is_asked_for),
 	{ 0 },
 };

@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <xroce/abi.h>
@@ -60,7 +61,7 @@ u32 kernel_descriptors_max(void)
 
 int kernel_event_make(void)
 {
-	const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	const int fd = eventfd(0, EFD_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -75,17 +76,20 @@ void kernel_event_raise(int fd)
 void kernel_event_clear(int fd)
 {
 	u64 count;
+	const struct iovec whole = { &count, sizeof(count) };
 
-	syscall(SYS_read, fd, &count, sizeof(count));
+	/* at the current position: an eventfd has none. Not a cancellation point */
+	syscall(SYS_preadv2, fd, &whole, 1, -1L, -1L, RWF_NOWAIT);
 }
 
 void kernel_event_replace(int fd)
 {
+	const int flags = fcntl(fd, F_GETFL);
 	int own;
 
 	/* first, to make room for one; no other thread can take its number */
 	kernel_close(fd);
-	own = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	own = eventfd(1, EFD_CLOEXEC | (flags > 0 && flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
 	if (own < 0 || own == fd)
 		return;
 	dup3(own, fd, O_CLOEXEC);

@@ -26,11 +26,18 @@ int kernel_duplicate(int fd);
 u32 kernel_descriptors_max(void);
 
 /* ---- events: a descriptor that is readable from a raise to a clear ---- */
-/* Returns a close-on-exec descriptor, or -errno. */
+/*
+ * Returns a close-on-exec descriptor, or -errno. It does not have O_NONBLOCK: programs get it as
+ * that of a channel.
+ */
 int kernel_event_make(void);
 void kernel_event_raise(int fd);
+/* Does not block, also when the event is not raised. */
 void kernel_event_clear(int fd);
-/* Replaces a descriptor that a forked child shares with its parent by a new one, raised. */
+/*
+ * Replaces a descriptor that a forked child shares with its parent by a new one, raised. O_NONBLOCK
+ * stays as it is.
+ */
 void kernel_event_replace(int fd);
 
 /* ---- descriptors that are readable when one of several is (epoll) ---- */

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "../os/clock.h"
@@ -46,11 +45,10 @@ static struct {
 /* Adds a channel. Returns the descriptor or -errno. */
 static int common_fd_get(void)
 {
-	/* blocking, as the program did not set O_NONBLOCK */
 	if (common.fd < 0)
-		common.fd = eventfd(0, EFD_CLOEXEC);
+		common.fd = kernel_event_make();
 	if (common.fd < 0)
-		return -errno;
+		return common.fd;
 	common.channels++;
 	return common.fd;
 }
@@ -80,11 +78,9 @@ static void common_fd_raise(const struct rdmacm_channel *ch)
 /* Removes n events of a channel that were taken. */
 static void common_fd_lower(u32 n)
 {
-	struct pollfd p = { .fd = common.fd, .events = POLLIN };
-
 	common.events -= n;
 	/* the program may have read it */
-	if (n && !common.events && kernel_await(&p, 1, 0) > 0)
+	if (n && !common.events)
 		kernel_event_clear(common.fd);
 }
 
@@ -144,20 +140,13 @@ void channel_after_fork(void)
 /* Channels of synchronous ids with their own descriptor; under the lock. */
 static u32 sync_own;
 
-static int channel_open_fd(void)
-{
-	const int fd = eventfd(0, EFD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int channel_open_sync(struct rdmacm_channel *ch)
 {
 	int fd;
 
 	rdmacm_enter();
 	ch->common = sync_own >= kernel_descriptors_max() / COMMON_FD_PART;
-	fd = ch->common ? common_fd_get() : channel_open_fd();
+	fd = ch->common ? common_fd_get() : kernel_event_make();
 	ch->sync = fd >= 0 && !ch->common;
 	sync_own += ch->sync;
 	rdmacm_leave();
@@ -172,7 +161,7 @@ struct rdma_event_channel *channel_new(bool sync)
 		return NULL;
 	ch->tail = &ch->head;
 	ch->generation = rdmacm_generation;
-	ch->pub.fd = sync ? channel_open_sync(ch) : channel_open_fd();
+	ch->pub.fd = sync ? channel_open_sync(ch) : kernel_event_make();
 	if (ch->pub.fd < 0) {
 		errno = -ch->pub.fd;
 		free(ch);

@@ -93,11 +93,8 @@ static void async_raise(struct vcontext *ctx)
 
 static void async_lower(struct vcontext *ctx)
 {
-	struct pollfd p = { .fd = ctx->async_event_fd, .events = POLLIN };
-
-	/* the program may have read the eventfd, and a read would block then */
-	if (kernel_await(&p, 1, 0) == 1)
-		kernel_event_clear(p.fd);
+	/* the program may have read the eventfd */
+	kernel_event_clear(ctx->async_event_fd);
 	if (ctx->async_sigio)
 		sigio_clear(ctx->async_sigio);
 }
