@@ -96,7 +96,7 @@ static __always_inline bool conn_is_with(__be32 own_id, const union address *pee
 	return conn && steer_address_is(peer, conn->gid);
 }
 
-/* Notes MADs to the first client, whose own MADs leave by its sockets. */
+/* Notes MADs to the sole client, whose own MADs leave by its sockets. */
 static __always_inline void conn_heard(const struct packet *p, const struct mad *m,
 				       const struct xroce_place *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Delivers a packet to a process without AF_XDP sockets: copies the CQE and the frame into its ring
- * buffer (xroce_ring). Makes no decision about the packet.
+ * Delivers a packet to a process by its ring buffer (xroce_ring), and not by an AF_XDP socket:
+ * copies the CQE and the frame. Makes no decision about the packet.
  */
 #ifndef BPF_DELIVER_H
 #define BPF_DELIVER_H
@@ -39,11 +39,15 @@ deliver_frame(struct xdp_md *ctx, const struct packet *p, enum xroce_drop *drop)
 	return r;
 }
 
-/* Publishes the record. Returns true if sleepers need wake-up records. */
+/*
+ * Publishes the record. Returns true if sleepers need wake-up records. Threads that sleep on the
+ * queues' sockets need not sleep on the ring of a process that has both: its records are always
+ * announced.
+ */
 static __always_inline bool deliver_record(struct xroce_rx_record *r, struct packet *p,
 					   const struct xroce_qp *qp)
 {
-	const bool watched = wake_is_watched(0);
+	const bool watched = xroce_shared && wake_is_watched(0);
 	bool announce;
 
 	if (watched)
@@ -51,12 +55,12 @@ static __always_inline bool deliver_record(struct xroce_rx_record *r, struct pac
 	/* before the packet is visible */
 	announce = !watched || !wake_count_unannounced(0);
 	cqe_fill(&r->cqe, p, qp);
-	bpf_ringbuf_submit(r, watched ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(r, watched || !xroce_shared ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return announce;
 }
 
 /*
- * Delivers a packet that has passed all checks, in a process without sockets. Returns the verdict.
+ * Delivers a packet that has passed all checks. Returns the verdict.
  * Bytes after the frame in its record are old data of the same process. All packets count as
  * received on queue 0.
  *

@@ -18,7 +18,10 @@ struct {
 	__type(value, __u32);
 } xroce_xsk SEC(".maps");
 
-/* The ring of a process without sockets. The broker sets its size before it loads the program. */
+/*
+ * The ring for packets that go to no socket (deliver.h). The broker sets its size before it loads
+ * the program.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, XROCE_RING_BYTES);

@@ -141,7 +141,7 @@ mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, _
 	to = place == XROCE_CM_PLACE_NOBODY ? NULL : mux_mad_place(place);
 	if (to && mad_kind(m) == MAD_REP)
 		mux_mad_note(p, m, place, to, mad_rep_qpn(m));
-	if (to && place == XROCE_CM_PLACE_FIRST)
+	if (to && to->by_sockets)
 		conn_heard(p, m, to);
 	return to;
 }

@@ -219,7 +219,9 @@ __attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 b
 __attribute__((noinline)) int trace_tell(struct xroce_telling *told)
 {
 	__u32 in_use = xroce_trace.listening, bytes, wanted = 0;
+	const __u64 now_ns = bpf_ktime_get_ns();
 	struct xroce_record *r;
+	__u64 time_ns;
 
 	if (!told)
 		return 0;
@@ -228,7 +230,8 @@ __attribute__((noinline)) int trace_tell(struct xroce_telling *told)
 		return 0;
 	r = (void *)told->head;
 	__builtin_memset(r, 0, sizeof(*r));
-	r->cqe.rx_time_ns = bpf_ktime_get_ns();
+	time_ns = told->tale.time_ns;
+	r->cqe.rx_time_ns = time_ns && now_ns - time_ns < XROCE_TRACE_LEASE ? time_ns : now_ns;
 	r->kind = XROCE_RECORD_TALE;
 	r->len = sizeof(told->tale) + bytes;
 	for (__u32 place = 0; place < XROCE_TRACERS; place++)

@@ -26,26 +26,32 @@
 #include "wake.h"
 
 /*
- * The interface of the sockets, set before the program is loaded (user/attach/hook.c). 0: packets
- * arrive by no other interface.
+ * The interface of the sockets, set before the program is loaded (user/broker/instance.c). 0:
+ * packets arrive by no other interface.
  */
 const volatile __u32 xroce_ifindex = 0;
 
 /*
  * Returns whether the packet is from another process on the interface, by the broker's hairpin
- * (xroce_broker.bpf.c). Threads that sleep on the queues' sockets need not sleep on the socket for
- * these packets, so they are always announced.
+ * (xroce_broker.bpf.c).
  */
 static __always_inline bool steer_is_local(const struct xdp_md *ctx)
 {
 	return xroce_ifindex && ctx->ingress_ifindex != xroce_ifindex;
 }
 
+/*
+ * Returns whether the packet goes to the ring buffer, and not to a socket: a socket gets only
+ * packets of the interface that it is bound to.
+ */
+static __always_inline bool steer_takes_ring(const struct xdp_md *ctx)
+{
+	return xroce_shared || steer_is_local(ctx);
+}
+
 /* Redirects the packet. Returns false if the owner has no socket on this receive queue. */
 static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
 {
-	if (steer_is_local(ctx))
-		return bpf_redirect_map(&xroce_xsk, XROCE_LOCAL_XSK, XDP_DROP) == XDP_REDIRECT;
 	/* A higher queue would select the next owner's sockets. */
 	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
 		return false;
@@ -78,7 +84,7 @@ static __always_inline int steer_drop(struct xdp_md *ctx, const struct packet *p
 /* Redirects a packet to a group of ours to the sockets. Returns the verdict. */
 static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx, struct packet *p)
 {
-	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
+	if (wake_is_watched(ctx->rx_queue_index))
 		p->rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, p, &group_as_qp))
 		return steer_drop(ctx, p, NULL, XROCE_DROP_metadata);
@@ -115,8 +121,8 @@ static __attribute__((noinline)) int steer_to_group(struct xdp_md *ctx, struct p
 		drop = group_check(p);
 	if (drop != XROCE_DROP_none)
 		return steer_drop(ctx, p, NULL, drop);
-	return xroce_shared ? deliver_to_group(ctx, p, &group_as_qp) :
-			      steer_redirect_to_group(ctx, p);
+	return steer_takes_ring(ctx) ? deliver_to_group(ctx, p, &group_as_qp) :
+				       steer_redirect_to_group(ctx, p);
 }
 
 SEC("xdp.frags")
@@ -149,9 +155,9 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (drop != XROCE_DROP_none || !qp)
 		return steer_drop(ctx, &p, qp, drop);
 
-	if (xroce_shared)
+	if (steer_takes_ring(ctx))
 		return deliver(ctx, &p, qp);
-	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
+	if (wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
 		return steer_drop(ctx, &p, qp, XROCE_DROP_metadata);
@@ -167,7 +173,8 @@ int xroce_xdp(struct xdp_md *ctx)
 /*
  * The library runs this program (BPF_PROG_RUN) for packets that it has sent while a tracer runs
  * (user/run/trace_tx.c), so that they reach the tracers' rings like received packets. Clients of a
- * broker have its descriptor: a program of this type cannot be attached.
+ * broker have its descriptor: a program of this type cannot be attached. For a client that may not
+ * call bpf(2) the broker runs it (user/broker/client_report.c).
  */
 SEC("syscall")
 int xroce_tell(struct xroce_telling *told)

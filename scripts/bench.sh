@@ -247,12 +247,12 @@ observed() {
 observing() {
 	queues 1
 	observed off
-	observed stat stat -w 0.1 -d $IF_A
-	observed top top --batch -w 0.1 -d $IF_A
+	observed stat stat -i 0.1 -d $IF_A
+	observed top top --batch -i 0.1 -d $IF_A
 	observed trace_other trace -q 2 $IF_A
 	observed trace_all trace $IF_A
-	observed capture capture -s 128 -w "$WORK/observed" $IF_A
-	observed capture_small capture -s 128 --buffer 1 -w "$WORK/observed" $IF_A
+	observed capture capture --snaplen 128 -w "$WORK/observed" $IF_A
+	observed capture_small capture --snaplen 128 --buffer 1 -w "$WORK/observed" $IF_A
 }
 
 # Each way of looking against none in the same repetition: median, least and most of the ratios.

@@ -26,7 +26,7 @@ n=$(echo "$files" | wc -l)
 readers='shard_turn shard_poll_cq shard_post_may_wait pump_transmit migration_move'
 readers+=' worker_serve worker_is_deserted worker_sleep worker_main channel_sleep_run channel_sleep_await_unannounced'
 readers+=' channel_await_record settle_at_exit port_destroy port_lock open_when_free'
-readers+=' share_ready port_group_attach'
+readers+=' others_change port_group_attach trace_tx_send'
 for reader in $(awk '{ sub(/^__attribute__\(\([a-z]+\)\) /, "") }
 	/^[a-z_].*\(/ { match($0, /[a-z0-9_]+\(/); f = substr($0, RSTART, RLENGTH - 1) }
 	/^[^\/*]*clock_now_ns\(/ && !/^[a-z]/ { print FILENAME ":" f }' $files | sort -u); do

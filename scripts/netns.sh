@@ -291,20 +291,11 @@ program_maps() {
 			} }'
 }
 
-# own_program_maps PID: the same of the receiving program that the process has a descriptor of.
-own_program_maps() {
-	{ bpf_ids "$1" prog; bpftool prog show; } 2>/dev/null |
-		awk 'NF == 1 { mine[$1 ":"] = 1 }
-		/^[0-9]+:/ { own = $1 in mine && / name xroce_xdp / }
-		own { for (i = 1; i < NF; i++) if ($i == "map_ids") { gsub(",", "\n", $(i + 1)); print $(i + 1) } }'
-}
-
 # maps_of PID: "name id" of each map that the process has a descriptor of, and of its program's.
 # Names are not unique in a machine, descriptors are.
 maps_of() {
 	local ids
-	ids=$({ bpf_ids "$1" map; own_program_maps "$1"
-		[ -z "${XROCE_TEST_BROKER:-}" ] || program_maps "$1"; } | sort -nu)
+	ids=$({ bpf_ids "$1" map; program_maps "$1"; } | sort -nu)
 	[ -n "$ids" ] || return 0
 	# A machine may have many maps; all of them only if one of ours has just gone.
 	# shellcheck disable=SC2086 # a word a map

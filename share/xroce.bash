@@ -47,8 +47,8 @@ _xroce_run() {
 	# Over the options and their arguments, to the program if it begins before this word.
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-d | -s | -y | -c | -n | -t | -x | -a | -S | -p | --dev | --spin | --yield | --cpus | \
-			--shards | --tx | --xdp | --attach | --share | --pkey)
+		-d | --dev | --spin | --yield | --cpus | --shards | --tx | --xdp | --attach | --share | \
+			--pkey)
 			i=$((i + 1))
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
@@ -67,12 +67,12 @@ _xroce_run() {
 	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
-	-t | --tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
-	-x | --xdp) _xroce_words "auto native generic" "$cur" ;;
-	-a | --attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
-	-S | --share) _xroce_words "auto never always" "$cur" ;;
-	-n | --shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
-	-s | --spin | -y | --yield | -c | --cpus | -p | --pkey) COMPREPLY=() ;;
+	--tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
+	--xdp) _xroce_words "auto native generic" "$cur" ;;
+	--attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
+	--share) _xroce_words "auto never always" "$cur" ;;
+	--shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
+	--spin | --yield | --cpus | --pkey) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
@@ -113,11 +113,11 @@ _xroce_ping() {
 	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
-	-c | -i | -s | -W | -w | --count | --interval | --size | --timeout | --deadline) COMPREPLY=() ;;
+	-c | -i | -s | -W | -D | --count | --interval | --size | --timeout | --duration) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--count --interval --size --timeout --deadline --dev --quiet \
+			_xroce_words "--count --interval --size --timeout --duration --dev --quiet \
 				--json --server --help" "$cur"
 			;;
 		*) _xroce_hosts "$cur" ;;
@@ -134,8 +134,8 @@ _xroce_bench() {
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-t | --transport) _xroce_words "send write read ud udp tcp" "$cur" ;;
 	--only) _xroce_words "latency bandwidth" "$cur" ;;
-	-m | --mtu) _xroce_words "256 512 1024 2048 4096" "$cur" ;;
-	-s | -D | -r | -p | --sizes | --duration | --rounds | --port) COMPREPLY=() ;;
+	--mtu) _xroce_words "256 512 1024 2048 4096" "$cur" ;;
+	-s | -D | --sizes | --duration | --rounds | --port) COMPREPLY=() ;;
 	--svg) _xroce_files "$cur" ;;
 	*)
 		case "$cur ${COMP_WORDS[*]}" in
@@ -162,9 +162,9 @@ _xroce_look() {
 	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
-	-s | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
-	-v | --view) _xroce_words "qps processes cqs interfaces" "$cur" ;;
-	-[pqPwnoi] | --pid | --qpn | --peer | --watch | --count | --sort | --interval) COMPREPLY=() ;;
+	-S | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
+	-V | --view) _xroce_words "qps processes cqs interfaces" "$cur" ;;
+	-[pqPcoi] | --pid | --qpn | --peer | --count | --sort | --interval) COMPREPLY=() ;;
 	*) _xroce_words "$options --help" "$cur" ;;
 	esac
 }
@@ -177,7 +177,7 @@ _xroce_capture() {
 	# shellcheck disable=SC2207
 	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
-	-C | -W | -c | -d | -s | -q | -p | --file-size | --files | --count | --duration | \
+	-C | -c | -D | -q | -p | -P | --file-size | --files | --count | --duration | \
 		--snaplen | --qpn | --pid | --peer | --buffer) COMPREPLY=() ;;
 	*)
 		case $cur in
@@ -197,7 +197,7 @@ _xroce_trace() {
 	_xroce_equals
 	case $prev in
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
-	-q | -p | -o | -c | -d | --qpn | --pid | --opcode | --count | --duration) COMPREPLY=() ;;
+	-q | -p | -O | -c | -D | --qpn | --pid | --opcode | --count | --duration) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
@@ -239,8 +239,8 @@ _xroce() {
 	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
 	explain) _xroce_look "--dev --pid --qpn --peer --interval --json" ;;
-	stat) _xroce_look "--dev --pid --watch --count --json" ;;
-	top) _xroce_look "--dev --pid --qpn --peer --state --watch --count --sort --view --batch --json" ;;
+	stat) _xroce_look "--dev --pid --interval --count --json" ;;
+	top) _xroce_look "--dev --pid --qpn --peer --state --interval --count --sort --view --batch --json" ;;
 	trace) _xroce_trace ;;
 	export) _xroce_export ;;
 	bench) _xroce_bench ;;

@@ -29,8 +29,6 @@
 #define XROCE_MAX_COUNTER  256	/* keys of xroce_flow_cnt; 0 is not used */
 /* processes with sockets: each has XROCE_MAX_QUEUE slots in xroce_xsk */
 #define XROCE_MAX_OWNER	   16
-/* the process's slot for packets from other processes on the interface */
-#define XROCE_LOCAL_XSK	   XROCE_MAX_QUEUE
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
 
 /*
@@ -179,9 +177,18 @@ struct xroce_engine {
 	__u8 gid[16];
 	struct xroce_listener listener[XROCE_LISTENERS];
 	__u32 traced;	/* XROCE_TRACED: xroce/trace.h */
+	/*
+	 * raw is 1 while the process has raw packet QPs, which keep other processes off the
+	 * interface; others is 1 while there are others, and written by the broker. Each side sets
+	 * its word, then reads the other's, both with full barriers. The later side resets its
+	 * word.
+	 */
+	__u32 raw, others;
 	__u32 pad;
 	/* frames dropped for their keys, as in xroce_drop: atomic, for a process without bpf(2) */
 	__u64 bad_pkeys, bad_qkeys;
+	/* records that found no room in the socket for reports: xroce/trace.h */
+	__u32 lost_packets, lost_events;
 };
 _Static_assert(sizeof(struct xroce_engine) <= 4096, "a page");
 
@@ -592,8 +599,8 @@ struct xroce_owner {
 #define XROCE_CM_ID_BITS	 21
 #define XROCE_CM_PLACE(id)	 ((id) >> XROCE_CM_ID_BITS)
 #define XROCE_CM_PLACE_OF(client) ((client) + 1)
-/* of a process that is alone on the interface, or was when it attached */
-#define XROCE_CM_PLACE_FIRST	 0x7ffu
+/* the highest; no client has it */
+#define XROCE_CM_PLACE_MAX	 0x7ffu
 #define XROCE_CM_PLACE_NOBODY	 0u /* no CM uses ids with this place */
 
 /*
@@ -607,7 +614,7 @@ struct xroce_place {
 	__u64 serial;		/* unique among the clients of a broker */
 	/* PLACE_NOBODY: this client must not reject requests for ports below this one */
 	__u32 first_port;
-	__u32 pad;
+	__u32 by_sockets;	/* 1: it sends by its own sockets, not by xroce_egress */
 };
 
 /*
@@ -659,7 +666,7 @@ struct xroce_asked {
 /*
  * xroce_conn (LRU_HASH, key: the client's communication id, host order): the clients' connections,
  * for the broker to disconnect when a client exits. xroce_egress writes entries from MADs that
- * clients send. xroce_mux writes them from MADs to the first client, whose frames xroce_egress does
+ * clients send. xroce_mux writes them from MADs to the sole client, whose frames xroce_egress does
  * not see.
  */
 #define XROCE_MAX_CONN 32768

@@ -36,7 +36,8 @@ enum {
 
 /*
  * `traced` of struct xroce_engine: a tracer may be active. A tracer adds 2 and sets the bit. The
- * library clears the bit if no tracer wants its records and no new tracer started since the check.
+ * library, or the broker for a process that reports by a socket, clears the bit if no tracer wants
+ * its records and no new tracer started since the check.
  */
 #define XROCE_TRACED	  1u
 #define XROCE_TRACED_STEP 2u
@@ -115,8 +116,12 @@ enum xroce_event {
 	XROCE_EVENT_END
 };
 
-/* The traced process writes it, and counts the records lost before it. */
+/*
+ * The traced process writes it, and counts the records lost before it. With its records it is a
+ * report, which a process that may not call bpf(2) sends to its broker (ASK_REPORTS_BY_SOCKET).
+ */
 struct xroce_tale {
+	__u64 time_ns;	/* CLOCK_MONOTONIC, when it was recorded; else xroce_tell's time counts */
 	__u32 packets, events;
 	__u32 lost_packets, lost_events;
 	__u32 bytes;	/* of the struct xroce_told that follow */

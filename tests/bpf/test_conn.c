@@ -247,10 +247,10 @@ static void conn_said__of_nobody(void **state)
 static void conn_heard__by_the_first(void **state)
 {
 	static const enum cm_kind kinds[] = { CM_DREQ, CM_DREP, CM_REJ };
-	const uint32_t id = ID(XROCE_CM_PLACE_FIRST);
+	const uint32_t id = ID(XROCE_CM_PLACE_MAX);
 	struct cm_mad m;
 
-	begin(XROCE_CM_PLACE_FIRST);
+	begin(XROCE_CM_PLACE_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		hear_rep(id);
 		check_conn(id);

@@ -135,7 +135,7 @@ static void build(enum cm_kind kind, uint32_t local_id)
 static void expect_ids(bool is_refuser)
 {
 	static const uint32_t places[] = { OWN, OTHER, EMPTY, XROCE_CM_PLACE_NOBODY,
-					   XROCE_CM_PLACE_FIRST };
+					   XROCE_CM_PLACE_MAX };
 
 	put_place(XROCE_CM_PLACE_NOBODY, is_refuser ? 0 : 1);
 	for (enum cm_kind kind = CM_REQ; kind < CM_KIND_END; kind++) {
@@ -168,7 +168,7 @@ static void mad__ids(void **state)
 	expect("the next client's first", XROCE_EGRESS_mad_id);
 	build(CM_RTU, ((OWN + 1) << XROCE_CM_ID_BITS) - 1);
 	expect("the last id", XROCE_EGRESS_none);
-	put_tap(false, XROCE_CM_PLACE_FIRST);
+	put_tap(false, XROCE_CM_PLACE_MAX);
 	build(CM_REQ, ~0u);
 	expect("the first client's", XROCE_EGRESS_none);
 	build(CM_REQ, ID(OWN));

@@ -65,7 +65,8 @@ static void put_place(uint32_t place, int client, uint64_t serial)
 {
 	const struct xroce_place p = { .client = (uint32_t)client,
 				       .serial = serial,
-				       .first_port = FIRST_PORT };
+				       .first_port = FIRST_PORT,
+				       .by_sockets = place == XROCE_CM_PLACE_MAX };
 
 	if (client == NONE)
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_place), &place);
@@ -214,7 +215,7 @@ static void mad__by_id(void **state)
 		build_of(CM_SIDR_REP, ID(PLACE(c), 9), ID(PLACE(1 - c), 9));
 		expect("what answers a SIDR_REQ has its id", c);
 	}
-	put_place(XROCE_CM_PLACE_FIRST, 0, 5);
+	put_place(XROCE_CM_PLACE_MAX, 0, 5);
 	build_of(CM_RTU, 5, ~0u);
 	expect("the last place", 0);
 }
@@ -598,7 +599,7 @@ static void model_begin(void)
 	model.nobody = NONE;
 	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
-		model.place[c] = c == 0 && draw(2) ? XROCE_CM_PLACE_FIRST : PLACE(c);
+		model.place[c] = c == 0 && draw(2) ? XROCE_CM_PLACE_MAX : PLACE(c);
 		model.of[c] = draw(4) > 0;
 		put_place(PLACE(c), NONE, 0);
 		put_place(model.place[c], model.of[c] ? c : NONE, 1);
@@ -724,7 +725,7 @@ static int model_find(const struct cm_path *path, const uint8_t *mad, enum xroce
 
 static uint32_t random_id(void)
 {
-	static const uint32_t places[] = { 0, PLACE(0), PLACE(1), PLACE(2), XROCE_CM_PLACE_FIRST };
+	static const uint32_t places[] = { 0, PLACE(0), PLACE(1), PLACE(2), XROCE_CM_PLACE_MAX };
 
 	return draw(5) ? ID(places[draw(ARRAY_SIZE(places))], draw(3)) : 0;
 }

@@ -326,6 +326,39 @@ static void trace__tale_of_any_length(void **state)
 	assert_int_equal(trace->tracer[1].lost, 0);
 }
 
+/* The time is the library's, unless it lies in the future or long ago. */
+static void trace__tale_time(void **state)
+{
+	static struct xroce_telling told = { .tale = { .packets = 1 } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+	const struct {
+		int64_t ago_ns;
+		bool is_kept;
+	} times[] = {
+		{ 0, true },
+		{ 1000000000, true },
+		{ -1000000000, false },
+		{ (int64_t)XROCE_TRACE_LEASE, false },
+		{ INT64_MAX, false },
+	};
+
+	for (uint32_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		const uint64_t before_ns = now_ns();
+
+		reset();
+		look(1);
+		trace->tracer[1].what = XROCE_TRACE_SENT;
+		told.tale.time_ns = before_ns - (uint64_t)times[i].ago_ns;
+		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+		assert_int_equal(records_of(1), 1);
+		if (times[i].is_kept)
+			assert_int_equal(got.head.cqe.rx_time_ns, told.tale.time_ns);
+		else
+			assert_in_range(got.head.cqe.rx_time_ns, before_ns, now_ns());
+	}
+}
+
 /* A killed tracer gets no more copies, and others continue. */
 static void trace__lease_passes(void **state)
 {
@@ -381,7 +414,7 @@ int main(void)
 		cmocka_unit_test(trace__nobody_looks), cmocka_unit_test(trace__filters),
 		cmocka_unit_test(trace__bytes),	     cmocka_unit_test(trace__lost),
 		cmocka_unit_test(trace__all_places), cmocka_unit_test(trace__tale),
-		cmocka_unit_test(trace__tale_of_any_length),
+		cmocka_unit_test(trace__tale_of_any_length), cmocka_unit_test(trace__tale_time),
 		cmocka_unit_test(trace__lease_passes),
 		cmocka_unit_test(trace__lease_passes_for_the_library),
 	};

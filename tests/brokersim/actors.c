@@ -8,7 +8,7 @@
 
 #define STACK_BYTES (256u << 10)
 #define STEP_NS	    NSEC_PER_USEC
-#define STEPS_MAX   200000 /* of a run that comes to no end */
+#define STEPS_MAX   50000 /* of a run that comes to no end */
 
 static struct actor {
 	ucontext_t context;
@@ -49,16 +49,16 @@ bool actor_lives(u32 actor)
 	return actors[actor].lives;
 }
 
-void actors_begin(const struct run *run)
+void actors_begin(const struct run *r)
 {
 	now_ns = NSEC_PER_SEC;
-	policy = run->seed;
-	random_state = run->seed * 2654435761u + 1;
-	forks = run->forks;
+	policy = r->seed;
+	random_state = r->seed * 2654435761u + 1;
+	forks = r->forks;
 	last = steps = 0;
 	running = -1;
 	for (u32 i = 0; i < ACTORS; i++)
-		actors[i] = (struct actor){ .stack = actors[i].stack, .dies = run->dies[i] };
+		actors[i] = (struct actor){ .stack = actors[i].stack, .dies = r->dies[i] };
 }
 
 void actors_stop(void)
@@ -91,7 +91,7 @@ void actor_start(u32 actor, actor_fn *fn, void *arg)
 		a->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	must(a->stack != MAP_FAILED && !getcontext(&a->context));
-	if (a->steps)
+	if (outcome.died[actor])
 		a->dies = 0;
 	a->fn = fn;
 	a->arg = arg;

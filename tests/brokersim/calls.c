@@ -13,11 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "faked.h"
 
-#define FDS_MAX 1024
+#define FDS_MAX	   1024
+#define FDS_POLLED 128 /* in one call: at most the limit of descriptors */
 
 static int owner[FDS_MAX]; /* actor + 1; 0: no owner */
+static bool writes;	   /* the broker */
 
 int __real_close(int fd);
 int __real_fcntl(int fd, int command, ...);
@@ -30,6 +32,7 @@ ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __real_shutdown(int fd, int how);
 int __real_socket(int family, int type, int protocol);
+ssize_t __real_write(int fd, const void *data, size_t len);
 
 int __wrap_close(int fd);
 int __wrap_fcntl(int fd, int command, ...);
@@ -42,6 +45,7 @@ ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __wrap_shutdown(int fd, int how);
 int __wrap_socket(int family, int type, int protocol);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
 
 int fd_own_by(int fd, u32 actor)
 {
@@ -66,6 +70,7 @@ void fd_close(int fd)
 /* From the highest down, as the kernel does it. */
 void fds_close(u32 actor)
 {
+	writes &= actor != BROKER;
 	for (int fd = FDS_MAX - 1; fd >= 0; fd--)
 		if (owner[fd] == (int)actor + 1)
 			fd_close(fd);
@@ -73,10 +78,17 @@ void fds_close(u32 actor)
 
 u32 fds_open(void)
 {
+	struct pollfd all[FDS_POLLED];
 	u32 n = 0;
 
-	for (int fd = 0; fd < FDS_MAX; fd++)
-		n += __real_fcntl(fd, F_GETFD) >= 0;
+	for (int fd = 0; fd < FDS_MAX; fd++) {
+		all[fd % FDS_POLLED] = (struct pollfd){ .fd = fd };
+		if ((fd + 1) % FDS_POLLED)
+			continue;
+		must(__real_poll(all, FDS_POLLED, 0) >= 0);
+		for (u32 i = 0; i < FDS_POLLED; i++)
+			n += !(all[i].revents & POLLNVAL);
+	}
 	return n;
 }
 
@@ -85,10 +97,22 @@ int fd_nothing(void)
 	return fd_own(__real_open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
+bool fd_is_ready(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return __real_poll(&p, 1, 0) == 1;
+}
+
 static void step(void)
 {
 	if (actor_self() >= 0)
 		actor_step();
+}
+
+static bool fails_in_broker(enum fault fault)
+{
+	return run.mode & MODE_SOLE && actor_self() == BROKER && faked_fails(fault);
 }
 
 int __wrap_close(int fd)
@@ -117,6 +141,10 @@ int __wrap_fcntl(int fd, int command, ...)
 	arg = va_arg(args, long);
 	va_end(args);
 	step();
+	if (command == F_DUPFD_CLOEXEC && fails_in_broker(FAULT_COPY)) {
+		errno = EMFILE;
+		return -1;
+	}
 	ret = __real_fcntl(fd, command, arg);
 	return command == F_DUPFD_CLOEXEC ? fd_own(ret) : ret;
 }
@@ -186,6 +214,11 @@ ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	step();
+	if (msg->msg_controllen >= CMSG_SPACE(ASK_FDS * sizeof(int)) &&
+	    fails_in_broker(FAULT_SEND)) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
 	return __real_sendmsg(fd, msg, flags);
 }
 
@@ -193,4 +226,20 @@ int __wrap_shutdown(int fd, int how)
 {
 	step();
 	return __real_shutdown(fd, how);
+}
+
+bool fd_is_written(void)
+{
+	return writes;
+}
+
+/* Other writes are the simulator's. */
+ssize_t __wrap_write(int fd, const void *data, size_t len)
+{
+	if (actor_self() == BROKER) {
+		writes = true;
+		step();
+		writes = false;
+	}
+	return __real_write(fd, data, len);
 }

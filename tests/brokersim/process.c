@@ -5,7 +5,7 @@
  * library's code. Two of three clients are of one user, whose limit of QPs is less than both want;
  * one is root's, which may choose numbers.
  */
-#include "sim.h"
+#include "process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,39 +14,13 @@
 #include <unistd.h>
 
 #include "../../user/attach/attach_error.h"
-#include "../../user/port/port_object.h"
 #include "../../user/engine/packet.h"
-#include "../../user/engine/qp.h"
 
 #define USER	 1000
 #define POSTED	 2 /* on each QP */
 #define SERVICES_ASKED 4
 #define CHOSEN	 5 /* the first number that root chooses */
 
-struct link_watch {
-	link_watch_fn *fn;
-	void *arg;
-};
-
-/* The process's memory. */
-struct process {
-	u32 index;
-	struct port port;
-	struct shard shard;
-	struct xroce_engine engine_word;
-	struct xroce_engine_stats stats;
-	struct xroce_drops drops;
-	struct cq cq;
-	struct qp *qp[2 * QPS];
-	u32 num_qps;
-	u32 posted;	/* requests and receives that have not completed */
-	bool has_port;	/* the broker has confirmed the port, and its end was not noticed */
-	bool rests;	/* no question is outstanding: its resources are complete */
-	bool draws;	/* a number for a QP that is being made */
-	u32 generation; /* of the broker whose client it is */
-	struct link_watch watch;
-	bool watches;
-};
 static struct process processes[CLIENTS];
 
 static struct process *of_port(struct port *port)
@@ -54,15 +28,20 @@ static struct process *of_port(struct port *port)
 	return container_of(port, struct process, port);
 }
 
-void processes_begin(void)
+static void reset(u32 index)
 {
-	memset(processes, 0, sizeof(processes));
-	for (u32 i = 0; i < CLIENTS; i++)
-		processes[i].index = i;
+	memset(&processes[index], 0, sizeof(processes[index]));
+	processes[index].index = index;
+	processes[index].tap_fd = -1;
 }
 
-/* Returns whether the process's broker is running, and not ending. */
-static bool is_served(const struct process *p)
+void processes_begin(void)
+{
+	for (u32 i = 0; i < CLIENTS; i++)
+		reset(i);
+}
+
+bool process_is_served(const struct process *p)
 {
 	const struct broker *b = faked_broker();
 
@@ -71,7 +50,7 @@ static bool is_served(const struct process *p)
 
 u32 process_uid(u32 index)
 {
-	return index < CLIENTS - 1 ? USER : 0;
+	return index == CLIENTS - 1 || (!index && run.mode & MODE_ROOTS) ? 0 : USER;
 }
 
 u32 process_pid(u32 index)
@@ -167,14 +146,6 @@ void link_watch_stop(struct link_watch *watch)
 		container_of(watch, struct process, watch)->watches = false;
 }
 
-void attach_follow(struct attachment *m)
-{
-}
-
-void attach_lose(struct attachment *m)
-{
-}
-
 int attach_draw(struct attachment *m, u32 *qpn)
 {
 	const int err = ask_draw(&m->asker, qpn);
@@ -207,15 +178,14 @@ static void take_completions(struct process *p)
 	}
 }
 
-/* Like the thread that waits for the hang-up: the port is lost, once, with all posted work. */
-static void look(struct process *p)
+void process_look(struct process *p)
 {
 	struct pollfd fd = { .fd = p->port.made.asker.fd };
 
 	if (!p->watches || poll(&fd, 1, 0) != 1 || !(fd.revents & POLLHUP))
 		return;
 	/* because the broker has ended, and not by this process's actions */
-	must(!is_served(p));
+	must(!process_is_served(p));
 	p->watches = p->has_port = false;
 	p->watch.fn(p->watch.arg, &p->port.dev, NULL);
 	outcome.lost++;
@@ -260,13 +230,14 @@ void process_fork(u32 index)
 
 /* ---- actions of a client ---- */
 
-static int open_port(struct process *p)
+int process_open(struct process *p)
 {
 	struct engine_config config = { .random = NULL, .stats = &p->stats, .drops = &p->drops };
 	const struct netdev dev = { .ifindex = 1, .name = "sim0", .mtu = 4500 };
+	const bool sockets = run.mode & MODE_SOLE && !process_uid(p->index);
 	struct attachment *m = &p->port.made;
 	struct ask_port port;
-	int err = faked_connect(process_pid(p->index), process_uid(p->index)), fds[ASK_FDS];
+	int err = faked_connect(process_pid(p->index), process_uid(p->index)), fds[ASK_SOCKETS_FDS];
 
 	if (err < 0)
 		return err;
@@ -274,20 +245,23 @@ static int open_port(struct process *p)
 	ask_init(&m->asker);
 	ask_begin(&m->asker, err);
 	m->asker.has_proved = false;
-	err = ask_hello(&m->asker, &port, fds);
+	err = ask_hello(&m->asker, sockets, &port, fds);
 	if (err) {
 		ask_close(&m->asker);
 		return err;
 	}
+	must(!port.sockets || sockets);
+	p->has_sockets = port.sockets;
+	p->num_fds = port.sockets ? ASK_SOCKETS_FDS : ASK_FDS;
 	must(port.privileged == !process_uid(p->index));
 	must(!memcmp(&port.pkeys, &FAKED_PKEYS, sizeof(port.pkeys)));
-	for (u32 i = 0; i < ASK_FDS; i++)
+	for (u32 i = 0; i < p->num_fds; i++) {
 		must(fds[i] >= 0 && fds[i] < m->asker.fd);
-	for (u32 i = 0; i < ASK_FDS; i++)
 		m->fd[i] = fds[i];
-	m->info.shared = true;
-	m->maps.engine = &p->engine_word;
-	p->port.shards = (struct shards){ .shard = &p->shard, .num = 1, .shared = true };
+	}
+	m->info.shared = !port.sockets;
+	m->maps.engine = port.sockets ? faked_engine(port.prog_id) : &p->engine_word;
+	p->port.shards = (struct shards){ .shard = &p->shard, .num = 1, .shared = !port.sockets };
 	p->shard = (struct shard){ .all = &p->port.shards };
 	atomic_store_explicit(&p->port.told_limit, false, memory_order_relaxed);
 	must(!engine_create(&config, &p->shard.engine) && !cq_init(&p->cq, 64));
@@ -299,6 +273,7 @@ static void forget_port(struct process *p)
 {
 	if (!p->shard.engine)
 		return;
+	process_sole_forget(p);
 	while (p->num_qps)
 		qp_destroy(p->shard.engine, p->qp[--p->num_qps]);
 	engine_destroy(p->shard.engine);
@@ -310,19 +285,30 @@ static void forget_port(struct process *p)
 
 void process_forget(u32 index)
 {
-	forget_port(&processes[index]);
-	memset(&processes[index], 0, sizeof(processes[index]));
-	processes[index].index = index;
+	struct process *p = &processes[index];
+
+	/* engine->raw stays 1 until the broker ends the client */
+	if (p->raw_qp)
+		qp_destroy(p->shard.engine, p->raw_qp);
+	p->raw_qp = NULL;
+	forget_port(p);
+	reset(index);
 }
 
-/* Releases everything that the process has. */
-static void close_port(struct process *p)
+void process_close(struct process *p)
 {
 	p->has_port = p->rests = false;
 	follow_stop(&p->port);
+	if (p->has_sockets && run.mode & MODE_LEAVES)
+		process_sole_leave(p);
 	forget_port(p);
-	for (u32 i = 0; i < ASK_FDS; i++)
+	for (u32 i = 0; i < p->num_fds; i++)
 		close(p->port.made.fd[i]);
+	if (p->tap_fd >= 0)
+		close(p->tap_fd);
+	p->tap_fd = -1;
+	p->tap = 0;
+	p->has_sockets = false;
 	ask_close(&p->port.made.asker);
 }
 
@@ -354,7 +340,7 @@ static void post(struct process *p, struct qp *qp)
 }
 
 /* Makes a QP, and returns as port_create_qp(). */
-static int make_qp(struct process *p)
+int process_make_qp(struct process *p)
 {
 	struct qp_init init = { .transport = XROCE_UD, .sq_sig_all = true, .max_send_wr = 1,
 				.max_recv_wr = 1, .max_recv_sge = 1, .max_send_sge = 1,
@@ -379,11 +365,11 @@ static int make_qp(struct process *p)
 	/* ENOMEM, E2BIG: by a fault */
 	must(!err || err == -ENOSPC || err == -EIO || err == -ENOMEM || err == -E2BIG);
 	p->rests = true;
-	look(p);
+	process_look(p);
 	return err;
 }
 
-static void destroy_qp(struct process *p)
+void process_destroy_qp(struct process *p)
 {
 	struct qp *qp = p->qp[p->num_qps - 1];
 	const u32 qpn = qp->qpn;
@@ -395,7 +381,7 @@ static void destroy_qp(struct process *p)
 	p->rests = false;
 	port_release(&p->port, qpn);
 	p->rests = true;
-	look(p);
+	process_look(p);
 }
 
 /* The list has this process exactly once, however other clients come and go. */
@@ -429,7 +415,7 @@ static bool ask_for_more(struct process *p)
 	ask_for_clients(p);
 	err = ask_pkeys(a, &pkeys);
 	must(err ? ask_is_over(err) : !memcmp(&pkeys, &FAKED_PKEYS, sizeof(pkeys)));
-	look(p);
+	process_look(p);
 	/* a number chosen by the client */
 	p->rests = false;
 	err = ask_claim(a, CHOSEN);
@@ -439,9 +425,9 @@ static bool ask_for_more(struct process *p)
 	else
 		must(err == -EPERM || ask_is_over(err));
 	if (!err)
-		must(!ask_release(a, CHOSEN) || !is_served(p));
+		must(!ask_release(a, CHOSEN) || !process_is_served(p));
 	p->rests = true;
-	look(p);
+	process_look(p);
 	return p->has_port;
 }
 
@@ -469,8 +455,8 @@ static bool ask_for_cm(struct process *p)
 	err = ask_claim(a, XROCE_CM_QPN);
 	must(!err || err == -E2BIG || ask_is_over(err));
 	if (!err)
-		must(ask_claim(a, XROCE_CM_QPN) == -EALREADY || !is_served(p));
-	look(p);
+		must(ask_claim(a, XROCE_CM_QPN) == -EALREADY || !process_is_served(p));
+	process_look(p);
 	for (u32 i = 0; i < SERVICES_ASKED; i++) {
 		const struct ask_service s = service_of(i + p->index);
 		const bool low = (s.id & 0xffff) < 1024 && process_uid(p->index);
@@ -481,21 +467,21 @@ static bool ask_for_cm(struct process *p)
 		must(err || !low);
 		has[i] = !err;
 		outcome.in_use += err == -EADDRINUSE;
-		look(p);
+		process_look(p);
 	}
 	for (u32 i = 0; i + 1 < SERVICES_ASKED; i++) {
 		const struct ask_service s = service_of(i + p->index);
 
 		err = ask_unbind(a, &s);
 		must(err == (has[i] ? 0 : -ENOENT) || ask_is_over(err));
-		look(p);
+		process_look(p);
 	}
 	/* another QP 1 in the same place: the first one's remains are no longer reported */
 	if (p->index == 0 && !ask_release(a, XROCE_CM_QPN)) {
 		err = ask_claim(a, XROCE_CM_QPN);
 		must(!err || err == -E2BIG || ask_is_over(err));
 	}
-	look(p);
+	process_look(p);
 	return p->has_port;
 }
 
@@ -509,27 +495,27 @@ static bool ask_for_groups(struct process *p)
 	bool has[2];
 	int err;
 
-	must(ask_attach(a, &one) == -EINVAL || !is_served(p));
+	must(ask_attach(a, &one) == -EINVAL || !process_is_served(p));
 	for (u32 i = 0; i < 2; i++) {
 		err = ask_attach(a, &group[i]);
 		must(!err || err == -E2BIG || ask_is_over(err));
 		has[i] = !err;
 		if (!err)
-			must(ask_attach(a, &group[i]) == -EEXIST || !is_served(p));
-		look(p);
+			must(ask_attach(a, &group[i]) == -EEXIST || !process_is_served(p));
+		process_look(p);
 	}
 	/* the last one detaches the others too */
 	err = ask_detach(a, &group[1]);
 	must(err == (has[1] ? 0 : -ENOENT) || ask_is_over(err));
-	must(ask_detach(a, &group[1]) == -ENOENT || !is_served(p));
-	look(p);
+	must(ask_detach(a, &group[1]) == -ENOENT || !process_is_served(p));
+	process_look(p);
 	return p->has_port;
 }
 
 /* Returns true if the process has done all its work. */
 static bool live(struct process *p)
 {
-	int err = open_port(p);
+	int err = process_open(p);
 
 	if (err) {
 		/* there is none yet, it ended, or a fault */
@@ -537,19 +523,19 @@ static bool live(struct process *p)
 		return false;
 	}
 	for (u32 i = 0; i < QPS; i++)
-		make_qp(p);
+		process_make_qp(p);
 	ask_for_more(p);
 	ask_for_cm(p);
 	ask_for_groups(p);
 	for (u32 i = 0; i < 2 && p->num_qps; i++)
-		destroy_qp(p);
-	make_qp(p);
+		process_destroy_qp(p);
+	process_make_qp(p);
 	actor_step();
-	look(p);
+	process_look(p);
 	while (p->has_port && p->num_qps)
-		destroy_qp(p);
+		process_destroy_qp(p);
 	err = p->has_port ? 0 : -EIO;
-	close_port(p);
+	process_close(p);
 	return !err;
 }
 
@@ -557,8 +543,11 @@ void process_main(void *arg)
 {
 	struct process *p = arg ? &processes[(uintptr_t)arg - 1] : NULL;
 
-	while (!live(p))
-		actor_sleep(NSEC_PER_MSEC);
+	if (run.mode & MODE_SOLE)
+		process_sole_main(p);
+	else
+		while (!live(p))
+			actor_sleep(NSEC_PER_MSEC);
 }
 
 /* ---- invariants ---- */
@@ -577,7 +566,7 @@ void processes_check(struct broker *b)
 		const struct process *p = &processes[i];
 		const struct client *c;
 
-		if (!p->has_port || !actor_lives(i) || !is_served(p))
+		if (!p->has_port || !actor_lives(i) || !process_is_served(p))
 			continue;
 		c = broker_client(b, process_pid(i));
 		must(c);
@@ -586,6 +575,7 @@ void processes_check(struct broker *b)
 
 			must(owner == c->number && pid == process_pid(i));
 		}
-		must(!p->rests || c->qps == p->num_qps);
+		must(!p->rests || c->qps == p->num_qps + !!p->raw_qp);
+		process_sole_check(p, b, c);
 	}
 }

@@ -8,7 +8,7 @@
  * all actors wait.
  *
  * The code under test is not changed for it: the linker puts calls.c before the C library (--wrap),
- * and faked.c replaces the code that loads BPF programs and makes devices.
+ * and the faked*.c replace the code that loads BPF programs and makes devices.
  */
 #ifndef BROKERSIM_SIM_H
 #define BROKERSIM_SIM_H
@@ -24,7 +24,9 @@
 #define NUMBERS	 24	       /* slots that are drawn: so some drawn numbers are already taken */
 #define GENERATIONS 64	       /* of each in a run, at most */
 #define NETNS	 5	       /* no network namespace has this number */
-#define PLACES	 (XROCE_CM_PLACE_FIRST + 1)
+#define PLACES	 (XROCE_CM_PLACE_MAX + 1)
+#define HOLD_NS	 (500 * NSEC_PER_MSEC) /* that others wait for a sole client, at most */
+#define RETURN_NS NSEC_PER_SEC /* after which it is alone again */
 #define FAKED_PKEYS ((struct pkey_table){ 3, { 0xffff, 0x8001, 0x0002 } })
 
 /* ---- a run ---- */
@@ -39,16 +41,38 @@ enum fault {
 	FAULT_PLACE,
 	FAULT_BIND,
 	FAULT_GROUP,
+	FAULTS_SHARED,
+	/* of a broker with sole clients: */
+	FAULT_HOOK = FAULTS_SHARED, /* a program on the interface */
+	FAULT_TAP,
+	FAULT_ADMIT, /* of its frames */
+	FAULT_COPY,  /* of a descriptor */
+	FAULT_SEND,  /* of the answer to ASK_HELLO */
 	FAULTS
 };
 
+enum mode {
+	/*
+	 * The broker ends when it is not used, and root's processes can have AF_XDP sockets. A
+	 * process that finds no broker has the run start another. Without it one broker serves
+	 * all processes until the run ends
+	 */
+	MODE_SOLE = 1,
+	MODE_RAW = 2,	 /* root's processes make raw packet QPs */
+	MODE_LEAVES = 4, /* a process with sockets ends by ASK_LEAVE, else by close() */
+	MODE_ROOTS = 8,	 /* client 0 is root's, too */
+};
+
+#define IN_TURNS 3u /* seeds that are no draw */
 struct run {
 	u64 seed; /* 0: in turns, 1: clients first, 2: the broker first; else drawn */
 	u32 dies[ACTORS]; /* at which of its steps; 0: not at all */
 	u32 forks;	  /* a client 0's step at which it forks */
 	enum fault fault;
 	u32 nth;
+	u32 mode; /* enum mode */
 };
+extern struct run run;
 
 /* Results of a run. */
 struct outcome {
@@ -60,20 +84,41 @@ struct outcome {
 	u32 in_use;   /* services that another had */
 	u32 in_vain;  /* drawn numbers without a slot, returned */
 	u32 told;     /* peers of exited clients, each time they are notified */
+	/* MODE_SOLE: */
+	u32 brokers; /* that began */
+	u32 soles;   /* ports with sockets */
+	u32 met;     /* TAP devices that their processes got */
+	u32 parted;  /* times that a process was alone again */
+	u32 unheard; /* others that were served although the sole client had not asked */
+	u32 raws;    /* raw packet QPs */
+	u32 busy;    /* others that were refused because of one */
 	u32 faults;
 	u32 calls[FAULTS]; /* of what could have failed */
 };
 extern struct outcome outcome;
 
-/* Runs `run`. On a failure prints the reason and the run, and exits. */
-void sim_run(const struct run *run);
+/* Runs r. On a failure prints the reason and the run, and exits. */
+void sim_run(const struct run *r);
 #define must(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, #condition))
 void sim_fail(const char *file, int line, const char *what) __attribute__((noreturn));
+
+/* ---- check.c: invariants after each step ---- */
+
+void check_begin(void);
+void check(void);
+/* Checks, with all actors idle, that nothing of the clients is left. */
+void check_quiet(void);
+/* When the broker told its sole client of others. */
+u64 check_told_ns(void);
+/* When a sole client with raw packet QPs was seen last. */
+u64 check_raw_ns(void);
+/* Returns whether the run has asked its broker to end. */
+bool run_is_ending(void);
 
 /* ---- actors.c ---- */
 
 typedef void actor_fn(void *arg);
-void actors_begin(const struct run *run);
+void actors_begin(const struct run *r);
 /* Runs fn as that actor. A dead actor runs again, and does not die a second time. */
 void actor_start(u32 actor, actor_fn *fn, void *arg);
 bool actor_lives(u32 actor);
@@ -106,8 +151,12 @@ u32 fds_open(void);
 int fd_nothing(void);
 /* Without a step. */
 void fd_close(int fd);
+/* Returns whether an event is there, or the other end is closed. Without a step. */
+bool fd_is_ready(int fd);
+/* Returns whether the broker is about to add to an eventfd. */
+bool fd_is_written(void);
 
-/* ---- faked.c: the kernel's part of a broker ---- */
+/* ---- faked.c, faked_mux.c, faked_instance.c: the kernel's part of a broker ---- */
 
 void faked_begin(enum fault fault, u32 nth);
 /* Closes the dead broker's programs, maps and socket. */
@@ -132,6 +181,20 @@ u32 faked_programs(void);
 u32 faked_instances(void);
 /* The number of TAP devices still to be deleted. */
 u32 faked_taps(void);
+/* The program on the interface: the prog_id of one with sockets, or: */
+enum { HOOK_EMPTY = 0, HOOK_MUX = 1u << 20, HOOK_LEFT /* mux_detach() */ };
+u32 faked_hook(void);
+u32 faked_prog_id(int prog_fd);
+/* The words that the broker and the process of a program share. */
+struct xroce_engine *faked_engine(u32 prog_id);
+/* The ifindex of a sole client's TAP device, 0: the device is deleted. */
+u32 faked_tap(int fd);
+/* The client whose frames are admitted from a device; ~0: none. */
+u32 faked_sender(u32 tap);
+/* The number of a client's devices from which frames are admitted; ~0: of all clients. */
+u32 faked_admitted(u32 client);
+/* Returns whether a process found no broker since the last call. */
+bool faked_take_wanted(void);
 /* A connection to the broker's socket, or -errno. */
 int faked_connect(u32 pid, u32 uid);
 

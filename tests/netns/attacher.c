@@ -195,7 +195,7 @@ static int given_program(const char *socket)
 	int fds[32], sock = asked_reach(socket);
 
 	must(sock >= 0, "%s: %s", socket, strerror(-sock));
-	must(asked_port(sock, fds) == ASK_FDS, "no whole port");
+	must(asked_port(sock, 0, fds) == ASK_FDS, "no whole port");
 	return fds[ASK_FD_TELL];
 }
 

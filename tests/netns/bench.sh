@@ -11,7 +11,7 @@ netns_pair 4500
 
 PORT=18620
 ALL=send,write,read,ud,udp,tcp
-SHORT=(-D 0.02 -r 2 -q)
+SHORT=(-D 0.02 --rounds 2 --quiet)
 
 # bench_server [WORD...]: on A, run by these words; its pid is in $server.
 bench_server() {
@@ -81,7 +81,7 @@ ways() {
 # The text output, one measurement alone, a requested path MTU.
 tables() {
 	bench_server || return
-	bench_from 0 "${SHORT[@]}" -s 64 -m 1024 $IP4_A || return
+	bench_from 0 "${SHORT[@]}" -s 64 --mtu 1024 $IP4_A || return
 	cp "$WORK/bench.json" "$WORK/table.out"
 	need_line table '^10.77.0.2 \(vb\) to 10.77.0.1, path MTU 1024, polling, 2 rounds of 0.02 s$'
 	need_line table '^Round trip in us'
@@ -92,10 +92,10 @@ tables() {
 	bench_from 0 "${SHORT[@]}" -s 64 --only bandwidth $IP4_A
 	cp "$WORK/bench.json" "$WORK/table.out"
 	need_no_line table 'Round trip'
-	bench_from 1 "${SHORT[@]}" -d $IF_B -p 1 $IP4_A
+	bench_from 1 "${SHORT[@]}" -d $IF_B --port 1 $IP4_A
 	need_line bench "cannot connect to 10.77.0.1, TCP port 1: .*run 'xroce bench --server' there"
 	ip -n $NS_A link set $IF_A mtu 1500
-	bench_from 1 "${SHORT[@]}" -m 4096 $IP4_A
+	bench_from 1 "${SHORT[@]}" --mtu 4096 $IP4_A
 	need_line bench 'path MTUs of the devices are 1024 and 4096, not 4096 as requested'
 	bench_from 0 "${SHORT[@]}" -t send,ud -s 1k --json $IP4_A
 	json_has 'd["path_mtu"] == 1024'
@@ -311,14 +311,14 @@ if lie == "ready_then_close": s.sendall(message(2))
 # Killed in the middle of it: nothing stays on either interface, and the server serves on.
 killed() {
 	bench_server || return
-	start bench b "$XROCE" bench -q -t send -D 30 -s 4k $IP4_A
+	start bench b "$XROCE" bench --quiet -t send -D 30 -s 4k $IP4_A
 	wait_until 10 is_attached a $IF_A || fail "nothing was measured"
 	kill -9 "$child"
 	finish "$child" 5
 	wait_until 10 is_detached b $IF_B || fail "XDP stays on B"
 	bench_from 0 "${SHORT[@]}" -t send -s 64 $IP4_A
 	# INT ends it in order, with what there is
-	start bench b "$XROCE" bench -q -t send -D 30 -s 4k $IP4_A
+	start bench b "$XROCE" bench --quiet -t send -D 30 -s 4k $IP4_A
 	wait_until 10 is_attached b $IF_B
 	kill -INT "$child"
 	finish "$child" 20
@@ -347,15 +347,15 @@ errors() {
 		-D 0 $IP4_A
 		-D 61 $IP4_A
 		-D x $IP4_A
-		-r 0 $IP4_A
-		-r 101 $IP4_A
-		-m 1500 $IP4_A
-		-m 8192 $IP4_A
-		-p 0 $IP4_A
-		-p 65536 $IP4_A
+		--rounds 0 $IP4_A
+		--rounds 101 $IP4_A
+		--mtu 1500 $IP4_A
+		--mtu 8192 $IP4_A
+		--port 0 $IP4_A
+		--port 65536 $IP4_A
 		--only both $IP4_A
 		--nosuch $IP4_A
-		-r
+		--rounds
 		--server $IP4_A
 		--dev nosuch $IP4_A
 		198.51.100.1
@@ -379,7 +379,7 @@ errors() {
 run_case ways_v4 ways v4
 run_long_case ways_v6 ways v6
 for family in v4 v6; do
-	run_long_case ways_events_$family ways $family -e True
+	run_long_case ways_events_$family ways $family --events True
 done
 run_long_case tables tables
 run_long_case by_brokers by_brokers

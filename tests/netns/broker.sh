@@ -145,6 +145,7 @@ wrong_usage() {
 
 # A present process is named, whichever came first.
 second() {
+	local share
 	serve
 	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
 	need_equal "the second broker's exit status" $? 1
@@ -152,12 +153,20 @@ second() {
 	ask hello hello
 	need_line hello '^hello 0 '
 	end_server
-	start alone a env XROCE_SHARE=never "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
-	wait_until 10 listens_or_gone a 18515 "$child"
-	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
-	need_equal "exit status beside a process" $? 1
-	need_line second "^xroce: $IF_A: in use by process $child \\(.*pingpong\\), which owns the interface"
-	stop "$child"
+	# nor beside the broker of a process, whether that shares or not
+	for share in auto never; do
+		start alone a env XROCE_SHARE=$share "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
+		wait_until 10 listens_or_gone a 18515 "$child"
+		in_a "$XROCE" list $IF_A >"$WORK/list.out"
+		server=$(sed -n 's/^  broker    pid \([0-9]*\) (xroce)$/\1/p' "$WORK/list.out")
+		need_line list "^  client    [0-9]+: pid $child \\(.*pingpong\\) of root, 1 QP; received 0 frames by its AF_XDP sockets;"
+		in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
+		need_equal "exit status beside a process, $share" $? 1
+		need_line second "^xroce: $IF_A: process ${server:-none} \\(xroce\\) is already the broker of this interface; .xroce stop $IF_A. ends it"
+		is_gone_or_zombie "$child" && fail "the process has ended, $share"
+		stop "$child"
+		wait_until 10 nothing_left || fail "something is left, $share"
+	done
 }
 
 # A socket without a listener is a dead broker's; a file of another owner stays. The holder of the
@@ -386,7 +395,7 @@ other_namespace() {
 looks() {
 	local name=$1 pid=$2 rc
 	shift 2
-	in_a timeout 20 "$@" "$WORK/open/xroce" trace -d 1 -p "$pid" $IF_A >"$WORK/$name.out" 2>&1
+	in_a timeout 20 "$@" "$WORK/open/xroce" trace -D 1 -p "$pid" $IF_A >"$WORK/$name.out" 2>&1
 	rc=$?
 	need_equal "status and words of trace, $name" "$rc $(cat "$WORK/$name.out")" "0 "
 	in_a timeout 20 "$@" "$WORK/open/xroce" stat --json --pid "$pid" >"$WORK/$name.out" 2>&1 || fail "stat ends with $?"
@@ -466,25 +475,26 @@ malformed() {
 		long raw 49 ${v}0000000200000005000000
 		very_long raw 65536 ${v}0000000200000005000000
 		no_ask raw 48 ${v}00000000000000
-		beyond_the_last raw 48 ${v}00000015000000
+		beyond_the_last raw 48 ${v}00000014000000
 		huge raw 48 ${v}000000ffffffffffffffff
 		padding raw 48 ${v}000000020000000500000001
 		a_service_of_no_bind raw 48 ${v}00000002000000050000000000000001
 		halves halves
 	END
-	# To join, and to let others in, is for the process that had the interface before.
-	ask bad hello raw 48 ${v}00000008000000
-	need_line bad '^raw EPERM$'
-	ask bad hello raw 48 ${v}00000009000000
-	need_line bad '^raw EPERM$'
+	# Only a client with sockets may ask for the way to others, and only the first of a broker
+	# that ends with it may ask to be alone.
+	ask bad raw 48 ${v}00000013000000 hello raw 48 ${v}00000013000000
+	need_equal "answers about others" "$(grep -c '^raw EPERM$' "$WORK/bad.out")" 2
+	ask bad raw 48 ${v}0000000100000002000000
+	need_line bad '^raw EBUSY$'
 	# A trace of no kind of record; of a client that does not exist; the end of a trace that
 	# never began.
 	number=$(sed -n 's/^hello 0 client \([0-9]*\) .*/\1/p' "$WORK/good.out")
-	ask bad hello raw 48 "${v}00000011000000$(printf %02x "$number")00000000000000"
+	ask bad hello raw 48 "${v}0000000f000000$(printf %02x "$number")00000000000000"
 	need_line bad '^raw EINVAL$'
-	ask bad hello raw 48 ${v}00000011000000ff00000000000000
+	ask bad hello raw 48 ${v}0000000f000000ff00000000000000
 	need_line bad '^raw ENOENT$'
-	ask bad hello raw 48 ${v}000000120000000100000000000000
+	ask bad hello raw 48 ${v}000000100000000100000000000000
 	need_line bad '^raw ENOENT$'
 	ask bad raw 16 02000000010000000000000000000000
 	need_line bad '^raw EPROTONOSUPPORT$'

@@ -119,7 +119,7 @@ lists_soon() { list_json && [ "$(of_list "$1")" = "$2" ]; }
 # looks: each observing command prints the same as text and as complete JSON, and both exit alike.
 looks() {
 	local what words rc as_text
-	for what in list stat qp cq srq mr clients doctor "explain -i 0.2" "top -n 1 -w 0.2 -b"; do
+	for what in list stat qp cq srq mr clients doctor "explain -i 0.2" "top -c 1 -i 0.2 -b"; do
 		read -ra words <<<"$what"
 		in_a timeout 20 "$XROCE" "${words[@]}" --json >"$WORK/look.json" 2>"$WORK/look.err"
 		rc=$?
@@ -187,13 +187,13 @@ END
 # watch: observing commands that run during all changes; watched judges their output.
 watch() {
 	watchers=()
-	start watch_stat a "$XROCE" stat --json -w 0.1
+	start watch_stat a "$XROCE" stat --json -i 0.1
 	watchers+=("$child")
-	start watch_top a "$XROCE" top --json -w 0.1
+	start watch_top a "$XROCE" top --json -i 0.1
 	watchers+=("$child")
 	start watch_trace a "$XROCE" trace --json $IF_A
 	watchers+=("$child")
-	start watch_capture a "$XROCE" capture -s 128 -w "$WORK/captured" $IF_A
+	start watch_capture a "$XROCE" capture --snaplen 128 -w "$WORK/captured" $IF_A
 	watchers+=("$child")
 	wait_until 10 watch_sees || fail "they do not begin"
 }
@@ -436,7 +436,7 @@ used_in() {
 }
 looks_anywhere() {
 	local what words
-	for what in stat qp cq mr clients "top -n 1 -w 0.1 -b"; do
+	for what in stat qp cq mr clients "top -c 1 -i 0.1 -b"; do
 		read -ra words <<<"$what"
 		in_a timeout 20 "$XROCE" "${words[@]}" --json >"$WORK/look.json" 2>"$WORK/look.err"
 		[ $? -le 1 ] || fail "xroce $what ends with more than 1: $(head -n 1 "$WORK/look.err")"
@@ -472,7 +472,7 @@ renamed() {
 killed() {
 	local what words rc looker
 	prepare "$1" || return
-	for what in "stat --json -w 0.2 -n 4" "top --json -w 0.2 -n 4" "explain --json -i 0.6" "trace --json -d 1" "capture -w $WORK/killed -d 1"; do
+	for what in "stat --json -i 0.2 -c 4" "top --json -i 0.2 -c 4" "explain --json -i 0.6" "trace --json -D 1" "capture -w $WORK/killed -D 1"; do
 		start victim a "${words[@]}" --dev $IF_A -- "$OWN/bin/again" -d $DEV_A -g 0
 		victim=$child
 		wait_until 10 listens_or_gone a 18650 "$victim"

@@ -11,8 +11,14 @@ netns_pair 4500
 
 gids_for v4 || netns_die "no GID"
 
-# ids_of KIND: of the server and of the client, as bpf_left takes them
-ids_of() { { bpf_ids "$server" "$1"; bpf_ids "$client" "$1"; } | sed "s/^/$1 /"; }
+# ids_of KIND: of both programs and of their brokers, as bpf_left takes them
+ids_of() {
+	local pid
+	for pid in "$server" "$client" $(brokers a) $(brokers b); do
+		bpf_ids "$pid" "$1"
+	done | sort -nu | sed "s/^/$1 /"
+}
+brokers() { in_$1 "$XROCE" list | sed -n 's/^  broker *pid \([0-9]*\) .*/\1/p'; }
 
 # leaves_nothing SIGNAL: both ends of a running exchange are ended by it.
 leaves_nothing() {
@@ -29,7 +35,7 @@ leaves_nothing() {
 	mapfile -t progs < <(ids_of prog)
 	mapfile -t links < <(ids_of link)
 	need_least "number of maps" ${#maps[@]} 10
-	# including the transmit path's programs, on a TAP device in a separate namespace
+	# the brokers' too; including the transmit path's, on a TAP device in a separate namespace
 	need_least "number of programs" ${#progs[@]} 6
 	need_least "number of links" ${#links[@]} 4
 	grep -q '^iff:' "/proc/$server/fdinfo/"* || fail "the server has no TAP device"

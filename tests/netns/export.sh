@@ -177,19 +177,25 @@ totals_outlive() {
 }
 
 # The process that was alone becomes one of several, under another program: its counts are in the
-# totals once.
+# totals once. Both times it is a client.
 first_becomes_one_of_several() {
 	local second
 	exporter || return
 	two || return
 	scrape || fail "no answer"
-	need_equal "how it is used" "$(say 's("xroce_device_info")[0][0]["mode"]')" alone
+	need_equal "how it is used" "$(say 's("xroce_device_info")[0][0]["mode"]')" shared
+	need_equal "processes, of one" "$(say "(v('xroce_device_processes'), [int(l['pid']) for l, _ in s('xroce_process_info')])")" "(1, [$server])"
+	# its own program
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	need_line list ' program [0-9]+ xroce_xdp, '
 	waiting second 18517 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || { both_end; end_exporter; return 1; }
 	second=$waiting
 	scrape || fail "no answer"
 	rest
 	scrape || fail "no answer"
 	is_valid
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	need_line list ' program [0-9]+ xroce_mux, '
 	need_equal "how it is used" "$(say 's("xroce_device_info")[0][0]["mode"]')" shared
 	need_equal "processes" "$(say 'v("xroce_device_processes")')" 2
 	in_a "$XROCE" stat --json >"$WORK/stat.json"
@@ -264,12 +270,12 @@ unprivileged() {
 	in_a "${unit[@]}" "$XROCE" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what the unit sees" "$(say "(v('xroce_device_hidden'), sorted(int(l['pid']) for l, _ in s('xroce_process_info', kind='client')) == sorted(($own, $other)))")" "(0, True)"
 	stop "$own"; stop "$other"; stop "$broker"
-	# an owner that shares with no other process shows nothing to users
+	# a process of root that has the interface to itself shows nothing to users
 	waiting alone 18521 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
 	stop "$waiting"
-	# nor does one without a socket, which admits no other process
+	# nor does one that admits no other process
 	waiting alone 18524 "$XROCE" run --dev $IF_A --share never -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
@@ -309,7 +315,7 @@ broker_stands_still() {
 	stop "$waiting"; stop "$broker"
 }
 # A killed broker is reported, by later exporters as well, until another serves; a stopped broker is
-# not. Nor is a process that owned the interface.
+# not. Nor is a killed process that had the interface to itself, but its killed broker is.
 broker_killed() {
 	serve a $IF_A || return
 	exporter || return
@@ -337,6 +343,15 @@ broker_killed() {
 	wait_until 10 xdp_off $NS_A $IF_A
 	scrape || fail "no answer"
 	need_equal "lost after one that was alone" "$(say 'v("xroce_device_broker_lost")')" 0
+	wait_until 10 has_no_broker a $IF_A || fail "the broker is left"
+	waiting alone 18525 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || return
+	scrape || fail "no answer"
+	need_equal "lost with one that is alone" "$(say 'v("xroce_device_broker_lost")')" 0
+	kill -9 "$(in_a "$XROCE" list $IF_A | sed -n 's/^  broker *pid \([0-9]*\) (xroce)$/\1/p')"
+	stop "$waiting" # it waits for its client, and does not notice
+	wait_until 10 xdp_off $NS_A $IF_A
+	scrape || fail "no answer"
+	need_equal "lost after the broker of one that was alone" "$(say 'v("xroce_device_broker_lost")')" 1
 	end_exporter
 }
 answers_again() { scrape && [ "$(say 'v("xroce_device_processes")')" = 1 ]; }

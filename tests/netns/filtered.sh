@@ -16,10 +16,7 @@ install -m 755 "$TOOLS/event_circle" "$OWN/bin/event_circle"
 listed() { sed -nE "s/^\\| $1[^|]*\\| (.*) \\|\$/\\1/p" "$here/docs/containers.md" | tr -d '\`,'; }
 # shellcheck disable=SC2207 # words
 calls=($(listed 'seccomp: '))
-# shellcheck disable=SC2207
-calls_alone=("${calls[@]}" $(listed 'seccomp, alone: '))
-
-# both WHO PORT|cm SERVER... -- CLIENT...: WHO is `user`, both on A, or `alone`, the client on B.
+# both WHO PORT|cm SERVER... -- CLIENT...: WHO is `user`, both on A.
 both() {
 	local who=$1 port=$2 server client filter pid ns=a dev=$IF_A rc
 	split_words server client "${@:3}"
@@ -27,11 +24,6 @@ both() {
 	user)
 		filter=("${NOBODY[@]}" "$OWN/bin/xroce" run --share always --no-mounts)
 		words=(/usr/bin/python3 -B "$OWN/filtered.py" "${calls[@]}" --)
-		;;
-	alone)
-		filter=("$XROCE" run --share never --no-mounts)
-		words=(/usr/bin/python3 -B "$OWN/filtered.py" "${calls_alone[@]}" --)
-		ns=b dev=$IF_B
 		;;
 	esac
 	start server a "${filter[@]}" --dev $IF_A -- "${words[@]}" "${server[@]}"
@@ -76,7 +68,6 @@ refuses() {
 }
 
 run_case refuses refuses
-programs alone $DEV_B
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 programs user $DEV_A
 finish_cases

@@ -364,7 +364,7 @@ static void run(void)
 	uint64_t second = now_ms();
 	unsigned int links = 1;
 
-	while (links || (keep && !asked_end) ||
+	while (links || port.lost || (keep && !asked_end) ||
 	       (listener >= 0 && !num_hosts && !num_accepted && !asked_end)) {
 		const bool found = take_completions();
 

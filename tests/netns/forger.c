@@ -175,7 +175,7 @@ static void forge(int argc, char **argv)
 		foreign[num_foreign++] = (u32)strtoul(argv[i], NULL, 0);
 	sock = asked_reach(argv[1]);
 	must(sock >= 0, "%s: %s", argv[1], strerror(-sock));
-	n = asked_port(sock, fds);
+	n = asked_port(sock, 0, fds);
 	must(!asked_draw(sock, &own_qpn), "no number");
 	find_ways(fds, n);
 	/* once as the library does, once with the device changed as far as it lets itself */

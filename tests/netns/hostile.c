@@ -8,6 +8,7 @@
  *	hostile SOCKET words SECONDS	words that are shared with XDP, rewritten by a thread of
  *					their own while packets come for a QP of this client
  *	hostile SOCKET numbers QPN...	others' and unowned QP numbers: claimed, drawn, released
+ *	hostile SOCKET reports N SEED	reports to observers of random length and content
  *	hostile SOCKET messages N SEED	connections with messages of random length and content
  *	hostile SOCKET crowd N		N connections at once, most of which send nothing or half of
  *					something; stay until the program is ended
@@ -36,6 +37,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <xroce/abi.h>
+#include <xroce/trace.h>
 
 #include "lib/asked.h"
 #include "lib/ctl.h"
@@ -523,6 +525,63 @@ static void messages(const char *path, u32 n)
 	}
 }
 
+/* ---- reports ---- */
+
+/* Sends a report; with_fd: with a descriptor, which the broker must not take. */
+static void report(const void *bytes, size_t n, bool with_fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct iovec iov = { .iov_base = (void *)bytes, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (with_fd) {
+		memcpy(CMSG_DATA(&control.header), &fds[ASK_FD_QP], sizeof(int));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.room);
+	}
+	if (sendmsg(fds[ASK_FD_TELL], &msg, MSG_NOSIGNAL) == (ssize_t)n) {
+		if (with_fd)
+			printf("did send a descriptor\n");
+		return;
+	}
+	/* SO_PASSRIGHTS, from Linux 6.16 */
+	if (with_fd && errno == EPERM)
+		return;
+	printf("did not send: %s\n", strerror(errno));
+	exit(1);
+}
+
+/* None of them is empty, which would end the reports. */
+static void reports(u32 n)
+{
+	static struct {
+		struct xroce_tale tale;
+		u8 told[XROCE_TOLD_BYTES + 64];
+	} t;
+
+	for (u32 i = 0; i < n; i++) {
+		size_t len = sizeof(t.tale) + draw() % sizeof(t.told);
+
+		for (u32 k = 0; k < 256; k++)
+			t.told[draw() % sizeof(t.told)] = (u8)draw();
+		t.tale = (struct xroce_tale){ .time_ns = (u64)draw() << 32 | draw(),
+					      .packets = draw() % 2 ? draw() : 1,
+					      .events = draw() % 2 ? draw() : 1,
+					      .lost_packets = draw(),
+					      .lost_events = draw(),
+					      .bytes = draw() % 4 ? (u32)(len - sizeof(t.tale)) :
+								    draw() };
+		if (draw() % 8 == 0)
+			len = 1 + draw() % sizeof(t.tale);
+		report(&t, len, draw() % 8 == 0);
+	}
+}
+
 static void crowd(const char *path, u32 n)
 {
 	const struct rlimit most = { n + 64, n + 64 };
@@ -562,7 +621,7 @@ int main(int argc, char **argv)
 	}
 	sock = asked_reach(argv[1]);
 	must(sock >= 0, "%s: %s", argv[1], strerror(-sock));
-	num_fds = asked_port(sock, fds);
+	num_fds = asked_port(sock, strcmp(argv[2], "reports") ? 0 : ASK_REPORTS_BY_SOCKET, fds);
 	if (!strcmp(argv[2], "bpf")) {
 		try_bpf();
 		fill_maps();
@@ -577,6 +636,10 @@ int main(int argc, char **argv)
 					 (u8 *)&own4 + 1, (u8 *)&own4 + 2, (u8 *)&own4 + 3) == 4,
 		     "words SECONDS OWN-ADDRESS");
 		words(sock, (u32)atoi(argv[3]), own4);
+	} else if (!strcmp(argv[2], "reports")) {
+		must(argc == 5, "reports N SEED");
+		state = strtoull(argv[4], NULL, 0) | 1;
+		reports((u32)atoi(argv[3]));
 	} else if (!strcmp(argv[2], "numbers")) {
 		numbers(sock, argv + 3);
 	} else {

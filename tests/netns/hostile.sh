@@ -73,6 +73,20 @@ honest_goes_on() {
 		fail "the broker has $(has) descriptors, programs, maps, TAP devices, before: $settled"
 }
 
+# Reports of any content, while an observer shows the packets of honest clients. Linux has
+# SO_PASSRIGHTS, 83, from 6.16 on: the broker then refuses descriptors.
+reports() {
+	start watcher a "$XROCE" trace $IF_A
+	local watcher=$child
+	wait_until 10 grep -q ' > ' "$WORK/watcher.out" || fail "the observer shows nothing"
+	hostile 60 reports 3000 1
+	! python3 -c 'import socket; socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, 83, 0)' 2>/dev/null ||
+		need_no_line hostile '^did'
+	kill -INT "$watcher"
+	finish "$watcher" 20 || { fail "the observer ended with $?"; show watcher; }
+	honest_goes_on
+}
+
 # What a process may do with its own maps and with no other object: look up, update, delete, next,
 # freeze, batches.
 own_maps_only() {
@@ -218,6 +232,7 @@ memory=$(anonymous)
 
 run_case hostile_bpf own_maps_only
 run_case hostile_program own_program_only
+run_case hostile_reports reports
 run_case hostile_ioctl own_device_only
 run_case hostile_mmap mappings
 run_long_case hostile_words shared_words

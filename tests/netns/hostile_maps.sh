@@ -17,12 +17,12 @@
 
 # all that exist also have --json, and filters --dev and --pid
 TABLES=(stat qp cq srq mr clients)
-# watch, as stat: -w SECONDS, -n N
+# repeat, as stat: -i SECONDS, -c N
 WATCHED=(stat)
-# a line for each event, until -d SECONDS
+# a line for each event, until -D SECONDS
 STREAMS=(trace)
 # neither, as they stand
-OTHERS=(list "list $IF_A" doctor "capture -d 1 -w $WORK/capture" "capture -d 1 -w -")
+OTHERS=(list "list $IF_A" doctor "capture -D 1 -w $WORK/capture" "capture -D 1 -w -")
 ROUNDS=${XROCE_HOSTILE_ROUNDS:-1}
 is_core() { [ "${XROCE_CASES:-}" = core ]; }
 
@@ -105,13 +105,13 @@ look_at() {
 			judged "$who" json --pids "$all" --rows "$honest" "$WORK/rows.$who.$c" -- "$c" --json
 		done
 		for c in "${WATCHED[@]}"; do
-			judged "$who" text --tty -- "$c" -w 0.05 -n 10
-			judged "$who" text -- "$c" -w 0.05 -n 10
-			judged "$who" lines --pids "$all" -- "$c" -w 0.05 -n 10 --json
+			judged "$who" text --tty -- "$c" -i 0.05 -c 10
+			judged "$who" text -- "$c" -i 0.05 -c 10
+			judged "$who" lines --pids "$all" -- "$c" -i 0.05 -c 10 --json
 		done
 		for c in "${STREAMS[@]}"; do
-			judged "$who" text --tty -- "$c" -d 1
-			judged "$who" lines --pids "$all" -- "$c" -d 1 --json
+			judged "$who" text --tty -- "$c" -D 1
+			judged "$who" lines --pids "$all" -- "$c" -D 1 --json
 		done
 		for c in "${OTHERS[@]}"; do
 			read -ra words <<<"$c"
@@ -130,11 +130,15 @@ alone() {
 	need_line liar '^\.data\.trace mapped$'
 	need_line liar '^xroce_qp mapped$'
 	need_line liar '^tellers [1-9]'
-	look_at root "$honest" "$liar"
-	look_at nobody "$honest" "$liar"
+	broker=$(brokers_of_both)
+	# shellcheck disable=SC2086 # two pids
+	look_at root "$honest" "$liar" $broker
+	# shellcheck disable=SC2086
+	look_at nobody 0 "$liar" $broker
 	lies_still "$liar"
 	stop "$liar"; stop "$honest"
 }
+brokers_of_both() { in_a "$XROCE" list | sed -n 's/^  broker *pid \([0-9]*\) .*/\1/p'; }
 
 # A client of a broker, and another user's; each user looks, and root.
 client() {

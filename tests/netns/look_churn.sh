@@ -8,7 +8,7 @@
 # long.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
-LOOKS=(list clients stat qp cq srq mr 'stat --json' 'qp --json' 'clients --json' 'stat -w 0.01 -n 3' doctor)
+LOOKS=(list clients stat qp cq srq mr 'stat --json' 'qp --json' 'clients --json' 'stat -i 0.01 -c 3' doctor)
 STREAMS=('trace --json' "capture -w $WORK/captured")
 ROUNDS=${XROCE_CHURN_ROUNDS:-30}
 
@@ -132,7 +132,7 @@ export -f nsenter_of
 listening() { bpftool -j map dump id "$(map_id "$1" .data.trace)" | grep -oE '"listening":[0-9]+' | grep -oE '[0-9]+$'; }
 rings() { bpftool map dump id "$(map_id "$1" xroce_tracer)" 2>/dev/null | grep -cE '(inner_map_id|value): *[0-9 ]*[1-9]'; }
 listens_to() { [ "$(listening "$1")" = "$2" ]; }
-can_be_traced() { in_a timeout 20 "$XROCE" trace -d 1 $IF_A >"$WORK/traced.out" 2>&1 && ! grep -q 'cannot trace' "$WORK/traced.out"; }
+can_be_traced() { in_a timeout 20 "$XROCE" trace -D 1 $IF_A >"$WORK/traced.out" 2>&1 && ! grep -q 'cannot trace' "$WORK/traced.out"; }
 
 places() {
 	local of i tracers how

@@ -389,7 +389,7 @@ static void wait_for_event(void)
 
 /* ---- answers to the requests of others ---- */
 
-#define EMPTY_PLACE (XROCE_CM_PLACE_FIRST - 1)
+#define EMPTY_PLACE (XROCE_CM_PLACE_MAX - 1)
 
 /* Sends an answer to the REQ or SIDR_REQ `id` of the process at asking.ah, until it has left. */
 static void send_forged(enum cm_kind kind, uint32_t own_id, uint32_t id)

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# A process that has its interface alone exchanges MADs with a host elsewhere while others come and
-# go: its QP 1 and its services become one client's of several, and its own again. No other process
-# may take its services, or get its MADs.
+# A process that has its interface to itself exchanges MADs with a host elsewhere while others come
+# and go: its QP 1 and its services are one client's of several then. No other process may take its
+# services, or get its MADs.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/first.sh"
@@ -62,6 +62,15 @@ asks() {
 	need_line third '^asked 50, '
 }
 
+# The first's communication ids are those of its client number, which the broker shows.
+has_its_place() {
+	local number
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	number=$(sed -n "s/^  client  *\([0-9]*\): pid $first .* by its AF_XDP sockets;.*/\1/p" "$WORK/list.out")
+	[ -n "$number" ] || { fail "the first is not listed"; show list; return 1; }
+	need_line first "^place $(printf '%#x' $((number + 1)))\$"
+}
+
 # come_and_go FAMILY TIMES
 come_and_go() {
 	local i
@@ -76,7 +85,7 @@ come_and_go() {
 	mads peer b -w -s 0x01064003 -c "0x01064001@$IP4_A" "${MADS[@]}" || return
 	peer=$child
 	: >"$OWN/go"
-	need_line first '^place 0x7ff$'
+	has_its_place
 	flows || return
 	for ((i = 1; i <= $2; i++)); do
 		guests $([ $((i % 2)) = 0 ] && echo KILL || echo TERM) || { fail "the ${i}th time"; return; }
@@ -92,9 +101,10 @@ come_and_go() {
 	nothing_left
 }
 
-# The broker is killed: the first is alone again, and goes on.
+# The broker is killed: the first and its guest lose the device. The next first gets the services of
+# both, in spite of the dead broker's socket.
 broker_dies() {
-	local b
+	local b side
 	gids_for v4 || return
 	: >"$OWN/started"
 	by_root $IF_A auto
@@ -108,20 +118,20 @@ broker_dies() {
 	guest=$child
 	flows || return
 	b=$(brokers)
-	[ -n "$b" ] || fail "no broker"
+	need_equal "brokers" "$(wc -w <<<"$b")" 1
 	# shellcheck disable=SC2086 # several, if there were
 	kill -9 $b
-	flows
-	finish "$guest" 10 && fail "a guest outlives its broker"
-	alone_again
-	flows
-	# the guest's number is free for the next one
-	guests TERM
-	flows
-	kill "$first" "$peer"
-	finish "$first" 10 || { fail "the first ended with $?"; show first; }
-	finish "$peer" 10 || { fail "the peer ended with $?"; show peer; }
-	nothing_left
+	for side in first guest; do
+		finish "${!side}" 10
+		need_equal "how $side ends" $? 1
+		need_line $side 'a work request ends with Work Request Flushed Error'
+	done
+	# it may have missed the first already
+	kill "$peer" 2>/dev/null
+	finish "$peer" 10
+	wait_until 10 runs_nothing || fail "left: $(what_is_there)"
+	[ -S "$SOCKET" ] || fail "no socket is left: what is tried here?"
+	come_and_go v4 1
 }
 
 first_case come_and_go_once come_and_go v4 1

@@ -46,9 +46,9 @@ silent_broker() {
 	serve a $IF_A || return
 	pingpong 18530 a || return
 	kill -STOP "$server" "$client"
-	start stat a "$XROCE" stat --json -w 0.3
+	start stat a "$XROCE" stat --json -i 0.3
 	stat=$child
-	start top a "$XROCE" top --json -w 0.3
+	start top a "$XROCE" top --json -i 0.3
 	top=$child
 	lines=0
 	wait_until 10 lines_more stat 3
@@ -80,7 +80,7 @@ silent_broker() {
 full_queue() {
 	local top
 	serve a $IF_A || return
-	start top a "$XROCE" top --json -w 0.1
+	start top a "$XROCE" top --json -i 0.1
 	top=$child
 	wait_until 10 grep -q . "$WORK/top.out"
 	kill -STOP "$broker"
@@ -97,7 +97,7 @@ while True:
     kept.append(s)
 print("full after", len(kept))' "$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)" >"$WORK/full.out" 2>&1
 	need_line full '^full after [1-9]'
-	in_a timeout 10 "$XROCE" trace -d 1 >"$WORK/late.out" 2>&1 || fail "trace -d 1 ends with $?"
+	in_a timeout 10 "$XROCE" trace -D 1 >"$WORK/late.out" 2>&1 || fail "trace -D 1 ends with $?"
 	need_line late 'the broker does not answer'
 	# one round that waits, and another that it may be at
 	kill -INT "$top"
@@ -119,13 +119,13 @@ add_interface() {
 # An interface that comes later, and another one of its name.
 new_interfaces() {
 	local all one time lines
-	start all a "$XROCE" stat --json -w 0.1
+	start all a "$XROCE" stat --json -i 0.1
 	all=$child
 	wait_until 10 grep -q . "$WORK/all.out"
 	for time in 1 2; do
 		add_interface
 		if [ $time = 1 ]; then
-			start one a "$XROCE" top --json -w 0.1 --dev vx
+			start one a "$XROCE" top --json -i 0.1 --dev vx
 			one=$child
 		fi
 		start waits a "$XROCE" run --dev vx -- ibv_rc_pingpong -d xroce_vx -g 0 -p 18533
@@ -208,7 +208,7 @@ duration() {
 	local capture began last
 	pingpong 18534 b || return
 	began=$(date +%s%N)
-	start capture a "$XROCE" capture -w "$WORK/timed" -d 2 -s 64 --buffer 64 $IF_A
+	start capture a "$XROCE" capture -w "$WORK/timed" -D 2 --snaplen 64 --buffer 64 $IF_A
 	capture=$child
 	pause_for 1.2
 	kill -STOP "$capture"
@@ -277,15 +277,15 @@ odd_names() {
 	start many a "$XROCE" run --dev "$odd" -- "$TOOLS/many_objects" "xroce_$odd" 1
 	many=$child
 	wait_until 30 grep -q '^ready' "$WORK/many.out" || { fail "no objects"; show many; }
-	for what in list doctor clients stat qp cq srq mr explain 'top -b -n 1 -w 0.1' 'export -1' 'ping -c 1 10.78.0.1' \
-		'trace -d 1' "capture -w $WORK/odd -d 1"; do
+	for what in list doctor clients stat qp cq srq mr explain 'top -b -c 1 -i 0.1' 'export -1' 'ping -c 1 10.78.0.1' \
+		'trace -D 1' "capture -w $WORK/odd -D 1"; do
 		read -ra words <<<"$what"
 		in_a timeout 20 "$XROCE" "${words[@]}" >"$WORK/odd.out" 2>&1
 		[ -s "$WORK/odd.out" ] || [[ $what = trace* ]] || fail "xroce $what prints nothing"
 		# U+FFFD is what export has for it
 		! sed 's/\xef\xbf\xbd//g' "$WORK/odd.out" | grep -qP '[^\t\x20-\x7e]' || { fail "xroce $what prints what the name has"; show odd; }
 	done
-	for what in 'list -j' 'doctor -j' 'clients -j' 'stat -j' 'qp -j' 'cq -j' 'mr -j' 'explain -j' 'top -j -n 1 -w 0.1'; do
+	for what in 'list -j' 'doctor -j' 'clients -j' 'stat -j' 'qp -j' 'cq -j' 'mr -j' 'explain -j' 'top -j -c 1 -i 0.1'; do
 		read -ra words <<<"$what"
 		in_a timeout 20 "$XROCE" "${words[@]}" 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' || fail "xroce $what is no JSON"
 	done

@@ -3,9 +3,9 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# P_Keys without a broker: a root process that owns its interface has the table of `xroce run
-# --pkey`. The same checks as for brokers' tables (partitions.sh); and a process that joins gets
-# this table, also if it requested another one.
+# P_Keys of brokers on demand: they have the table of `xroce run --pkey` of the root process that
+# started them, and that has its interface to itself. The same checks as for a service's table
+# (partitions.sh); and a process that comes later gets this table, also if it requested another one.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -43,7 +43,7 @@ not_valid() {
 	need_line ignored '^with a port: 0xffff$'
 }
 
-# comer SHARE-OF-THE-FIRST: the table of an unprivileged process that joins one of root's.
+# comer SHARE-OF-THE-FIRST: the table of an unprivileged process that comes after one of root's.
 comer() {
 	local first stays
 	wait_until 10 no_brokers || fail "there are brokers"
@@ -55,19 +55,20 @@ comer() {
 	finish "$child" 30 || { fail "the comer ended with $?"; show comer; }
 	need_line comer "^before: $TABLE_A\$"
 	need_line comer "^with a port: $TABLE_A\$"
-	# the broker ends a second after the last that came
 	start stays a "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A -- "$OWN/bin/partition" receive $DEV_A 1 0x77 0
 	stays=$child
 	wait_until 10 said_or_gone stays '^qpn ' "$stays"
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list "^  P_Keys    $TABLE_A\$"
+	need_line list "^  client    [0-9]+: pid $first "
+	need_line list "^  client    [0-9]+: pid $stays "
 	kill -TERM "$stays"
 	finish "$stays" 10 || { fail "the one that stays ended with $?"; show stays; }
 	kill -TERM "$first"
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }
 
-# A process that owns the interface reports its table to a process without a port.
+# A process without a port learns the table of the broker of one that has the interface to itself.
 asked() {
 	local first
 	wait_until 10 no_brokers || fail "there are brokers"
@@ -79,7 +80,10 @@ asked() {
 	finish "$child" 10 || { fail "ended with $?"; show asked; }
 	need_equal "the files" "$(tr '\n' ' ' <"$WORK/asked.out")" "$TABLE_A 4 "
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
-	need_line list 'owns the interface'
+	need_line list '^  broker    pid [0-9]+ \(xroce\)$'
+	need_line list "^  P_Keys    $TABLE_A\$"
+	need_line list "^  client    [0-9]+: pid $first \(partition\) of root, 1 QP; received 0 frames by its AF_XDP sockets;"
+	need_equal "clients" "$(grep -c '^  client ' "$WORK/list.out")" 1
 	kill -TERM "$first"
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }

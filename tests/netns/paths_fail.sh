@@ -66,8 +66,8 @@ many_ports() {
 	wait_until 5 no_ids_of "$offspring" || fail "the child holds on to $(ids "$offspring")"
 	need_equal "TAP devices of the child" "$(taps "$offspring")" 0
 	declare -A held=([map]=$(bpf_ids "$parent" map) [prog]=$(bpf_ids "$parent" prog) [link]=$(bpf_ids "$parent" link))
-	need_least "programs" "$(wc -w <<<"${held[prog]}")" $((3 * n))
-	need_least "links" "$(wc -w <<<"${held[link]}")" $((2 * n))
+	need_least "programs" "$(wc -w <<<"${held[prog]}")" $((2 * n))
+	need_least "links" "$(wc -w <<<"${held[link]}")" $n
 	kill -9 "$parent"
 	finish "$parent" 5
 	kill -0 "$offspring" || fail "the child has gone, too"

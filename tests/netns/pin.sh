@@ -31,6 +31,10 @@ at() {
 	[ "$1" = b ] && ns=$NS_B net=$NET_B
 	echo "$PINS/$2@$net-$(index $ns "$2")/$3"
 }
+# broker_at NS IFACE: the process of its broker
+broker_at() { in_ns "$1" "$XROCE" list "$2" | sed -n 's/^  broker *pid \([0-9]*\) (xroce)$/\1/p'; }
+# client_at NS IFACE PID: the directory of that client's pins
+client_at() { echo "$(at "$1" "$2" client-)"[0-9]*"-$3"; }
 is_there() { [ -d "$1" ]; }
 is_not_there() { [ ! -e "$1" ]; }
 is_empty() { [ -d "$1" ] && [ -z "$(ls -A "$1")" ]; }
@@ -63,14 +67,17 @@ need_pinned() {
 	need_equal "the directory's" "$(stat -c '%a %U' "$1")" "700 root"
 }
 
-# They hold the process's counters, as stat prints them.
+# Of a process that is alone, its broker's and its own. They hold its counters, as stat prints them.
 alone() {
-	local dir client name
+	local dir broker_dir client name
 	mapfile -t with < <(pinning $IF_A)
 	server program a 18630 "${with[@]}" || return
 	local program=$child
-	dir=$(at a $IF_A "alone-$program")
+	broker_dir=$(at a $IF_A "broker-$(broker_at a $IF_A)")
+	dir=$(client_at a $IF_A "$program")
+	need_pinned "$broker_dir" "$BROKERS"
 	need_pinned "$dir" "$MAPS"
+	need_equal "owners" "$(words "$(ls "$(dirname "$dir")")")" "$(basename "$broker_dir") $(basename "$dir")"
 	start client b "$XROCE" run --dev $IF_B -- "$OWN/bin/steady_pingpong" -d $DEV_B -g 0 -p 18630 $IP4_A
 	client=$child
 	wait_until 30 has_sent "$dir" 1000 || { fail "nothing is counted"; show program; show client; }
@@ -106,7 +113,7 @@ shared() {
 	two=$child
 	need_equal "clients" "$(find "$PINS" -name 'client-*' -printf '%f\n' | sed 's/client-[0-9]*-//' | sort -n | tr '\n' ' ')" \
 		"$(printf '%s\n' "$one" "$two" | sort -n | tr '\n' ' ')"
-	client_dir=$(echo "$(at a $IF_A client-)"*"-$one")
+	client_dir=$(client_at a $IF_A "$one")
 	need_pinned "$client_dir" "$MAPS"
 	need_equal "the client's process" "$(pinned "$client_dir" xroce_engine pid)" "$one"
 	need_equal "owners of QPs" "$(bpftool map dump pinned "$broker_dir/xroce_owner" | grep -cE "\"pid\": ($one|$two)")" 2
@@ -174,35 +181,51 @@ dotted() {
 	ip -n $NS_A link del $IF_A.7
 }
 
-# The process that owned the interface keeps its pins when another joins; its broker pins the
-# other's maps.
+# The process that had the interface to itself keeps its pins when another comes and goes; the
+# broker pins the other's maps as well.
 joined() {
+	local first second broker_dir first_dir second_dir
 	mapfile -t with < <(pinning $IF_A)
 	server first a 18634 "${with[@]}" || return
-	local first=$child
+	first=$child
+	broker_dir=$(at a $IF_A "broker-$(broker_at a $IF_A)")
+	first_dir=$(client_at a $IF_A "$first")
+	need_pinned "$first_dir" "$MAPS"
 	server second a 18635 "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A -- || return
-	local second=$child
-	is_there "$(at a $IF_A "alone-$first")" || fail "the first one's have gone"
-	wait_until 10 is_there "$(echo "$(at a $IF_A client-)"*"-$second")" || fail "not the second one's: $(find "$PINS" -type d)"
+	second=$child
+	second_dir=$(client_at a $IF_A "$second")
+	need_pinned "$second_dir" "$MAPS"
+	need_pinned "$first_dir" "$MAPS"
+	need_equal "owners of QPs" "$(bpftool map dump pinned "$broker_dir/xroce_owner" | grep -cE "\"pid\": ($first|$second)")" 2
 	stop "$second"
-	wait_until 10 has_no_broker_pins || fail "the broker's stay"
-	is_there "$(at a $IF_A "alone-$first")" || fail "the first one's have gone"
+	wait_until 10 is_not_there "$second_dir" || fail "the second one's stay"
+	need_pinned "$first_dir" "$MAPS"
+	need_pinned "$broker_dir" "$BROKERS"
 	stop "$first"
 	nothing_is_left "after all"
 }
-has_no_broker_pins() { [ -z "$(find "$PINS" -name 'broker-*')" ]; }
 
 # ---- leftovers of a killed process ----
 
+# The broker removes what a killed process had; if the broker is killed as well, a process that
+# outlives both does, which `xroce run` has started.
 killed_alone() {
-	mapfile -t with < <(pinning $IF_A)
+	local broker program with
+	with=(env XROCE_PIN="$PINS" LD_LIBRARY_PATH="$OWN/lib")
+	[ "$1" = program ] || mapfile -t with < <(pinning $IF_A)
 	server program a 18636 "${with[@]}" || return
-	is_there "$(at a $IF_A "alone-$child")" || fail "nothing is pinned"
-	kill -KILL "$child"
-	finish "$child" 10
+	program=$child
+	broker=$(broker_at a $IF_A)
+	is_there "$(client_at a $IF_A "$program")" || fail "nothing is pinned"
+	case $1 in
+	program | watched) kill -KILL "$program" ;;
+	both) kill -KILL "$broker" "$program" ;;
+	esac
+	finish "$program" 10
 	nothing_is_left "after kill -9"
 	need_empty
 	wait_until 5 has_no_keeper || fail "a process is left"
+	wait_until 10 has_no_broker a $IF_A || fail "the broker is left"
 }
 # in this network namespace
 has_no_keeper() {
@@ -214,31 +237,35 @@ has_no_keeper() {
 	return 0
 }
 
-# Without a surviving parent, as without `xroce run`, the next process or `xroce stop` removes the
-# pins, in any network namespace.
+# Of a process and its broker, both killed, without one that outlives them, as without `xroce run`:
+# the next process or `xroce stop` removes the pins, in any network namespace.
 left_behind() {
-	local dir
+	local dir broker_dir
 	server program a 18637 env XROCE_PIN="$PINS" LD_LIBRARY_PATH="$OWN/lib" || return
-	dir=$(at a $IF_A "alone-$child")
+	broker=$(broker_at a $IF_A)
+	broker_dir=$(at a $IF_A "broker-$broker")
+	dir=$(client_at a $IF_A "$child")
+	need_pinned "$broker_dir" "$BROKERS"
 	need_pinned "$dir" "$MAPS"
-	kill -KILL "$child"
+	kill -KILL "$broker" "$child"
 	finish "$child" 10
-	is_there "$dir" || fail "who has taken it away?"
+	wait_until 10 has_no_broker a $IF_A || fail "the broker lives"
+	is_there "$dir" && is_there "$broker_dir" || fail "who has taken it away?"
 	case $1 in
 	stop)
 		in_b "$XROCE" stop --pin="$PINS" $IF_B >"$WORK/stop.out" 2>&1 || fail "exit status $?"
-		need_line stop 'removed the pinned maps of 1 killed process'
+		need_line stop "removed the pinned maps of 2 killed processes in $PINS\$"
 		;;
 	alone)
 		mapfile -t with < <(pinning $IF_B)
 		server next b 18638 "${with[@]}" || return
-		is_not_there "$dir" || fail "it stays"
+		is_not_there "$dir" && is_not_there "$broker_dir" || fail "it stays"
 		stop "$child"
 		;;
 	broker)
 		serve_options=(--pin="$PINS")
 		serve a $IF_A || return
-		is_not_there "$dir" || fail "it stays"
+		is_not_there "$dir" && is_not_there "$broker_dir" || fail "it stays"
 		stop "$broker"
 		;;
 	esac
@@ -293,9 +320,10 @@ keeps_directory() {
 	mkdir -m 700 "$BPF/kept"
 	mapfile -t with < <(pinning $IF_A)
 	server program a 18640 env XROCE_PIN="$BPF/kept/" "$XROCE" run --dev $IF_A -- || return
-	need_equal "processes" "$(find "$BPF/kept" -name 'alone-*' | wc -l)" 1
+	need_equal "processes" "$(find "$BPF/kept" -mindepth 2 -maxdepth 2 -printf '%f\n' | sed 's/^client-[0-9]*-/client-N-/' | sort | tr '\n' ' ')" \
+		"broker-$(broker_at a $IF_A) client-N-$child "
 	stop "$child"
-	# a process that outlives it removes the pins
+	# its broker removes the pins
 	wait_until 10 is_empty "$BPF/kept" || fail "left is $(find "$BPF/kept" | tr '\n' ' ')"
 	rmdir "$BPF/kept" || fail "the directory has gone"
 }
@@ -304,6 +332,7 @@ keeps_directory() {
 
 # refused DIR SAID: the broker does not start; a program does, with a message.
 refused() {
+	wait_until 10 has_no_broker a $IF_A || fail "there is a broker"
 	in_a timeout 20 "$XROCE" serve --pin="$1" $IF_A >"$WORK/broker.out" 2>&1
 	need_equal "exit status of the broker" $? 1
 	need_line broker "^xroce: $IF_A: cannot pin the maps: .*$2"
@@ -333,6 +362,7 @@ hostile() {
 not_mounted() {
 	skip_reason="the machine has a BPF file system on /sys/fs/bpf"
 	! mountpoint -q /sys/fs/bpf || return 77
+	wait_until 10 has_no_broker a $IF_A || fail "there is a broker"
 	in_a timeout 20 "$XROCE" serve --pin $IF_A >"$WORK/broker.out" 2>&1
 	need_equal "exit status" $? 1
 	need_line broker 'mount -t bpf bpf /sys/fs/bpf'
@@ -343,6 +373,7 @@ not_mounted() {
 }
 # The default directory, in a mount namespace that has one; it is removed with the broker.
 default_directory() {
+	wait_until 10 has_no_broker a $IF_A || fail "there is a broker"
 	in_a unshare -m --propagation private bash -c 'mount -t bpf bpf /sys/fs/bpf || exit 1
 		"$0" serve --pin "$1" & broker=$!
 		until "$0" list "$1" | grep -q "broker *pid"; do kill -0 $broker || exit 1; done
@@ -370,7 +401,9 @@ run_long_case grouped grouped
 run_long_case two_namespaces two_namespaces
 run_long_case dotted dotted
 run_long_case joined joined
-run_case killed_alone killed_alone
+run_case killed_alone killed_alone program
+run_long_case killed_watched killed_alone watched
+run_long_case killed_with_broker killed_alone both
 run_long_case left_behind_alone left_behind alone
 run_long_case left_behind_broker left_behind broker
 run_case left_behind_stop left_behind stop

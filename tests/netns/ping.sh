@@ -44,10 +44,10 @@ by_server() {
 	need_line ping '^4 sent, 4 received, 0% loss, '
 	need_line ping '^rtt min/avg/max/mdev = [0-9.]+/[0-9.]+/[0-9.]+/[0-9.]+ ms$'
 	need_line ping '^path MTU 4096: datagrams of that size returned, and the interface \(MTU 4500\)'
-	ping_from 0 b -q -c 20 -i 0.01 -s 4096 $server_ip
+	ping_from 0 b --quiet -c 20 -i 0.01 -s 4096 $server_ip
 	need_line ping '^20 sent, 20 received, 0% loss, '
 	need_no_line ping 'seq='
-	ping_from 0 b -q -c 2 -i 0.01 -s 24 $server_ip
+	ping_from 0 b --quiet -c 2 -i 0.01 -s 24 $server_ip
 	server_ends
 	# as many as there were, and the tries of sizes
 	need_line server '^[4-9] answered, 0 others refused, [34][0-9] datagrams echoed$'
@@ -84,7 +84,7 @@ by_nobody() {
 # Two that ping each other answer each other, and one answers itself.
 each_other() {
 	local first
-	start first a "$XROCE" ping -c 100000 -i 0.02 -q $IP4_B
+	start first a "$XROCE" ping -c 100000 -i 0.02 --quiet $IP4_B
 	first=$child
 	wait_until 10 grep -q '^xroce ping ' "$WORK/first.out"
 	ping_from 0 b -c 3 -i 0.05 $IP4_A
@@ -217,7 +217,7 @@ errors() {
 	# no neighbour
 	ping_from 1 b -c 1 10.77.0.99
 	need_line ping '^xroce ping: cannot reach 10.77.0.99 through vb: '
-	ping_from 1 b -w 0.3 $IP4_A
+	ping_from 1 b -D 0.3 $IP4_A
 	# without privileges and without a broker
 	start ping b "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 1 $IP4_A
 	finish "$child" 20
@@ -228,7 +228,7 @@ errors() {
 # Killed at any time: nothing of it stays on the interface.
 killed() {
 	answers "$XROCE" ping --server --dev $IF_A || return
-	start first b "$XROCE" ping -i 0.01 -q $IP4_A
+	start first b "$XROCE" ping -i 0.01 --quiet $IP4_A
 	wait_until 10 grep -q '^xroce ping ' "$WORK/first.out"
 	kill -9 "$child" "$server"
 	finish "$child" 5

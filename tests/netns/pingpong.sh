@@ -95,9 +95,9 @@ for family in v4 v6; do
 			pingpong ibv_ud_pingpong $family 4096 100 1 $e
 	done
 done
-# Time stamps with the completions, and the extended posting API.
-run_long_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t
-run_case rc_timestamps_events_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t -e
+# Time stamps with the completions, and the extended posting API. Without -e: with -t the program
+# fails if it gets an event whose completion it has polled before.
+run_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t
 run_case rc_new_send_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -N
 # Memory that pages on demand, and brought by ibv_advise_mr(3) first.
 run_case rc_on_demand_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -o

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core XROCE_CASES=core
+# tier: core XROCE_CASES=core XROCE_CASE=[bcgko]*
+# tier: core sharing XROCE_CASES=core XROCE_CASE=[!bcgko]*
 # tier: long long XROCE_CASES=long
 #
 # An interface with two receive queues has two shards, each with an engine: threads.c, which checks

@@ -21,7 +21,7 @@ no_broker() {
 	program user a
 	start lonely a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0
 	finish "$child" 10 && fail "it works without a broker"
-	need_line lonely "^xroce: $IF_A: no broker on $IF_A; as root, run \`xroce serve $IF_A\`"
+	need_line lonely "no broker on $IF_A; as root, run \`xroce serve $IF_A\`"
 	as_nobody auto a
 	start lonely a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0
 	finish "$child" 10 && fail "it works without a broker and privileges"
@@ -36,7 +36,7 @@ in_use() {
 	wait_until 10 listens_or_gone a 18515 "$pid"
 	start late a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -p 18516
 	finish "$child" 10 && fail "the interface is used twice"
-	need_line late "^xroce: $IF_A: in use by process $pid .*\`xroce serve $IF_A\`"
+	need_line late "^xroce: $IF_A: in use by process [0-9]* .xroce. for a process that shares it with no other; .*\`xroce list $IF_A\`"
 	stop "$pid"
 }
 

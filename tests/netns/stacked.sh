@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core XROCE_CASES=core
+# tier: core XROCE_CASES=core XROCE_CASE=m*
+# tier: core others XROCE_CASES=core XROCE_CASE=[!m]*
 # tier: long long XROCE_CASES=long
 #
 # Stacked interfaces, and a router on the path: perftest for two seconds while ping runs, XDP modes,

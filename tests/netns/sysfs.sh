@@ -349,14 +349,16 @@ no_broker() {
 	need_line looked 'no broker on '$IF_A'; as root, run `xroce serve'
 }
 
-# Root owns the interface. Its number is unmapped in the user namespace, and it is trusted.
+# Root has the interface, by a broker. Its number is unmapped in the user namespace, and it is
+# trusted.
 root_has_it() {
-	local holder
+	local holder owner
 	start holder a "$XROCE" run --dev $IF_A --share never -- "$OWN/bin/limited" $DEV_A hold
 	holder=$child
 	wait_until 10 grep -q holds "$WORK/holder.out" || { fail "it has no interface"; show holder; }
 	look user "${RUN[@]}" --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
-	need_line looked "in use by process $holder \\(limited\\)"
+	owner=$(in_a "$XROCE" list $IF_A | sed -n 's/^  broker *pid \([0-9]*\) (xroce)$/\1/p')
+	need_line looked "in use by process ${owner:-none} \\(xroce\\)"
 	stop "$holder"
 }
 

@@ -95,18 +95,22 @@ sent() { in_a "$XROCE" stat --json --pid "$1" 2>/dev/null | python3 -c 'import j
 print(json.load(sys.stdin)["ports"][0]["counters"][sys.argv[1]])' "${2:-tx_packets}"; }
 has_sent() { local n; n=$(sent "$1") && [ "${n:-0}" -ge "$2" ]; }
 
-# A process that owns the interface: stat, the files and bpftool agree. For a user without access
-# to the process all counters are 0.
+# A process that has the interface to itself: stat, the files and bpftool agree. For a user without
+# access to the process all counters are 0. The process takes no part in that, but its broker does.
 agree_alone() {
+	local owner
 	traffic root 18610 || return
 	agree root
 	need_equal "packets sent, of bpftool" "$(of_file hw_counters/sent_pkts)" "$(counter "$server" xroce_eng_stat tx_packets)"
 	need_equal "words received, of bpftool" "$(of_file counters/port_rcv_data)" $(($(counter "$server" xroce_rx redirected_bytes) / 4))
 	need_least "packets received" "$(of_file counters/port_rcv_packets)" 1000
-	# the stopped process cannot report its user
+	agree user
+	need_equal "packets sent, to a user" "$(of_file hw_counters/sent_pkts)" 0
+	owner=$(in_a "$XROCE" list $IF_A | sed -n 's/^  broker *pid \([0-9]*\) (xroce)$/\1/p')
+	kill -STOP "$owner"
 	look user "${RUN[@]}" sh -c "cat $PORT/counters/* $PORT/hw_counters/*" && fail "one that does not answer is read"
 	need_equal "reads that failed" "$(grep -c 'Connection timed out' "$WORK/looked.out")" "$(names_of_doc | wc -l)"
-	kill -CONT "$server" "$client"
+	kill -CONT "$owner"
 	agree user
 	need_equal "packets sent, to a user" "$(of_file hw_counters/sent_pkts)" 0
 	end_traffic

@@ -107,7 +107,7 @@ looked() {
 		--share always -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 1
 	server=$child
 	wait_until 20 listens_or_gone a 18515 "$server"
-	for name in "qp" "cq" "mr" "stat" "explain" "trace -d 1" "capture -d 1 -w /dev/null"; do
+	for name in "qp" "cq" "mr" "stat" "explain" "trace -D 1" "capture -D 1 -w /dev/null"; do
 		# shellcheck disable=SC2086
 		inside timeout 30 "${NOBODY[@]}" /own/bin/xroce $name >"$WORK/looked.out" 2>&1
 		rc=$?

@@ -17,7 +17,7 @@ import struct
 import sys
 
 VERSION = int(os.environ['ASK_VERSION'])
-HELLO, LIST, STOP, CLAIM, PROVE, PROOF = 1, 6, 7, 3, 19, 20
+HELLO, LIST, STOP, CLAIM, PROVE, PROOF = 1, 6, 7, 3, 17, 18
 SO_RCVBUFFORCE, IP_FREEBIND = 33, 15
 
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core XROCE_CASES=core
+# tier: core XROCE_CASES=core XROCE_CASE=!(*numbers)
+# tier: core numbers XROCE_CASES=core XROCE_CASE=*numbers
 # tier: long long XROCE_CASES=long
 #
 # The observing and measuring commands with invalid arguments, and with output that cannot be
@@ -10,7 +11,7 @@
 
 # Each with what ends it soon.
 declare -A BASE=([list]= [doctor]= [stat]= [qp]= [cq]= [srq]= [mr]= [clients]=
-	[trace]='-d 1' [capture]="-d 1 -w $WORK/captured" [ping]="-c 1 -i 0.01 -W 0.01 -w 1 $IP4_B" [bench]="-D 0.001 -r 1 -q $IP4_B")
+	[trace]='-D 1' [capture]="-D 1 -w $WORK/captured" [ping]="-c 1 -i 0.01 -W 0.01 -D 1 $IP4_B" [bench]="-D 0.001 --rounds 1 --quiet $IP4_B")
 COMMANDS=(list doctor stat qp cq srq mr clients trace capture ping bench)
 # print at once, and end
 PRINT=(list doctor stat qp cq srq mr clients)
@@ -107,7 +108,7 @@ strange_interface() {
 	done
 	ends 0 qp --dev "$name" --json
 	[ "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["qps"][0]["dev"])' "$WORK/ends.out")" = "$name" ] || fail "the name is not that in JSON"
-	ends 0 trace -d 1 "$name"
+	ends 0 trace -D 1 "$name"
 	stop "$child"
 	ip -n $NS_A link del "$name"
 }
@@ -122,7 +123,7 @@ repeated() {
 			ends 0,1,2 "$c" "$option=$value" "$option=$value" "${base[@]}"
 		done < <(options "$c")
 	done
-	ends 0 stat -w 0.01 -n 1 -w 0.01 -n 2 --json --json
+	ends 0 stat -i 0.01 -c 1 -i 0.01 -c 2 --json --json
 	ends 0,1,2 ping -4 -6 -4 -c 1 -W 0.01 $IP4_B
 	ends 2 ping --server -c 1 $IP4_B
 	ends 2 ping
@@ -136,11 +137,11 @@ repeated() {
 	ends 2 bench -s 64,16 $IP4_B
 	ends 2 bench -s 99999999999G $IP4_B
 	ends 2 capture
-	ends 2 capture -w "$WORK/captured" -W 3
+	ends 2 capture -w "$WORK/captured" --files 3
 	ends 2 capture -w - -C 1
-	ends 1 capture -w "$WORK/no/such/directory" -d 1
-	ends 1 capture -w "$WORK" -d 1
-	ends 1 capture -w '' -d 1
+	ends 1 capture -w "$WORK/no/such/directory" -D 1
+	ends 1 capture -w "$WORK" -D 1
+	ends 1 capture -w '' -D 1
 }
 
 # written_to STATUSES WHERE COMMAND...: with its standard output there
@@ -162,16 +163,16 @@ cannot_be_written() {
 			written_to 1 $where "$c"
 			case $c in list | doctor) ;; *) written_to 1 $where "$c" --json ;; esac
 		done
-		written_to 1 $where stat -w 0.01 -n 3
-		written_to 1 $where stat -w 0.01
+		written_to 1 $where stat -i 0.01 -c 3
+		written_to 1 $where stat -i 0.01
 		written_to 1 $where --version
 		written_to 1 $where --help
 		written_to 1 $where qp --help
-		written_to 1 $where capture -w - -d 1
+		written_to 1 $where capture -w - -D 1
 	done
-	written_to 0 closed capture -w "$WORK/captured" -d 1
+	written_to 0 closed capture -w "$WORK/captured" -D 1
 	python3 "$here/tests/netns/lib/pcapng.py" "$WORK/captured" >"$WORK/pcapng.out" 2>&1 || { fail "the file is not whole"; show pcapng; }
-	ends 1 capture -w /dev/full -d 1
+	ends 1 capture -w /dev/full -D 1
 	# a command keeps the descriptors that it is given
 	in_a "$XROCE" run -- sh -c 'ls -l /proc/self/fd/1' >&- 2>"$WORK/ends.err"
 	grep -q null "$WORK/ends.err" && fail "a command under run has a standard output that it was not given"
@@ -183,7 +184,7 @@ nobody_reads() {
 	local c rc
 	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p 18532
 	wait_until 10 listens_or_gone a 18532 "$child"
-	for c in "${PRINT[@]}" 'stat -w 0.01' 'stat -w 0.01 --json'; do
+	for c in "${PRINT[@]}" 'stat -i 0.01' 'stat -i 0.01 --json'; do
 		# shellcheck disable=SC2086 # words
 		in_a timeout -k 1 20 bash -c '"$@" | true; exit ${PIPESTATUS[0]}' - "$XROCE" $c >/dev/null 2>"$WORK/ends.err"
 		rc=$?

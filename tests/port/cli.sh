@@ -38,8 +38,8 @@ usage() {
 	# a refused value is reported with its option, in either spelling
 	for word in trace 'capture -w -'; do
 		# shellcheck disable=SC2086 # words
-		try 2 "$XROCE" $word -d x
-		need_line cli "invalid argument 'x' of -d"
+		try 2 "$XROCE" $word -D x
+		need_line cli "invalid argument 'x' of -D"
 		# shellcheck disable=SC2086
 		try 2 "$XROCE" $word --duration x
 		need_line cli "invalid argument 'x' of --duration"
@@ -85,7 +85,7 @@ run_tuning() {
 
 	try 0 "$XROCE" run --spin 0 --cpus 1,0 --shards 2 --tx xsk --xdp native --attach dispatcher --share always --pkey 0x8001,2 --yield 9 -- sh -c "$print"
 	need_line cli '^\[0\] \[1,0\] \[2\] \[xsk\] \[native\] \[dispatcher\] \[always\] \[0x8001,2\] \[9\]$'
-	try 0 env XROCE_SPIN_US=7 "$XROCE" run -n8 -tgso -y1000000 sh -c "$print"
+	try 0 env XROCE_SPIN_US=7 "$XROCE" run --shards=8 --tx=gso --yield=1000000 sh -c "$print"
 	need_line cli '^\[7\] \[\] \[8\] \[gso\] \[\] \[\] \[\] \[\] \[1000000\]$'
 	for option in --spin= --spin=-1 --spin=1000001 --spin=5us --yield= --yield=-1 --yield=1000001 --yield=x --cpus= --cpus=,1 --cpus=1, --cpus=1,,2 --cpus=a --shards=0 --shards=9 --tx=tcp --tx= --xdp=nativ --attach=alone --share=yes --pkey= --pkey=0 --pkey=0x8000 --pkey=0x10000 --pkey=-1 --pkey=0x8001, --pkey=,1 --pkey=x --pkey=0x8001,0x8001 --pkey=0x1z "--pkey=$(seq -s, 1 32)"; do
 		try 2 "$XROCE" run "$option" true
@@ -233,7 +233,7 @@ list_json() {
 	local server=$child
 	wait_until 10 listens_or_gone a 18599 "$server"
 	try 0 "$XROCE" list --json $IF_A
-	need_equal "in use" "$(json '(d["devices"][0]["sharing"]["pid"], d["devices"][0]["sharing"]["command"])')" "($server, 'ibv_rc_pingpong')"
+	need_equal "in use" "$(json '[(c["pid"], c["command"], c["has_sockets"]) for c in d["devices"][0]["broker"]["clients"]]')" "[($server, 'ibv_rc_pingpong', True)]"
 	need_equal "what it received" "$(json 'd["devices"][0]["received"]["frames"]')" 0
 	need_equal "our program" "$(json 'd["devices"][0]["xdp"]["xroce_program_id"] == d["devices"][0]["xdp"]["program_id"]')" True
 	need_equal "who listens" "$(json 'd["devices"][0]["listeners"]')" "[]"

@@ -25,10 +25,10 @@ doctor_json() {
 
 # A slow step is announced on a terminal, and nowhere else.
 progress_on_a_terminal() {
-	try 0 script -qec "$XROCE capture -d 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
+	try 0 script -qec "$XROCE capture -D 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
 	grep -qaP '\r\x1b\[K0 packets received, 0 dropped, 0 sent; ' "$WORK/typed" || fail "capture says nothing on a terminal"
 	grep -qaP 'stops\r\x1b\[Kxroce capture: 0 packets received' "$WORK/typed" || fail "the line stays"
-	in_a "$XROCE" capture -d 1 -w "$WORK/none.pcapng" $IF_A >"$WORK/cli.out" 2>&1
+	in_a "$XROCE" capture -D 1 -w "$WORK/none.pcapng" $IF_A >"$WORK/cli.out" 2>&1
 	need_no_line cli '[\^]C stops'
 	grep -qP '\x1b' "$WORK/cli.out" && fail "escape codes in a file"
 	start typing a script -qefc "$XROCE serve $IF_A" "$WORK/typed"

@@ -49,6 +49,7 @@ static int setup(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	ask_init(&t->asker);
 	ask_begin(&t->asker, pair[0]);
+	t->asker.has_proved = true;
 	t->broker = pair[1];
 	*state = t;
 	return 0;
@@ -128,32 +129,99 @@ static void is_over(struct talk *t)
 	assert_int_equal(ask_claim(&t->asker, 7), -EPIPE);
 }
 
+/* Checks the descriptors of a port, and closes them. */
+static void takes(const struct talk *t, const int *fds, u32 n)
+{
+	/* a killed process's descriptors are closed from the highest down */
+	assert_int_equal(fcntl(t->asker.fd, F_GETFD), FD_CLOEXEC);
+	for (u32 i = 0; i < n; i++) {
+		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+		assert_true(fds[i] < t->asker.fd);
+		close(fds[i]);
+	}
+}
+
 static void ask_hello__takes_port_and_descriptors(void **state)
 {
 	struct talk *t = *state;
 	struct reply r = yes(ASK_HELLO, ASK_FDS);
 	const u32 before = open_fds();
 	struct ask_port port;
-	int fds[ASK_FDS];
+	int fds[ASK_SOCKETS_FDS];
 
 	r.answer.port = (struct ask_port){ .client = 3, .ifindex = 5, .prog_id = 11,
 					   .pkeys = { 3, { 0xffff, 0x8001, 0x0002 } } };
 	say(t, &r);
-	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
+	assert_int_equal(ask_hello(&t->asker, false, &port, fds), 0);
 	heard(t, ASK_HELLO, 0);
 	assert_memory_equal(&port, &r.answer.port, sizeof(port));
-	/* a killed process's descriptors are closed from the highest down */
-	assert_int_equal(fcntl(t->asker.fd, F_GETFD), FD_CLOEXEC);
-	for (u32 i = 0; i < ASK_FDS; i++) {
-		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
-		assert_true(fds[i] < t->asker.fd);
-		close(fds[i]);
-	}
+	takes(t, fds, ASK_FDS);
 	assert_int_equal(open_fds(), before);
 	r = yes(ASK_RELEASE, 0);
 	say(t, &r);
 	assert_int_equal(ask_release(&t->asker, 9), 0);
 	heard(t, ASK_RELEASE, 9);
+}
+
+static void ask_hello__takes_a_port_with_sockets(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_HELLO, ASK_SOCKETS_FDS);
+	const u32 before = open_fds();
+	struct ask_port port;
+	int fds[ASK_SOCKETS_FDS];
+
+	r.answer.port.sockets = 1;
+	say(t, &r);
+	assert_int_equal(ask_hello(&t->asker, true, &port, fds), 0);
+	heard(t, ASK_HELLO, 1);
+	assert_int_equal(port.sockets, 1);
+	takes(t, fds, ASK_SOCKETS_FDS);
+	assert_int_equal(open_fds(), before);
+}
+
+/* The number of descriptors must fit the kind of port. */
+static void ask_hello__refuses_descriptors_of_the_other_kind(void **state)
+{
+	static const struct {
+		u32 sockets, fds;
+	} wrong[] = { { 1, ASK_FDS }, { 0, ASK_SOCKETS_FDS }, { 1, ASK_SOCKETS_FDS - 1 },
+		      { 0, ASK_FDS + 1 } };
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct reply r = yes(ASK_HELLO, wrong[i].fds);
+		struct ask_port port;
+		int fds[ASK_SOCKETS_FDS];
+		struct talk *t;
+		u32 before;
+
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		t = *state;
+		before = open_fds();
+		r.answer.port.sockets = wrong[i].sockets;
+		say(t, &r);
+		assert_int_equal(ask_hello(&t->asker, true, &port, fds), -EPROTO);
+		assert_int_equal(open_fds(), before);
+	}
+}
+
+static void ask_others__takes_a_device(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_OTHERS, 1);
+	int fd;
+
+	say(t, &r);
+	fd = ask_others(&t->asker);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	heard(t, ASK_OTHERS, 0);
+	r = yes(ASK_OTHERS, 0);
+	r.answer.err = -ENOENT;
+	say(t, &r);
+	assert_int_equal(ask_others(&t->asker), -ENOENT);
 }
 
 /* Returns the highest of the next n descriptors. */
@@ -176,14 +244,14 @@ static void ask_hello__finds_no_room_for_descriptors(void **state)
 	const u32 before = open_fds();
 	struct rlimit limit, few;
 	struct ask_port port;
-	int fds[ASK_FDS];
+	int fds[ASK_SOCKETS_FDS];
 
 	say(t, &r);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	few = limit;
 	few.rlim_cur = (rlim_t)next_fds(ASK_FDS - 3);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(ask_hello(&t->asker, &port, fds), -EMFILE);
+	assert_int_equal(ask_hello(&t->asker, false, &port, fds), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(open_fds(), before);
 }
@@ -194,14 +262,14 @@ static void ask_hello__has_no_descriptor_left(void **state)
 	struct reply r = yes(ASK_HELLO, ASK_FDS);
 	struct rlimit before, few;
 	struct ask_port port;
-	int fds[ASK_FDS], own = t->asker.fd;
+	int fds[ASK_SOCKETS_FDS], own = t->asker.fd;
 
 	say(t, &r);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = (rlim_t)next_fds(ASK_FDS) + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
+	assert_int_equal(ask_hello(&t->asker, false, &port, fds), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(t->asker.fd, own);
 	for (u32 i = 0; i < ASK_FDS; i++)
@@ -278,24 +346,6 @@ static void ask_question__follows_one_proof(void **state)
 	heard(t, ASK_DRAW, 0);
 	heard(t, ASK_DRAW, 0);
 	assert_int_equal(open_fds(), before);
-}
-
-/* The proof announces a request for a port, so that the interface's owner starts a broker. */
-static void ask_hello__says_so_before_the_proof(void **state)
-{
-	struct talk *t = *state;
-	struct ask_port port;
-	u32 slot;
-	int fds[ASK_FDS];
-
-	t->asker.has_proved = false;
-	say_challenge(t, -ENONET);
-	assert_int_equal(ask_hello(&t->asker, &port, fds), -ENONET);
-	heard_proof(t, true);
-	/* the question is not sent, and the next one has its own proof */
-	say_challenge(t, -ENONET);
-	assert_int_equal(ask_ring(&t->asker, &slot), -ENONET);
-	heard_proof(t, false);
 }
 
 static void ask_pkeys__takes_no_proof(void **state)
@@ -395,10 +445,10 @@ static void hello_fails(struct talk *t, const struct reply *r, int want)
 {
 	struct ask_port port = { 0 };
 	const u32 before = open_fds();
-	int fds[ASK_FDS];
+	int fds[ASK_SOCKETS_FDS];
 
 	say(t, r);
-	assert_int_equal(ask_hello(&t->asker, &port, fds), want);
+	assert_int_equal(ask_hello(&t->asker, false, &port, fds), want);
 	assert_int_equal(open_fds(), before);
 	is_over(t);
 }
@@ -613,10 +663,10 @@ static void ask_hello__is_bounded_in_time(void **state)
 	struct talk *t = *state;
 	struct ask_port port;
 	const u64 begin = clock_now_ns();
-	int fds[ASK_FDS];
+	int fds[ASK_SOCKETS_FDS];
 
 	t->asker.max_ns = 5 * NSEC_PER_MSEC;
-	assert_int_equal(ask_hello(&t->asker, &port, fds), -ETIMEDOUT);
+	assert_int_equal(ask_hello(&t->asker, false, &port, fds), -ETIMEDOUT);
 	assert_true(clock_now_ns() - begin >= 5 * NSEC_PER_MSEC);
 	heard(t, ASK_HELLO, 0);
 	is_over(t);
@@ -883,11 +933,13 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(ask_hello__takes_port_and_descriptors),
+		TEST(ask_hello__takes_a_port_with_sockets),
+		TEST(ask_hello__refuses_descriptors_of_the_other_kind),
+		TEST(ask_others__takes_a_device),
 		TEST(ask_hello__finds_no_room_for_descriptors),
 		TEST(ask_hello__has_no_descriptor_left),
 		TEST(ask_draw__has_a_number),
 		TEST(ask_question__follows_one_proof),
-		TEST(ask_hello__says_so_before_the_proof),
 		TEST(ask_pkeys__takes_no_proof),
 		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),

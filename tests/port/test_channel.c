@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../user/os/kernel.h"
 #include "../../user/run/cq_notify.h"
 
 #define PAGE 4096
@@ -103,6 +104,13 @@ static bool is_readable(const struct port_channel *ch)
 	return poll(&p, 1, 0) == 1;
 }
 
+static int make_ring(void *arg, struct ring_slot *out)
+{
+	out->slot = XROCE_MAX_QUEUE + wake.rings.num;
+	out->fd = kernel_ring_insert(MAP_FD, out->slot);
+	return out->fd < 0 ? out->fd : 0;
+}
+
 static int setup(void **state)
 {
 	struct port_channel *ch;
@@ -110,7 +118,7 @@ static int setup(void **state)
 	memset(&memory, 0, sizeof(memory));
 	put_err = 0;
 	channel_rings_init(&wake.rings);
-	wake.rings.map_fd = MAP_FD;
+	wake.rings.make = make_ring;
 	assert_int_equal(port_channel_create(&ch), 0);
 	assert_int_equal(channel_join(ch, &wake, &cq), 0);
 	*state = ch;
@@ -153,7 +161,7 @@ static void channel_join__without_a_ring(void **state)
 	channel_leave(first, &cq);
 	channel_rings_close(&wake.rings);
 	channel_rings_init(&wake.rings);
-	wake.rings.map_fd = MAP_FD;
+	wake.rings.make = make_ring;
 	put_err = -EPERM;
 	assert_int_equal(channel_join(first, &wake, &cq), 0);
 	assert_int_equal(channel_slot(first), XROCE_CHANNEL_SERVICE);

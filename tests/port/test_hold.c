@@ -231,7 +231,7 @@ static void door_open__in_place_of_another(void **state)
 	assert_true(path_is("nothing"));
 	/* or of an exited one */
 	old = opened();
-	broker_socket_leave(&old);
+	close(old.fd);
 	assert_true(path_is("socket"));
 	new = opened();
 	assert_true(is_asked(&new));
@@ -254,82 +254,6 @@ static void door_open__not_in_place_of_a_file(void **state)
 	unlink(at.sun_path);
 }
 
-static struct broker_socket copied(const struct broker_socket *d)
-{
-	struct broker_socket copy;
-
-	assert_int_equal(broker_socket_adopt(&copy, fcntl(d->fd, F_DUPFD_CLOEXEC, 0), IFINDEX), 0);
-	return copy;
-}
-
-static void part(struct broker_socket *d)
-{
-	broker_socket_leave(d);
-	broker_socket_sweep(d, IFINDEX);
-}
-
-/* The path goes with the last copy, and is another's if that has taken it. */
-static void door_sweep__of_copies(void **state)
-{
-	struct broker_socket a = opened(), b = copied(&a), other;
-
-	broker_socket_leave(&a);
-	assert_true(path_is("socket") && is_asked(&b));
-	part(&b);
-	assert_true(path_is("nothing"));
-	a = opened();
-	b = copied(&a);
-	broker_socket_leave(&a);
-	other = opened();
-	part(&b);
-	assert_true(path_is("socket") && is_asked(&other));
-	broker_socket_close(&other);
-	part(&other);
-}
-
-/* Another process has taken the copy over, and goes on: it is not waited for. */
-static void door_sweep__of_one_that_goes_on(void **state)
-{
-	struct broker_socket a = opened();
-	int told[2];
-	pid_t child;
-	char byte;
-
-	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
-	child = fork();
-	if (!child) {
-		broker_socket_listen(&a);
-		close(told[0]);
-		assert_int_equal(write(told[1], "", 1), 1);
-		pause();
-	}
-	close(told[1]);
-	assert_int_equal(read(told[0], &byte, 1), 1);
-	part(&a);
-	assert_true(path_is("socket"));
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	broker_socket_sweep(&a, IFINDEX);
-	assert_true(path_is("nothing"));
-	close(told[0]);
-}
-
-/* Another process has a copy, and is being killed. */
-static void door_sweep__waits_for_one_that_ends(void **state)
-{
-	struct broker_socket a = opened(), b = copied(&a);
-	pthread_t thread;
-	sem_t looked;
-
-	sem_init(&looked, 0, 1);
-	broker_socket_leave(&a);
-	assert_int_equal(pthread_create(&thread, NULL, close_later,
-					(void *[]){ &looked, &b.fd }), 0);
-	broker_socket_sweep(&a, IFINDEX);
-	assert_true(path_is("nothing"));
-	pthread_join(thread, NULL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,9 +265,6 @@ int main(void)
 		cmocka_unit_test(netdev_hold__before_another_listens),
 		cmocka_unit_test(door_open__in_place_of_another),
 		cmocka_unit_test(door_open__not_in_place_of_a_file),
-		cmocka_unit_test(door_sweep__of_copies),
-		cmocka_unit_test(door_sweep__of_one_that_goes_on),
-		cmocka_unit_test(door_sweep__waits_for_one_that_ends),
 	};
 
 	if (unshare(CLONE_NEWNET))

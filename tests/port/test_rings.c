@@ -93,28 +93,6 @@ static void rings_take__makes_one(void **state)
 	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
 }
 
-/* In the map already, as for a process that makes all before it drops its privileges. */
-static void rings_adopt__is_a_spare_one(void **state)
-{
-	const int fd = eventfd(0, EFD_CLOEXEC);
-	struct ring_slot ring;
-	struct giver g;
-	struct channel_rings r;
-
-	begin(&r, &g, 1);
-	g.before = 1;
-	channel_rings_adopt(&r, fd);
-	assert_int_equal(channel_rings_take(&r, &ring), 0);
-	assert_int_equal(ring.fd, fd);
-	assert_int_equal(ring.slot, XROCE_MAX_QUEUE);
-	assert_int_equal(channel_rings_take(&r, &ring), 0);
-	assert_int_equal(ring.fd, g.newest);
-	assert_int_equal(slots[1], g.newest);
-	channel_rings_give(&r, &ring);
-	channel_rings_close(&r);
-	kernel_close(fd);
-}
-
 /* Each counts for the process once it is given: none is thrown away while there are channels. */
 static void rings_take__gets_as_many_as_there_may_be(void **state)
 {
@@ -137,28 +115,7 @@ static void rings_take__gets_as_many_as_there_may_be(void **state)
 	channel_rings_close(&r);
 }
 
-static void rings_take__closes_what_it_made_in_vain(void **state)
-{
-	const int next = eventfd(0, EFD_CLOEXEC);
-	struct channel_rings r;
-	struct ring_slot ring;
-
-	close(next);
-	forget();
-	channel_rings_init(&r);
-	r.map_fd = MAP_FD;
-	put_err = -E2BIG;
-	assert_int_equal(channel_rings_take(&r, &ring), -E2BIG);
-	assert_int_equal(fcntl(next, F_GETFD), -1);
-	put_err = 0;
-	assert_int_equal(channel_rings_take(&r, &ring), 0);
-	assert_int_equal(ring.fd, next);
-	assert_int_equal(slots[0], next);
-	channel_rings_give(&r, &ring);
-	channel_rings_close(&r);
-}
-
-/* A forked child's, or one whose broker has the map. */
+/* A forked child's. */
 static void rings_take__makes_none_without_a_map(void **state)
 {
 	struct channel_rings r;
@@ -173,9 +130,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_take__makes_one),
-		cmocka_unit_test(rings_adopt__is_a_spare_one),
 		cmocka_unit_test(rings_take__gets_as_many_as_there_may_be),
-		cmocka_unit_test(rings_take__closes_what_it_made_in_vain),
 		cmocka_unit_test(rings_take__makes_none_without_a_map),
 	};
 

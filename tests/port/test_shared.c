@@ -45,7 +45,7 @@ struct broker {
 	bool is_silent;
 	/* the question */
 	_Atomic u32 hellos, draws, releases, rings;
-	_Atomic u32 last_number;
+	_Atomic u32 last_number, last_hello;
 	int listener;
 	pthread_t thread;
 	char path[108];
@@ -134,6 +134,7 @@ static void broker_answer(struct broker *b, int client, const struct ask *ask)
 	switch (ask->what) {
 	case ASK_HELLO:
 		atomic_fetch_add(&b->hellos, 1);
+		atomic_store(&b->last_hello, ask->number);
 		a.err = b->hello_err;
 		a.num_fds = a.err ? 0 : ASK_FDS;
 		a.port = b->port;
@@ -276,8 +277,6 @@ static void attach_make__is_by_the_broker(void **state)
 	assert_true(ring.fd >= 0);
 	assert_int_equal(ring.slot, XROCE_MAX_CHANNEL - 1);
 	close(ring.fd);
-	/* the hook is not this process's */
-	attach_follow(&m);
 	attach_detach(&m);
 	assert_true(attach_lifeline(&m) >= 0);
 	attach_unmake(&m);
@@ -543,25 +542,15 @@ static void attach_make__needs_a_broker_for_always(void **state)
 	is_refused(b, -ENODEV);
 }
 
-static void attach_make__asks_nobody_for_never(void **state)
+/* Alone or not at all: the broker decides. */
+static void attach_make__asks_to_be_alone_for_never(void **state)
 {
 	struct broker *b = *state;
-	struct attachment m;
-	u32 qpn = 7;
 
 	setenv("XROCE_SHARE", "never", 1);
-	setenv("XROCE_QUIET", "1", 1);
-	broker_start(b);
-	assert_int_equal(attach_make(&dev, &m), 0);
-	assert_false(m.info.shared);
-	assert_int_equal(attach_lifeline(&m), -1);
-	/* any number will do */
-	assert_int_equal(attach_draw(&m, &qpn), 0);
-	assert_int_equal(qpn, 0);
-	attach_release(&m, 7);
-	attach_unmake(&m);
-	assert_int_equal(atomic_load(&b->hellos), 0);
-	broker_end(b);
+	b->hello_err = -EBUSY;
+	is_refused(b, -EBUSY);
+	assert_int_equal(atomic_load(&b->last_hello) & ASK_TO_BE_ALONE, ASK_TO_BE_ALONE);
 }
 
 int main(void)
@@ -588,7 +577,7 @@ int main(void)
 		TEST(attach_make__refuses_a_tap_without_headers),
 		TEST(attach_make__refuses_single_frames_with_headers),
 		TEST(attach_make__needs_a_broker_for_always),
-		TEST(attach_make__asks_nobody_for_never),
+		TEST(attach_make__asks_to_be_alone_for_never),
 	};
 
 	if (unshare(CLONE_NEWNET) ||

@@ -51,7 +51,7 @@ bool made_refuses_rings(void)
 
 static struct nic *nic_of(const struct attachment *m)
 {
-	return nic_get((u32)m->link_fd);
+	return nic_get(m->ifindex - 1);
 }
 
 static int make_shared(struct attachment *m, struct shard_io *s)
@@ -96,15 +96,17 @@ static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
 int attach_make(const struct netdev *dev, struct attachment *m)
 {
 	const u32 number = dev->ifindex - 1;
+	const struct netdev none = { 0 };
 	struct nic *n = nic_make(number, &options.nic);
 	int err = 0;
 
-	*m = (struct attachment){ .holder_fd = -1, .link_fd = (int)number };
+	*m = (struct attachment){ .ifindex = dev->ifindex, .asker.fd = -1 };
 	m->info = (struct port_info){ .native = true, .pkeys = PKEY_TABLE_DEFAULT,
 				      .multibuffer = true,
 				      .queues = options.queues, .shards = options.shards,
 				      .path_mtu = options.path_mtu };
 	m->maps = nic_maps(n)->shared;
+	netdev_publish_gids(nic_maps(n)->gid_fd, &none, dev);
 	for (u32 i = 0; i < options.shards && !err; i++)
 		err = make_shard(dev, m, i);
 	for (u32 i = 0; i < options.queues; i++)
@@ -132,17 +134,9 @@ void attach_unmake(struct attachment *m)
 		umem_destroy(&s->umem);
 		kernel_close(s->ring_fd);
 	}
-	kernel_close(m->maps.gid_fd);
-	kernel_close(m->maps.channel_fd);
+	kernel_close(nic_maps(nic_of(m))->gid_fd);
+	kernel_close(nic_maps(nic_of(m))->channel_fd);
 	nic_free(nic_of(m));
-}
-
-void attach_follow(struct attachment *m)
-{
-}
-
-void attach_lose(struct attachment *m)
-{
 }
 
 bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
@@ -174,13 +168,17 @@ void attach_leave_group(struct attachment *m, const struct gid *group)
 {
 }
 
-void attach_give_rings(struct attachment *m, struct channel_rings *rings)
-{
-}
-
 int attach_ring(struct attachment *m, struct ring_slot *out)
 {
-	sched_fail("nobody shares an interface here");
+	struct port_maps *maps = nic_maps(nic_of(m));
+	const u32 slot = XROCE_MAX_QUEUE + maps->num_rings;
+	const int fd = kernel_ring_insert(maps->channel_fd, slot);
+
+	if (fd < 0)
+		return fd;
+	maps->num_rings++;
+	*out = (struct ring_slot){ fd, slot };
+	return 0;
 }
 
 int attach_limited(const char *name, const char *what, const char *option, int err)
@@ -193,15 +191,10 @@ void attach_abandon(struct attachment *m)
 	sched_fail("nobody forks here");
 }
 
-/* No other process joins. */
-int share_start(struct port *port)
+/* No other process comes to the interface. */
+int others_start(struct port *port)
 {
 	return 0;
-}
-
-bool share_settle(struct port *port)
-{
-	return true;
 }
 
 /* ---- user/os and what else a port asks of the real machine ---- */

@@ -95,8 +95,9 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.sock = new_map(XROCE_MAX_QUEUE * sizeof(*m->shared.sock));
 	m->shared.stats = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.stats));
 	m->shared.drops = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.drops));
-	m->shared.gid_fd = fd_open(FD_MAP, m);
-	m->shared.channel_fd = fd_open(FD_MAP, m);
+	m->gid_fd = fd_open(FD_MAP, m);
+	m->channel_fd = fd_open(FD_MAP, m);
+	m->num_rings = 0;
 	m->shared.qp_stat = new_map(XROCE_QP_STATS * sizeof(*m->shared.qp_stat));
 	m->shared.cq_stat = new_map(XROCE_CQ_STATS * sizeof(*m->shared.cq_stat));
 	m->shared.srq_stat = new_map(XROCE_SRQ_STATS * sizeof(*m->shared.srq_stat));
@@ -266,7 +267,12 @@ struct packet_ring *xdp_packets(void)
 	return cpu_running()->maps->packets;
 }
 
-/* No caller needs its effect here. */
+/* No tracer runs here. */
+int kernel_send(int fd, const void *message, u32 bytes)
+{
+	sched_fail("a report is sent");
+}
+
 int kernel_program_run(int program, void *context, u32 bytes)
 {
 	sched_fail("a program is run");
@@ -306,7 +312,7 @@ int kernel_map_put(int fd, const void *key, const void *value)
 
 	sched_point("update");
 	sched_drain();
-	if (fd == m->shared.channel_fd)
+	if (fd == m->channel_fd)
 		return update_channel(m, *(const u32 *)key, *(const int *)value);
 	if (gid_value(m, key))
 		return 0;

@@ -24,6 +24,8 @@ struct packet_ring;
 /* shared: what the port maps and opens. The rest is the kernel's. */
 struct port_maps {
 	struct xdp_maps shared;
+	int gid_fd, channel_fd;
+	__u32 num_rings; /* of channels */
 	__u8 gid[XDP_GIDS][16];
 	__u32 num_gids;
 	struct record_ring *channel[XROCE_MAX_CHANNEL];

@@ -119,7 +119,7 @@ completion__words_are_those_that_run_takes() {
 		done <"$work/words"
 	done
 	offers xroce run --xdp = n && is native
-	offers xroce run -t l && is live
+	offers xroce run --tx l && is live
 }
 
 completion__options_are_those_of_list_and_doctor() {

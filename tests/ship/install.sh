@@ -9,6 +9,8 @@
 dest=$work/dest
 prefix=$dest/usr/local
 make_here -s DESTDIR="$dest" install >"$work/install" 2>&1 || { cat "$work/install"; exit 1; }
+# as packages do
+strip --strip-unneeded "$prefix"/bin/xroce "$prefix"/lib/xroce/*.so.1 || exit
 
 install__every_file() {
 	local file

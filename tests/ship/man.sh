@@ -36,7 +36,19 @@ man__every_subcommand_and_option() {
 		done
 	done
 	[ -z "$missing" ] || { note "not in the pages:$missing"; return 1; }
-	page "$(of_subcommand run)" | grep -qE -e '-x, --xdp' # the search finds what is there
+	page "$(of_subcommand run)" | grep -qE -e '-d, --dev' # the search finds what is there
+}
+
+# The same letter is the same option in all subcommands; --sizes of bench is several of --size.
+man__a_letter_is_one_option() {
+	local word
+
+	for word in $(subcommands); do
+		"$BUILD/bin/xroce" "$word" --help | sed -nE 's/^  -(.), --([a-z-]+[a-rt-z-])s?( .*)?$/\1 \2/p'
+	done | sort -u >"$work/letters"
+	cut -d' ' -f1 "$work/letters" | uniq -d >"$work/twice"
+	[ ! -s "$work/twice" ] || { note "letters of two options: $(grep -f "$work/twice" "$work/letters")"; return 1; }
+	[ "$(wc -l <"$work/letters")" -ge 25 ]
 }
 
 man__every_variable() {

@@ -125,7 +125,7 @@ static struct fake_port *kernel_port(const char *iface, u32 pid, u32 first_id)
 	};
 	struct fake_port *p = &fake.ports[fake.num++];
 
-	*p = (struct fake_port){ .kind = OBSERVED_ALONE,
+	*p = (struct fake_port){ .kind = OBSERVED_SILENT,
 				 .ifindex = kernel_iface(iface)->ifindex,
 				 .pid = pid,
 				 .prog_id = first_id };

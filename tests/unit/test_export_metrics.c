@@ -133,10 +133,10 @@ static void export_values__of_a_recorded_process(void **state)
 	struct fake_port *p = kernel_pingpong();
 
 	scrape();
-	need_value("xroce_device_info", "mode=\"alone\"", 1);
+	need_value("xroce_device_info", "mode=\"silent\"", 1);
 	need_value("xroce_device_processes", NULL, 1);
 	need_value("xroce_device_hidden", NULL, 0);
-	need_value("xroce_process_info", "command=\"steady_pingpong\",kind=\"alone\"", 1);
+	need_value("xroce_process_info", "command=\"steady_pingpong\",kind=\"silent\"", 1);
 	need_value("xroce_device_rx_packets_total", NULL, 5680);
 	need_value("xroce_process_tx_packets_total", "pid=\"3202\"", 5681);
 	need_value("xroce_process_tx_bytes_total", "pid=\"3202\"", 4988122);
@@ -257,7 +257,7 @@ static void export_totals__another_program_counts_once(void **state)
 
 	scrape();
 	p->prog_id = 777;
-	p->kind = OBSERVED_FIRST;
+	p->kind = OBSERVED_SOLE;
 	fake.ifaces[0].broker_prog_id = 778;
 	fake.ifaces[0].asks = true;
 	port_counts(p, 6000);

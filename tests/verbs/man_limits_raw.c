@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
+/* needs: processors */
 /*
  * The maxima of raw packet QPs at the same time, none at another's expense: max_wq_type_rq,
  * max_rwq_indirection_tables, max_rwq_indirection_table_size, flows, counters of flows. Each

@@ -30,14 +30,13 @@ void ask_init(struct asker *a)
 {
 	a->fd = -1;
 	a->max_ns = ASK_MAX_NS;
-	a->ends_quietly = a->has_proved = false;
+	a->has_proved = false;
 	pthread_mutex_init(&a->lock, NULL);
 }
 
 void ask_begin(struct asker *a, int fd)
 {
 	a->fd = fd;
-	a->has_proved = true;
 }
 
 /* Returns whether dir is root's, which may have no number here, and not writable by others. */
@@ -209,8 +208,8 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 	case ASK_DRAW:
 		return ask_is_number(answer->number);
 	case ASK_HELLO:
-	case ASK_JOIN:
-		return pkey_table_valid(&answer->port.pkeys);
+		return pkey_table_valid(&answer->port.pkeys) &&
+		       answer->num_fds == (answer->port.sockets ? ASK_SOCKETS_FDS : ASK_FDS);
 	case ASK_PKEYS:
 		return pkey_table_valid(&answer->pkeys);
 	case ASK_RING:
@@ -222,12 +221,19 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 	}
 }
 
-/* Any number of descriptors up to ASK_FDS, as the answer states. */
-#define ASK_SOME ~0u
+#define ASK_SOME    (~0u)     /* any number of descriptors up to ASK_FDS, as the answer states */
+#define ASK_OF_PORT (~0u - 1) /* ASK_FDS or ASK_SOCKETS_FDS */
 
 static bool ask_is_as_many(u32 num_fds, u32 want)
 {
-	return want == ASK_SOME ? num_fds <= ASK_FDS : num_fds == want;
+	return want == ASK_SOME	   ? num_fds <= ASK_FDS :
+	       want == ASK_OF_PORT ? num_fds == ASK_FDS || num_fds == ASK_SOCKETS_FDS :
+				     num_fds == want;
+}
+
+static u32 ask_fewest(const struct ask_answer *answer, u32 want)
+{
+	return want == ASK_OF_PORT ? min_u32(answer->num_fds, ASK_SOCKETS_FDS) : want;
 }
 
 /* Validates an answer to question `what`, which has `want` descriptors unless it is an error. */
@@ -235,7 +241,7 @@ static int ask_check(const struct ask_answer *answer, const struct ask_came *cam
 		     u32 want)
 {
 	/* descriptors are missing: the process has reached its limit */
-	if (came->len == sizeof(*answer) && came->cut && came->num_fds < want)
+	if (came->len == sizeof(*answer) && came->cut && came->num_fds < ask_fewest(answer, want))
 		return -EMFILE;
 	if (came->len != sizeof(*answer) || came->cut)
 		return -EPROTO;
@@ -274,9 +280,9 @@ static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask
 }
 
 /* Proves this process's rights before its first question. Caller holds a->lock. */
-static int ask_prove(struct asker *a, bool for_port)
+static int ask_prove(struct asker *a)
 {
-	struct ask ask = { .version = ASK_VERSION, .what = ASK_PROVE, .number = for_port };
+	struct ask ask = { .version = ASK_VERSION, .what = ASK_PROVE };
 	struct ask_answer answer;
 	int fd, err = ask_exchange(a, &ask, &answer, NULL, 0);
 
@@ -295,8 +301,7 @@ static int ask_prove(struct asker *a, bool for_port)
 static int ask_in_turn(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
 		       u32 want)
 {
-	int err = a->has_proved || ask->what == ASK_PKEYS ? 0 :
-							    ask_prove(a, ask->what == ASK_HELLO);
+	int err = a->has_proved || ask->what == ASK_PKEYS ? 0 : ask_prove(a);
 
 	return err ? err : ask_exchange(a, ask, answer, fds, want);
 }
@@ -312,7 +317,7 @@ static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *
 	err = a->fd < 0 ? -EPIPE : ask_in_turn(a, ask, answer, fds, want);
 	/* our poller sees a hang-up; so does the broker, at once or when it next answers */
 	if (ask_is_over(err) && a->fd >= 0)
-		shutdown(a->fd, a->ends_quietly ? SHUT_RD : SHUT_RDWR);
+		shutdown(a->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
@@ -338,11 +343,11 @@ static int ask_of_service(struct asker *a, u32 what, const struct ask_service *s
  * Moves the connection above the descriptors from the broker, so that the broker notices a kill
  * sooner. The kernel closes from the highest down, and a TAP device takes tens of milliseconds.
  */
-static void ask_move_up(struct asker *a, const int fds[ASK_FDS])
+static void ask_move_up(struct asker *a, const int *fds, u32 n)
 {
 	int fd, most = a->fd;
 
-	for (u32 i = 0; i < ASK_FDS; i++)
+	for (u32 i = 0; i < n; i++)
 		most = fds[i] > most ? fds[i] : most;
 	fd = most > a->fd ? fcntl(a->fd, F_DUPFD_CLOEXEC, most + 1) : -1;
 	if (fd < 0)
@@ -351,16 +356,24 @@ static void ask_move_up(struct asker *a, const int fds[ASK_FDS])
 	a->fd = fd;
 }
 
-int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS])
+int ask_hello(struct asker *a, u32 how, struct ask_port *port, int fds[ASK_SOCKETS_FDS])
 {
 	struct ask_answer answer;
-	int err = ask_question(a, ASK_HELLO, 0, &answer, fds, ASK_FDS);
+	int err = ask_question(a, ASK_HELLO, how, &answer, fds, ASK_OF_PORT);
 
 	if (err)
 		return err;
 	*port = answer.port;
-	ask_move_up(a, fds);
+	ask_move_up(a, fds, answer.num_fds);
 	return 0;
+}
+
+int ask_others(struct asker *a)
+{
+	struct ask_answer answer;
+	int fd, err = ask_question(a, ASK_OTHERS, 0, &answer, &fd, 1);
+
+	return err ? err : fd;
 }
 
 int ask_draw(struct asker *a, u32 *qpn)
@@ -424,23 +437,6 @@ int ask_detach(struct asker *a, const struct gid *group)
 	return ask_of_group(a, ASK_DETACH, group);
 }
 
-int ask_join(struct asker *a, bool native, struct ask_port *port, int fds[ASK_JOIN_FDS])
-{
-	struct ask_answer answer;
-	int err = ask_question(a, ASK_JOIN, native, &answer, fds, ASK_JOIN_FDS);
-
-	if (!err)
-		*port = answer.port;
-	return err;
-}
-
-int ask_open(struct asker *a)
-{
-	struct ask_answer answer;
-
-	return ask_question(a, ASK_OPEN, 0, &answer, NULL, 0);
-}
-
 void ask_leave(struct asker *a)
 {
 	const struct ask ask = { .version = ASK_VERSION, .what = ASK_LEAVE };
@@ -482,7 +478,7 @@ bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 	bool there;
 	int err;
 
-	/* an owner that is alone hangs up if the question comes late, as on a busy machine */
+	/* a broker that is ending hangs up */
 	for (u32 i = 0; i < PKEYS_TRIES; i++) {
 		err = ask_pkeys_once(netns, ifindex, pkeys, &there);
 		if (!ask_is_over(err) || err == -ETIMEDOUT)

@@ -22,9 +22,7 @@
 struct asker {
 	int fd;		      /* -1: no broker, or a forked child */
 	u64 max_ns;	      /* the longest wait for an answer: by default ASK_MAX_NS */
-	/* an error shuts down only reading: the broker notices at close(), or when it answers */
-	bool ends_quietly;
-	bool has_proved; /* guarded by lock: the proof (os/ask.h) was accepted, or is not needed */
+	bool has_proved; /* guarded by lock: the proof (os/ask.h) was accepted */
 	/* set by ask_list(): clients of other users are not listed */
 	bool withholds;
 	pthread_mutex_t lock; /* held from a question to its answer */
@@ -50,7 +48,10 @@ void ask_abandon(struct asker *a);
  * -EPROTO (malformed answer), -EPROTONOSUPPORT (another version) or -EPIPE. Returned descriptors
  * are close-on-exec and belong to the caller; an error returns none.
  */
-int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS]);
+/* how: bits of enum ask_hello. The last descriptors of fds are not set without sockets. */
+int ask_hello(struct asker *a, u32 how, struct ask_port *port, int fds[ASK_SOCKETS_FDS]);
+/* Returns the descriptor of the TAP device for frames to other processes. */
+int ask_others(struct asker *a);
 /* Sets *qpn to a QP number that no other client has: 24 bits, neither 0 nor 1. */
 int ask_draw(struct asker *a, u32 *qpn);
 int ask_claim(struct asker *a, u32 qpn);
@@ -65,18 +66,14 @@ int ask_unbind(struct asker *a, const struct ask_service *service);
 int ask_attach(struct asker *a, const struct gid *group);
 int ask_detach(struct asker *a, const struct gid *group);
 
-/* Only for the process that owned the interface alone (first.h). */
-int ask_join(struct asker *a, bool native, struct ask_port *port, int fds[ASK_JOIN_FDS]);
-int ask_open(struct asker *a);
 /* Sends ASK_LEAVE, which has no answer. Does nothing without a conversation. */
 void ask_leave(struct asker *a);
 
 /* Gets the P_Key table of the interface; needs no port. */
 int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
 /*
- * Gets the table in a separate conversation, with a broker or a process that owns the interface
- * alone. If that does not answer within ASK_PKEYS_NS, the table has only the default P_Key. If
- * there is neither, returns false and leaves *pkeys unchanged.
+ * Gets the table in a separate conversation. If the broker does not answer within ASK_PKEYS_NS, the
+ * table has only the default P_Key. Without a broker returns false and leaves *pkeys unchanged.
  */
 #define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
 bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);

@@ -123,8 +123,8 @@ int attach_in_use(const struct netdev *dev)
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
 		snprintf(who, sizeof(who), "process %d (%s)", (int)pid, comm);
 	attach_complain(dev,
-			"in use by %s; end it, or use another interface; as root, run `xroce "
-			"serve %s` to let several processes use it",
+			"in use by %s for a process that shares it with no other; end that "
+			"process (`xroce list %s` shows it), or use another interface",
 			who, dev->name);
 	return -EBUSY;
 }

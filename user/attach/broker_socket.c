@@ -10,10 +10,6 @@
 #include "../os/netdev.h"
 #include "broker_socket.h"
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* from 6.16 on; missing in older headers */
-#endif
-
 #define BROKER_SOCKET_QUEUE 128
 
 /* The last wait for the end of a killed process; all together take at most twice this. */
@@ -126,15 +122,15 @@ static int broker_socket_set_mode(struct broker_socket *d, const char *path, mod
 	return chmod(path, mode) ? -errno : 0;
 }
 
-/* The kernel records the credentials of the last caller of listen(). */
-int broker_socket_listen(const struct broker_socket *d)
+static void broker_socket_leave(struct broker_socket *d)
 {
-	return listen(d->fd, BROKER_SOCKET_QUEUE) ? -errno : 0;
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
 }
 
 int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group)
 {
-	const int off = 0;
 	int err = netdev_netns() ? broker_socket_make_directory() : -ENOENT;
 	struct sockaddr_un at;
 	mode_t mask;
@@ -146,18 +142,14 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 	if (d->fd < 0)
 		return d->fd;
 	broker_socket_path(ifindex, &d->at);
-	/*
-	 * Refuses descriptors in messages, as closing one may block (a TCP socket that lingers).
-	 * Accepted connections inherit the option, which exists from 6.16 on.
-	 */
-	setsockopt(d->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+	broker_socket_refuse_descriptors(d->fd);
 	mask = umask(0177);
 	err = broker_socket_bind(d, &at);
 	umask(mask);
 	if (!err)
 		err = broker_socket_set_mode(d, at.sun_path, mode, group);
 	if (!err)
-		err = broker_socket_listen(d);
+		err = listen(d->fd, BROKER_SOCKET_QUEUE) ? -errno : 0;
 	if (!err)
 		err = broker_socket_place(d, &at);
 	if (err)
@@ -165,30 +157,6 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 	return err;
 }
 
-int broker_socket_adopt(struct broker_socket *d, int fd, u32 ifindex)
-{
-	struct broker_socket other = { .fd = fd };
-	struct stat st;
-	int err;
-
-	broker_socket_path(ifindex, &other.at);
-	err = lstat(other.at.sun_path, &st) ? -errno : broker_socket_listen(&other);
-	if (err)
-		return err;
-	other.dev = st.st_dev;
-	other.ino = st.st_ino;
-	*d = other;
-	return 0;
-}
-
-void broker_socket_leave(struct broker_socket *d)
-{
-	if (d->fd >= 0)
-		close(d->fd);
-	d->fd = -1;
-}
-
-/* Returns whether the file at the path is this socket. */
 static bool broker_socket_is_at_path(const struct broker_socket *d)
 {
 	struct stat st;
@@ -206,28 +174,6 @@ void broker_socket_close(struct broker_socket *d)
 {
 	broker_socket_hide(d);
 	broker_socket_leave(d);
-}
-
-/*
- * If two processes sweep at the same time, the later one finds no listener. Both still hold the
- * interface, so no third process has placed another socket. A killed process does not sweep, and
- * the kernel takes a moment to close its copy. Until then connections report this process as the
- * last caller of listen(), although its copy is closed: the sweep waits and tests again.
- */
-void broker_socket_sweep(const struct broker_socket *d, u32 ifindex)
-{
-	pid_t pid;
-	int err;
-
-	for (u32 ms = 1; broker_socket_is_at_path(d); ms *= 2) {
-		err = broker_socket_holder(ifindex, &pid);
-		if (err == -ENOENT)
-			unlink(d->at.sun_path);
-		else if (err || pid != getpid() || ms > SWEEP_MAX_MS)
-			return;
-		else
-			poll(NULL, 0, (int)ms);
-	}
 }
 
 int broker_socket_visitor(int fd, struct visitor *v)

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The socket at which other processes ask for an interface: its path, permissions and connections.
- * It belongs to a broker, or to a process that owns the interface alone and starts a broker when
- * the first other process arrives (first.h).
+ * The socket at which processes ask a broker for an interface: its path, permissions and
+ * connections.
  */
 #ifndef ATTACH_BROKER_SOCKET_H
 #define ATTACH_BROKER_SOCKET_H
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
 #include "../os/ask.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* from 6.16 on; missing in older headers */
+#endif
+
+/*
+ * Refuses descriptors in messages to the socket, as closing one may block (a TCP socket that
+ * lingers). Accepted connections inherit that. Without effect before Linux 6.16.
+ */
+static inline void broker_socket_refuse_descriptors(int fd)
+{
+	const int off = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
 
 struct broker_socket {
 	int fd;
@@ -48,25 +63,13 @@ bool broker_socket_is_left(u32 ifindex);
 int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group);
 /* Removes the path if it still belongs to this socket. The descriptor stays open. */
 void broker_socket_hide(const struct broker_socket *d);
-/* Closes the socket and removes its path. No other process may have a copy of the socket. */
+/* Closes the socket and removes its path. */
 void broker_socket_close(struct broker_socket *d);
-/* Closes the socket and keeps its path, as another process may listen on a copy. */
-void broker_socket_leave(struct broker_socket *d);
-/* Then, before the interface is released: removes the path unless another process listens. */
-void broker_socket_sweep(const struct broker_socket *d, u32 ifindex);
 /*
  * Removes sockets that killed processes left in network namespaces that no longer exist
  * (broker_socket_dead.c). In other namespaces the interface's next holder replaces the socket.
  */
 void broker_socket_bury_dead(void);
-/*
- * Listens on fd, the interface's socket, which another process has opened. New connections report
- * this process's credentials. Returns 0; or -errno, and fd stays the caller's.
- */
-int broker_socket_adopt(struct broker_socket *d, int fd, u32 ifindex);
-/* Makes new connections report this process's credentials again. Returns 0 or -errno. */
-int broker_socket_listen(const struct broker_socket *d);
-
 /* Identifies the process at the other end of fd. Returns 0, with fd in *v, or -errno. */
 int broker_socket_visitor(int fd, struct visitor *v);
 /* Accepts the next connection. Returns 0, -EAGAIN (none now) or -errno. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,23 +14,23 @@
 #include "attach_error.h"
 #include "dispatcher.h"
 #include "hook.h"
-#include "program.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200
 
-/* Opens the program without loading it. Frees the program of a failed attempt. */
-static int hook_open(struct attachment *m)
-{
-	if (m->bpf)
-		xroce_bpf__destroy(m->bpf);
-	m->bpf = program_open();
-	return m->bpf ? 0 : -errno;
-}
+/* A program that is opened once more for each attempt to attach it. */
+struct hook_program {
+	hook_open_fn *open;
+	void *arg;
+	struct xroce_bpf **bpf;
+};
 
-int hook_prog_fd(const struct attachment *m)
+/* Frees the program of a failed attempt. */
+static int hook_open(const struct hook_program *p)
 {
-	return m->bpf ? bpf_program__fd(m->bpf->progs.xroce_xdp) : m->prog_fd;
+	xroce_bpf__destroy(*p->bpf);
+	*p->bpf = p->open(p->arg);
+	return *p->bpf ? 0 : -errno;
 }
 
 /*
@@ -99,13 +99,13 @@ static int hook_alone(void *arg, u32 ifindex, bool native)
 
 static int hook_beside(void *arg, u32 ifindex, bool native)
 {
-	struct attachment *m = arg;
-	int err = hook_open(m);
+	const struct hook_program *p = arg;
+	int err = hook_open(p);
 
 	if (err)
 		return err;
-	m->bpf->rodata->xroce_in_dispatcher = true;
-	return dispatcher_join(m->bpf->obj, ifindex, native);
+	(*p->bpf)->rodata->xroce_in_dispatcher = true;
+	return dispatcher_join((*p->bpf)->obj, ifindex, native);
 }
 
 static int hook_in_mode(const struct netdev *dev, hook_way *way, void *arg, bool *native)
@@ -133,38 +133,63 @@ static int hook_in_mode(const struct netdev *dev, hook_way *way, void *arg, bool
 
 /* ---- the choice ---- */
 
-int hook_attach_link(const struct netdev *dev, int prog_fd, bool *native)
+static int hook_attach_link(const struct netdev *dev, struct hook *h, int prog_fd)
 {
-	const int fd = hook_in_mode(dev, hook_alone, &prog_fd, native);
+	const int fd = hook_in_mode(dev, hook_alone, &prog_fd, &h->native);
 
 	if (fd == -EBUSY || fd == -EEXIST) {
 		hook_complain_busy(dev);
 		return -EBUSY;
 	}
-	return fd < 0 ? attach_failed(dev, "attach the XDP program", fd) : fd;
+	if (fd < 0)
+		return attach_failed(dev, "attach the XDP program", fd);
+	h->link_fd = fd;
+	return 0;
 }
 
-static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
+int hook_put(const struct netdev *dev, struct hook *h, int prog_fd)
+{
+	int err;
+
+	if (hook_is_in_dispatcher(h))
+		return -EBUSY;
+	if (h->link_fd < 0)
+		return hook_attach_link(dev, h, prog_fd);
+	err = bpf_link_update(h->link_fd, prog_fd, NULL);
+	return err ? attach_failed(dev, "replace the XDP program", err) : 0;
+}
+
+static int hook_attach_alone(const struct netdev *dev, struct hook *h,
+			     const struct hook_program *p)
 {
 	libbpf_print_fn_t before = privilege_hush_libbpf();
-	int fd = hook_open(m);
+	int err = hook_open(p);
 
-	if (!fd) {
-		m->bpf->rodata->xroce_ifindex = dev->ifindex;
-		fd = bpf_load(m->bpf->skeleton);
-	}
+	if (!err)
+		err = bpf_load((*p->bpf)->skeleton);
 	libbpf_set_print(before);
-	if (fd)
-		return attach_failed(dev, "load the XDP program", fd);
-	fd = hook_attach_link(dev, hook_prog_fd(m), &m->info.native);
-	if (fd < 0)
-		return fd;
-	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
+	/* the caller has a smaller one */
+	if (err == -E2BIG)
+		return err;
+	return err ? attach_failed(dev, "load the XDP program", err) :
+		     hook_put(dev, h, bpf_program__fd((*p->bpf)->progs.xroce_xdp));
+}
+
+/* Keeps the link of a slot, and the program, by which the slot is found again. */
+static int hook_keep_slot(struct hook *h, const struct hook_program *p, int link_fd)
+{
+	h->prog_fd = fcntl(bpf_program__fd((*p->bpf)->progs.xroce_xdp), F_DUPFD_CLOEXEC, 0);
+	if (h->prog_fd < 0) {
+		close(link_fd);
+		return -errno;
+	}
+	h->link_fd = link_fd;
 	return 0;
 }
 
 /* Attaches into an existing dispatcher, whose mode becomes ours. */
-static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool native)
+static int hook_attach_into(const struct netdev *dev, struct hook *h, struct hook_program *p,
+			    bool native)
 {
 	const enum xdp_mode mode = xdp_mode(dev);
 	int fd;
@@ -178,30 +203,27 @@ static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool
 				native ? "native" : "generic", dev->name);
 		return -EBUSY;
 	}
-	fd = hook_beside(m, dev->ifindex, native);
-	if (fd < 0)
-		return attach_failed(dev, "add the XDP program to the dispatcher", fd);
-	m->info.native = native;
-	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
-	atomic_store_explicit(&m->in_dispatcher, true, memory_order_relaxed);
-	return 0;
+	fd = hook_beside(p, dev->ifindex, native);
+	if (fd >= 0)
+		fd = hook_keep_slot(h, p, fd);
+	h->native = native;
+	return fd < 0 ? attach_failed(dev, "add the XDP program to the dispatcher", fd) : 0;
 }
 
 /* Makes a dispatcher, which others can join. If that fails, returns false after a line. */
-static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
+static bool hook_attach_first(const struct netdev *dev, struct hook *h, struct hook_program *p)
 {
 	const char *step;
 	int fd = dispatcher_try(&step);
 
 	if (!fd) {
 		step = "attaching the program";
-		fd = hook_in_mode(dev, hook_beside, m, &m->info.native);
+		fd = hook_in_mode(dev, hook_beside, p, &h->native);
+		if (fd >= 0)
+			fd = hook_keep_slot(h, p, fd);
 	}
-	if (fd >= 0) {
-		atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
-		atomic_store_explicit(&m->in_dispatcher, true, memory_order_relaxed);
+	if (fd >= 0)
 		return true;
-	}
 	if (!options_is_set(OPTION_QUIET))
 		attach_complain(dev,
 				"cannot use an XDP dispatcher: %s: %s; attaching exclusively: "
@@ -210,50 +232,48 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 	return false;
 }
 
-int hook_attach(const struct netdev *dev, struct attachment *m)
+int hook_attach(const struct netdev *dev, struct hook *h, hook_open_fn *open, void *arg,
+		struct xroce_bpf **bpf)
 {
+	struct hook_program p = { open, arg, bpf };
 	const enum attach_choice choice = options_attach();
 	bool native;
 
-	/* we hold the interface's name: our programs in a dispatcher are of killed processes */
-	if (m->holder_fd >= 0)
-		dispatcher_sweep(dev->ifindex);
+	*bpf = NULL;
+	if (h->link_fd >= 0)
+		return hook_attach_alone(dev, h, &p);
+	/* our programs in a dispatcher are of killed processes */
+	dispatcher_sweep(dev->ifindex);
 	if (choice == ATTACH_EXCLUSIVE)
-		return hook_attach_alone(dev, m);
+		return hook_attach_alone(dev, h, &p);
 	if (dispatcher_is_there(dev->ifindex, &native))
-		return hook_attach_into(dev, m, native);
-	if (choice == ATTACH_DISPATCHER && hook_attach_first(dev, m))
+		return hook_attach_into(dev, h, &p, native);
+	if (choice == ATTACH_DISPATCHER && hook_attach_first(dev, h, &p))
 		return 0;
-	return hook_attach_alone(dev, m);
+	return hook_attach_alone(dev, h, &p);
 }
 
-/* Sets link_fd. Another thread may do so too: each closes the descriptor that it replaced. */
-static void hook_hold(struct attachment *m, int link_fd)
+static void hook_close(int *fd)
 {
-	const int before = atomic_exchange_explicit(&m->link_fd, link_fd, memory_order_relaxed);
-
-	if (before >= 0)
-		close(before);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
-void hook_follow(struct attachment *m)
+void hook_follow(const struct netdev *dev, struct hook *h)
 {
-	int fd = hook_is_in_dispatcher(m) ? dispatcher_follow(m->ifindex, hook_prog_fd(m)) :
-					    -ENOENT;
+	int fd = hook_is_in_dispatcher(h) ? dispatcher_follow(dev->ifindex, h->prog_fd) : -ENOENT;
 
-	if (fd >= 0)
-		hook_hold(m, fd);
+	if (fd < 0)
+		return;
+	hook_close(&h->link_fd);
+	h->link_fd = fd;
 }
 
-void hook_detach(struct attachment *m)
+void hook_detach(const struct netdev *dev, struct hook *h)
 {
-	hook_hold(m, -1);
-	if (atomic_exchange_explicit(&m->in_dispatcher, false, memory_order_relaxed))
-		dispatcher_leave(m->ifindex, hook_prog_fd(m));
-}
-
-void hook_abandon(struct attachment *m)
-{
-	atomic_store_explicit(&m->in_dispatcher, false, memory_order_relaxed);
-	hook_detach(m);
+	hook_close(&h->link_fd);
+	if (hook_is_in_dispatcher(h))
+		dispatcher_leave(dev->ifindex, h->prog_fd);
+	hook_close(&h->prog_fd);
 }

@@ -1,41 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The XDP hook of an interface: attaches our program alone, or with others in a dispatcher
- * (XROCE_ATTACH).
+ * (XROCE_ATTACH). The owner holds the interface's name.
  */
 #ifndef ATTACH_HOOK_H
 #define ATTACH_HOOK_H
 
-#include "attach.h"
+#include "../os/netdev.h"
+
+struct xroce_bpf;
+
+struct hook {
+	int link_fd; /* keeps the program attached; -1: none is */
+	int prog_fd; /* of the program in a dispatcher; -1: not in one */
+	bool native;
+};
+
+#define HOOK_NONE                                                                                  \
+	{                                                                                          \
+		.link_fd = -1, .prog_fd = -1                                                       \
+	}
+
+/* Opens a program without loading it. Returns NULL with errno set. */
+typedef struct xroce_bpf *hook_open_fn(void *arg);
 
 /*
- * Loads the XDP program and attaches it by a descriptor of this process. Sets m->bpf, m->link_fd
- * and the mode. Returns 0, or -errno after a line on standard error.
+ * Loads a program and attaches it: to a hook without one, or in place of the program that is
+ * attached alone. Sets *bpf; after an error to NULL, or to a program that is not attached. Returns
+ * 0; -E2BIG without a line: the verifier's limit is exceeded, as it may be without CAP_PERFMON; or
+ * -errno after a line on standard error.
  */
-int hook_attach(const struct netdev *dev, struct attachment *m);
-
+int hook_attach(const struct netdev *dev, struct hook *h, hook_open_fn *open, void *arg,
+		struct xroce_bpf **bpf);
 /*
- * Attaches a loaded program alone, in the mode chosen for the interface (*native). Returns a
- * descriptor that keeps it attached, or -errno after a line on standard error.
+ * Attaches a loaded program: alone, or in place of the program that is attached alone. Returns as
+ * hook_attach(); -EBUSY without a line: the hook is in a dispatcher.
  */
-int hook_attach_link(const struct netdev *dev, int prog_fd, bool *native);
-
-/* Returns the descriptor of our program, which stays m's. */
-int hook_prog_fd(const struct attachment *m);
-
+int hook_put(const struct netdev *dev, struct hook *h, int prog_fd);
 /* Detaches the program, which stays loaded. */
-void hook_detach(struct attachment *m);
-
+void hook_detach(const struct netdev *dev, struct hook *h);
 /* Takes our link from a new dispatcher, after the program on the hook has changed. */
-void hook_follow(struct attachment *m);
+void hook_follow(const struct netdev *dev, struct hook *h);
 
-/* Returns whether other programs share the hook. Any thread: exit() may detach at any time. */
-static inline bool hook_is_in_dispatcher(const struct attachment *m)
+/* Returns whether other programs share the hook. */
+static inline bool hook_is_in_dispatcher(const struct hook *h)
 {
-	return atomic_load_explicit(&m->in_dispatcher, memory_order_relaxed);
+	return h->prog_fd >= 0;
 }
-
-/* In a forked child: closes its copy of the link. The parent's program stays attached. */
-void hook_abandon(struct attachment *m);
 
 #endif

@@ -382,11 +382,6 @@ void pins_end(struct pins *p)
 	pins_close(p);
 }
 
-void pins_abandon(struct pins *p)
-{
-	pins_close(p);
-}
-
 int pins_add(struct pins *p, const char *name, struct pin *out)
 {
 	int err;

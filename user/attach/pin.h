@@ -4,8 +4,9 @@
  *
  *   DIR/IFACE@NETNS-INDEX/OWNER/MAP
  *
- * NETNS is the inode of the network namespace, INDEX the interface's index, OWNER alone-PID,
- * broker-PID or client-N-PID. A '.' in IFACE becomes a ':', as the kernel allows no dot.
+ * NETNS is the inode of the network namespace, INDEX the interface's index, OWNER broker-PID or
+ * client-N-PID (and alone-PID of an earlier version, which is removed). A '.' in IFACE becomes a
+ * ':', as the kernel allows no dot.
  *
  * The process that makes an OWNER's directory locks it (flock(2)) until it ends. An unlocked
  * directory was left by a killed process, whatever its PID or namespace, and the next user of DIR
@@ -50,8 +51,6 @@ int pins_begin(struct pins *p, const char *dir, const struct netdev *dev, const 
 	       gid_t group);
 /* Removes what pins_begin() made. Does nothing without pins_begin(), or the second time. */
 void pins_end(struct pins *p);
-/* In a forked child: closes its descriptors. The parent's pins stay. */
-void pins_abandon(struct pins *p);
 
 /* Makes the directory of another OWNER. Returns 0, or -errno with *out PIN_NONE. */
 int pins_add(struct pins *p, const char *name, struct pin *out);

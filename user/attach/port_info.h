@@ -7,8 +7,8 @@
 
 /* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
 struct port_info {
-	bool shared;	    /* with other processes, by a broker; else this process owns it alone */
-	u32 client;	    /* if shared: this process's number at the broker */
+	bool shared;	    /* receives by a ring buffer, not by AF_XDP sockets */
+	u32 client;	    /* this process's number at the broker */
 	bool native;	    /* XDP mode; false: generic (SKB) */
 	bool zero_copy;
 	bool multibuffer;

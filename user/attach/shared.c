@@ -32,8 +32,8 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 			    const struct ask_port *port)
 {
 	return port->ifindex == dev->ifindex && port->client < XROCE_MAX_CLIENT &&
-	       shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) &&
-	       shared_is_tap(m->fd[ASK_FD_SINGLE], 0);
+	       (port->sockets || (shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) &&
+				  shared_is_tap(m->fd[ASK_FD_SINGLE], 0)));
 }
 
 /* Prints the line for a broker that gives no port. Returns err, or -ENOSPC for a limit. */
@@ -81,10 +81,10 @@ static int shared_complain(const struct netdev *dev, int err)
 
 static int shared_greet(const struct netdev *dev, struct attachment *m, struct ask_port *port)
 {
-	int err = ask_connect(&m->asker, netdev_netns(), dev->ifindex);
+	int err = m->asker.fd >= 0 ? 0 : ask_connect(&m->asker, netdev_netns(), dev->ifindex);
 
 	if (!err)
-		err = ask_hello(&m->asker, port, m->fd);
+		err = ask_hello(&m->asker, m->hello, port, m->fd);
 	if (!err && !shared_is_whole(dev, m, port))
 		err = -EPROTO;
 	/* the broker is ending: as if it had ended before */
@@ -113,12 +113,68 @@ static int shared_map_all(struct attachment *m)
 	SHARED_MAPS(X)
 #undef X
 	m->maps.engine->pid = (u32)getpid();
-	m->maps.gid_fd = m->maps.channel_fd = m->maps.group_fd = -1;
+	m->maps.group_fd = -1;
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
 	m->maps.copies_fd = m->maps.copying_fd = -1;
 	m->maps.tell_fd = m->fd[ASK_FD_TELL];
+	m->maps.tells_by_socket = m->hello & ASK_REPORTS_BY_SOCKET;
 	return 0;
 }
+
+/* ---- a port with sockets ---- */
+
+/* The broker's ring is of shard 0; the others have rings of their own. */
+static int shared_open_wake_rings(const struct netdev *dev, struct attachment *m)
+{
+	u32 slot[XROCE_MAX_SHARD] = { 0 };
+	struct ring_slot ring;
+	int err = 0;
+
+	m->io[0].ring_fd = shared_take(m, ASK_FD_WAKE);
+	for (u32 i = 1; !err && i < m->info.shards; i++) {
+		err = attach_ring(m, &ring);
+		if (err)
+			return attach_failed(dev, "get a ring from the broker", err);
+		m->io[i].ring_fd = ring.fd;
+		slot[i] = ring.slot;
+	}
+	for (u32 queue = 0; queue < m->info.queues; queue++)
+		m->maps.vector[queue].ring = slot[queue % m->info.shards];
+	return 0;
+}
+
+/* The ring counts as the interface's last queue. */
+static int shared_open_ring_of_others(const struct netdev *dev, struct attachment *m,
+				      const struct ask_port *port)
+{
+	struct xroce_sock *stats = &m->maps.sock[min_u32(m->info.queues, XROCE_MAX_QUEUE - 1)];
+	int err = xsk_open_ring(&m->local, m->fd[ASK_FD_RX], port->ring_bytes, stats);
+
+	if (err == -ENOMEM)
+		return attach_failed(dev, "map the receive ring", err);
+	return err ? shared_complain(dev, -EPROTO) : 0;
+}
+
+static int shared_open_with_sockets(const struct netdev *dev, struct attachment *m,
+				    const struct ask_port *port)
+{
+	int err;
+
+	m->info.shared = false;
+	m->maps.group_fd = m->fd[ASK_FD_GROUP];
+	m->maps.flow_fd = m->fd[ASK_FD_FLOW];
+	m->maps.flows_fd = m->fd[ASK_FD_FLOWS];
+	m->maps.flow_count_fd = m->fd[ASK_FD_FLOW_COUNT];
+	m->maps.copies_fd = m->fd[ASK_FD_COPIES];
+	m->maps.copying_fd = m->fd[ASK_FD_COPYING];
+	attach_raise_memlock();
+	err = attach_open_sockets(dev, m, m->fd[ASK_FD_XSK]);
+	if (!err)
+		err = shared_open_wake_rings(dev, m);
+	return err ? err : shared_open_ring_of_others(dev, m, port);
+}
+
+/* ---- a port without ---- */
 
 static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
 {
@@ -170,5 +226,5 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 	/* not a map, or a smaller one */
 	if (err)
 		return shared_complain(dev, -EPROTO);
-	return shared_open(dev, m, &port);
+	return port.sockets ? shared_open_with_sockets(dev, m, &port) : shared_open(dev, m, &port);
 }

@@ -6,7 +6,8 @@
 #include "attach.h"
 
 /*
- * Makes a port from the answer of the interface's broker, without privileges. Returns 0; -ENOENT
+ * Makes a port from the answer of the interface's broker, without privileges; or with sockets, if
+ * this process has the privileges and is the only one. Returns 0; -ENOENT
  * without a line: there is no broker; else -errno after a line on standard error. After an error
  * *m owns everything that was made before.
  */

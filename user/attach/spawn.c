@@ -33,22 +33,35 @@
 
 /* XROCE_BINDIR, from the Makefile: where make install puts the command. */
 
-/* A broker starts within a tenth of a second; on a loaded machine within seconds. */
-#define SPAWN_MAX_MS 20000
+/*
+ * A broker starts within a tenth of a second; on a loaded machine within seconds. It waits longest
+ * for another one (IFACE_LOCK_MAX_NS).
+ */
+#define SPAWN_MAX_S 30
 
 extern char **environ;
 
-/* Finds the command: ../bin/xroce from the library's directory, else the installed one. */
+#define INSTALLED "/xroce" /* the end of the library's directory after `make install` */
+
+/*
+ * Finds the command from the library's directory: in the build tree, or where `make install` has
+ * put both; else the one for which the library was built.
+ */
 static int spawn_find(char *path, size_t n)
 {
+	const size_t end = strlen(INSTALLED);
+	const char *slash = NULL;
 	Dl_info info;
-	const char *slash;
+	int len;
 
-	if (dladdr(&spawn_find, &info) && info.dli_fname) {
+	if (dladdr(&spawn_find, &info) && info.dli_fname)
 		slash = strrchr(info.dli_fname, '/');
-		if (slash &&
-		    (size_t)snprintf(path, n, "%.*s/../bin/xroce", (int)(slash - info.dli_fname),
-				     info.dli_fname) < n &&
+	if (slash) {
+		len = (int)(slash - info.dli_fname);
+		if ((size_t)snprintf(path, n, "%.*s/%s", len, info.dli_fname,
+				     (size_t)len > end && !strncmp(slash - end, INSTALLED, end) ?
+					     "../../bin/xroce" :
+					     "../bin/xroce") < n &&
 		    access(path, X_OK) == 0)
 			return 0;
 	}
@@ -71,26 +84,36 @@ static int spawn_attributes(posix_spawnattr_t *attr)
 	return 0;
 }
 
+/* ---- the helper ---- */
+
+/*
+ * The helper shares the memory of a program, and has other descriptors. In a program that
+ * librspreload.so serves, a number that is a descriptor of the helper can be an rsocket of the
+ * program. poll(), close(), dup2() and fcntl() would act on the rsocket: the helper uses syscall().
+ */
+
 /* Kills the command if it does not exit in time, as others wait for it. Returns true then. */
 static bool spawn_is_late(pid_t pid)
 {
+	struct timespec left = { .tv_sec = SPAWN_MAX_S };
 	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 	int n;
 
 	if (p.fd < 0)
 		return false;
+	/* the kernel writes the time that remains, so a signal does not prolong the wait */
 	do
-		n = poll(&p, 1, SPAWN_MAX_MS);
+		n = (int)syscall(SYS_ppoll, &p, 1, &left, NULL, 0);
 	while (n < 0 && errno == EINTR);
 	if (!n)
 		kill(pid, SIGKILL);
-	close(p.fd);
+	syscall(SYS_close, p.fd);
 	return !n;
 }
 
 /*
- * Waits for the command, which exits with 0 once its background process listens. That process ends
- * by itself if no client asks it for anything.
+ * Waits for the command, which exits with 0 once its background process listens, or with an errno.
+ * That process ends by itself if no client asks it for anything.
  */
 static int spawn_await(pid_t pid)
 {
@@ -100,44 +123,40 @@ static int spawn_await(pid_t pid)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return is_late ? -ETIMEDOUT : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+	return is_late ? -ETIMEDOUT : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
-
-/* ---- the helper ---- */
 
 #define SPAWN_STACK (256u << 10)
 
 struct spawn {
 	const char *path;
 	char *const *argv;
-	const int *fd; /* inherited by the command */
-	u32 n;
+	int client_fd; /* inherited by the command as SPAWN_CLIENT_FD */
 	posix_spawnattr_t attr;
 	pid_t parent;
 };
 
-/*
- * Makes `to` a copy of fd; returns false with errno set. dup2() may be librspreload.so's, which
- * would mark the program's rsocket at `to` as closed, in the memory that the helper shares.
- */
+/* Makes `to` a copy of fd; returns false with errno set. */
 static bool spawn_copy(int fd, int to)
 {
 	return fd == to || syscall(SYS_dup3, fd, to, 0) >= 0;
 }
 
 /*
- * Sets up the helper's descriptors: s->fd from INHERIT_AT on. Closes all others except standard
- * error, as they would stay open after the process's end.
+ * Sets up the helper's descriptors. Closes all others except standard error, as they would stay
+ * open after the process's end.
  */
 static int spawn_files(const struct spawn *s)
 {
+	/* above SPAWN_CLIENT_FD, so that it is not overwritten before it is copied */
+	const int client_fd =
+		(int)syscall(SYS_fcntl, s->client_fd, F_DUPFD, SPAWN_CLIENT_FD + 1);
 	const int null_fd = open("/dev/null", O_RDWR);
-	bool failed = null_fd < 0 || !spawn_copy(null_fd, STDIN_FILENO) ||
-		      !spawn_copy(null_fd, STDOUT_FILENO);
+	const bool failed = client_fd < 0 || null_fd < 0 || !spawn_copy(null_fd, STDIN_FILENO) ||
+			    !spawn_copy(null_fd, STDOUT_FILENO) ||
+			    !spawn_copy(client_fd, SPAWN_CLIENT_FD);
 
-	for (u32 i = 0; !failed && i < s->n; i++)
-		failed = !spawn_copy(s->fd[i], INHERIT_AT + (int)i);
-	return failed || syscall(SYS_close_range, INHERIT_AT + s->n, UINT_MAX, 0) ? -errno : 0;
+	return failed || syscall(SYS_close_range, SPAWN_CLIENT_FD + 1, UINT_MAX, 0) ? -errno : 0;
 }
 
 /*
@@ -160,6 +179,15 @@ static int spawn_help(void *arg)
 		err = posix_spawn(&pid, s->path, NULL, &s->attr, s->argv, environ);
 	return err ? err : -spawn_await(pid);
 }
+
+/*
+ * ThreadSanitizer's clone() expects that the child has a copy of the memory. The helper shares it,
+ * and ThreadSanitizer would ignore all later synchronization of this thread.
+ */
+#ifdef __SANITIZE_THREAD__
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
 
 static int spawn_await_helper(pid_t pid)
 {
@@ -195,9 +223,10 @@ static int spawn_by_helper(struct spawn *s)
 
 /* ---- the command ---- */
 
-static int spawn_run(const char *path, char *const argv[], const int *fd, u32 n)
+static int spawn_run(const char *path, char *const argv[], int client_fd)
 {
-	struct spawn s = { .path = path, .argv = argv, .fd = fd, .n = n, .parent = getpid() };
+	struct spawn s = { .path = path, .argv = argv, .client_fd = client_fd,
+			   .parent = getpid() };
 	int err = spawn_attributes(&s.attr);
 
 	if (err)
@@ -211,7 +240,8 @@ bool spawn_may(void)
 {
 	const u64 caps = privilege_caps();
 
-	return privilege_has(caps, CAP_NET_ADMIN) && privilege_has(caps, CAP_BPF);
+	return privilege_may_attach() && privilege_has(caps, CAP_NET_ADMIN) &&
+	       privilege_has(caps, CAP_BPF);
 }
 
 #define PKEYS_BYTES (XROCE_MAX_PKEY * sizeof("0xffff,"))
@@ -224,45 +254,32 @@ static void spawn_print_pkeys(char *text, const struct pkey_table *pkeys)
 }
 
 /* Passes the P_Key table, as the process read its environment only once. */
-static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd,
-		       u32 n)
+static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys,
+		       bool with_sockets, int client_fd)
 {
-	char path[PATH_MAX], name[IF_NAMESIZE], number[12], keys[PKEYS_BYTES] = "";
-	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--pkey", keys,
-			       "--inherit", number, name, NULL };
+	char path[PATH_MAX], name[IF_NAMESIZE], keys[PKEYS_BYTES] = "";
+	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--first",
+			       "--pkey", keys, name, with_sockets ? "--sockets" : NULL, NULL };
 	int err;
 
-	if (!spawn_may())
-		return -EPERM;
 	err = spawn_find(path, sizeof(path));
 	if (err)
 		return err;
 	memcpy(name, dev->name, sizeof(name));
-	snprintf(number, sizeof(number), "%u", n);
 	spawn_print_pkeys(keys, pkeys);
-	return spawn_run(path, argv, fd, n);
+	return spawn_run(path, argv, client_fd);
 }
 
-int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys)
+int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, bool with_sockets)
 {
-	return spawn_serve(dev, pkeys, NULL, 0);
-}
+	int pair[2], err;
 
-/* Passes copies with higher numbers, so that none is overwritten before it is copied. */
-int spawn_heir(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd, u32 n)
-{
-	int copy[INHERITS] = { 0 }, err = 0;
-	u32 made = 0;
-
-	for (; !err && made < n; made++) {
-		copy[made] = fcntl(fd[made], F_DUPFD_CLOEXEC, INHERIT_AT + INHERITS);
-		if (copy[made] < 0)
-			err = -errno;
-	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	err = spawn_serve(dev, pkeys, with_sockets, pair[1]);
+	close(pair[1]);
 	if (!err)
-		err = spawn_serve(dev, pkeys, copy, n);
-	while (made--)
-		if (copy[made] >= 0)
-			close(copy[made]);
+		return pair[0];
+	close(pair[0]);
 	return err;
 }

@@ -5,23 +5,21 @@
 
 #include "../os/netdev.h"
 #include "../engine/pkey.h"
-#include "inherit.h"
 
 /* Returns whether this process has a broker's privileges; it may have dropped them. */
 bool spawn_may(void);
 
+/* The connection that `xroce serve --first` inherits. */
+#define SPAWN_CLIENT_FD 3
+
 /*
  * Starts a broker for the interface that ends shortly after its last client, and returns when it
- * listens. pkeys is its clients' table. The broker is then no child of this process, and has none
- * of its descriptors, not even standard error. Returns 0; -EPERM: this process lacks privileges;
- * -ENOENT: the xroce command is not where it is installed; -EIO: the broker did not start, and
- * printed why; -ETIMEDOUT: it did not start within 20 s, and was killed.
+ * listens. pkeys is its clients' table. with_sockets: this process wants a port with AF_XDP
+ * sockets. The broker is then no child of this process, and has none of its descriptors, not even
+ * standard error. Returns the connection to it, which hangs up at once if the interface has another
+ * broker; -ENOENT: the xroce command is not where it is installed; -ETIMEDOUT: the broker did not
+ * start within SPAWN_MAX_S, and was killed; or -errno for which the broker has printed the reason.
  */
-int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys);
-/*
- * The same for a broker that inherits copies of fd, the first n descriptors of enum inherit, and
- * listens on the door among them. Also returns -errno if no more descriptors can be opened.
- */
-int spawn_heir(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd, u32 n);
+int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, bool with_sockets);
 
 #endif

@@ -15,7 +15,6 @@
 #include "../os/process.h"
 #include "client.h"
 #include "client_trace.h"
-#include "first.h"
 #include "dead_peers.h"
 #include "pinned.h"
 #include "unread.h"
@@ -47,6 +46,8 @@ static void broker_follow(struct broker *b)
 	}
 	if (err)
 		return; /* out of memory: retried with the next message */
+	if (now.xdp_program != b->dev.xdp_program)
+		hook_follow(&now, &b->mux.hook);
 	b->dev = now;
 	err = mux_publish(&b->mux, &now);
 	if (err)
@@ -92,9 +93,8 @@ static void broker_knock(struct source *s, u32 events)
 
 /* ---- start and end ---- */
 
-enum broker_other { OTHER_NONE, OTHER_BROKER, OTHER_HANGS_UP };
-
-static enum broker_other broker_ask(const struct netdev *dev, pid_t *pid)
+/* Returns whether the interface has a broker that is not about to end. */
+static bool broker_ask(const struct netdev *dev, pid_t *pid)
 {
 	struct ask_client client;
 	struct asker asker;
@@ -104,12 +104,12 @@ static enum broker_other broker_ask(const struct netdev *dev, pid_t *pid)
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	if (err) {
 		ask_close(&asker);
-		return OTHER_NONE;
+		return false;
 	}
 	*pid = ask_server(&asker);
 	err = ask_list(&asker, 0, &client);
 	ask_close(&asker);
-	return !err || err == -ENOENT || err == -ETIMEDOUT ? OTHER_BROKER : OTHER_HANGS_UP;
+	return !err || err == -ENOENT || err == -ETIMEDOUT;
 }
 
 static int broker_complain_of_broker(const struct netdev *dev, pid_t pid)
@@ -123,43 +123,37 @@ static int broker_complain_of_broker(const struct netdev *dev, pid_t pid)
 	return -EBUSY;
 }
 
-static int broker_complain_of_holder(const struct netdev *dev, bool lets_in)
+static int broker_complain_of_holder(const struct netdev *dev)
 {
 	char comm[32] = "?";
 	pid_t pid = 0;
 
+	if (attach_complain_of_mount(dev))
+		return -EBUSY;
 	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
 	attach_complain(dev,
-			"in use by process %d (%s), which owns the interface%s; end it, and "
-			"start it again under the broker",
-			(int)pid, comm,
-			lets_in ? " and lets other processes join: a broker is needed only for "
-				  "--mode, --group or limits" :
-				  "");
+			"in use by process %d (%s), a broker that does not listen in " ASK_DIR
+			"; end its client, and start it again under `xroce serve %s`",
+			(int)pid, comm, dev->name);
 	return -EBUSY;
 }
 
-/*
- * Takes the interface's name; waits for an owner that starts or ends. An owner that hangs up on the
- * question is ending, or owns the interface alone: the latter hangs up on the next question too.
- */
+/* Takes the interface's name; waits for a broker that starts or ends. */
 static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 {
 	const struct netdev *dev = &b->dev;
-	enum broker_other other, before = OTHER_NONE;
 	pid_t pid = 0;
 
-	for (;; before = other) {
-		other = broker_ask(dev, &pid);
-		if (other == OTHER_BROKER)
-			return broker_complain_of_broker(dev, pid);
+	for (;;) {
+		if (broker_ask(dev, &pid))
+			return b->options.client_fd >= 0 ? -EALREADY :
+							   broker_complain_of_broker(dev, pid);
 		b->holder_fd = iface_lock_take(hold);
 		/* EPERM: any process can take a name. The XDP hook decides: it needs privileges. */
 		if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
 			return 0;
-		if (b->holder_fd == -EBUSY || (b->holder_fd == -EAGAIN && other == before &&
-					       other == OTHER_HANGS_UP))
-			return broker_complain_of_holder(dev, other == OTHER_HANGS_UP);
+		if (b->holder_fd == -EBUSY)
+			return broker_complain_of_holder(dev);
 		if (b->holder_fd != -EAGAIN)
 			return attach_failed(dev, "claim the interface", b->holder_fd);
 		iface_lock_await(hold);
@@ -177,10 +171,15 @@ static int broker_hold(struct broker *b)
 	return err;
 }
 
+/* A broker that is started for its first client serves that one, even if it cannot listen. */
 static int broker_open_door(struct broker *b)
 {
 	int err = broker_socket_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
 
+	if (err && b->options.client_fd >= 0) {
+		b->alone_fd = netdev_say_alone(b->dev.ifindex);
+		return 0;
+	}
 	if (err == -EPERM)
 		attach_complain(&b->dev,
 				" belongs to another user, is writable by other users, or is not "
@@ -232,15 +231,17 @@ static int broker_make_stock(struct broker *b)
 		.gids_fd = mux_gids_fd(&b->mux),
 		.tap_ingress_fd = mux_tap_ingress_fd(&b->mux),
 		.tap_egress_fd = mux_tap_egress_fd(&b->mux),
-		.tap_single_fd = mux_tap_single_fd(&b->mux),
 	};
 	const char *step;
 	int err;
 
 	client_pool_init(&b->stock, &plan);
 	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
+	if (b->options.sockets)
+		return sole_begin(b);
+	client_pool_start(&b->stock, mux_tap_single_fd(&b->mux));
 	/* detects now any failure that the first client would meet */
-	err = instance_make(&b->stock.spare[0], &plan, &step);
+	err = instance_make(&b->stock.spare[0], &b->stock.plan, &step);
 	if (err)
 		return attach_failed(&b->dev, step, err);
 	b->stock.spares = 1;
@@ -257,8 +258,7 @@ static int broker_listen(struct broker *b)
 		err = loop_add(b->loop, &b->news_source);
 	if (!err)
 		err = nobody_open(b);
-	/* with a first client others wait in the backlog until it sends ASK_OPEN */
-	if (!err && !b->options.inherits)
+	if (!err && b->door.fd >= 0)
 		err = loop_add(b->loop, &b->door_source);
 	/* after the subscription: no change is missed */
 	if (!err)
@@ -268,19 +268,31 @@ static int broker_listen(struct broker *b)
 	return err ? attach_failed(&b->dev, "watch the interface", err) : b->ended ? -ENODEV : 0;
 }
 
+/* Serves the process that started the broker. */
+static int broker_welcome_first(struct broker *b)
+{
+	struct visitor v;
+	int err = broker_socket_visitor(b->options.client_fd, &v);
+
+	if (!err)
+		err = client_make(b, &v);
+	return err ? attach_failed(&b->dev, "serve the process that started it", err) : 0;
+}
+
 /* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
 static int broker_begin(struct broker *b)
 {
-	const bool inherits = b->options.inherits;
 	int err = proof_possible();
 
 	if (err)
 		return attach_failed(&b->dev, "check the privileges of clients (sock_diag(7) of "
 					      "UDP)",
 				     err);
-	err = inherits ? first_begin(b) : broker_hold(b);
-	if (!err && !inherits)
-		err = mux_make(&b->mux, &b->dev, &b->options.pkeys, NULL);
+	err = broker_hold(b);
+	if (!err)
+		err = mux_make(&b->mux, &b->dev, &b->options.pkeys);
+	if (!err && !b->options.sockets)
+		err = mux_put_on(&b->mux);
 	if (!err) {
 		err = broker_make_books(b);
 		if (err)
@@ -290,7 +302,9 @@ static int broker_begin(struct broker *b)
 	if (!err)
 		err = pinned_begin(b);
 	if (!err)
-		err = inherits ? first_welcome(b) : broker_open_door(b);
+		err = broker_open_door(b);
+	if (!err && b->options.client_fd >= 0)
+		err = broker_welcome_first(b);
 	return err ? err : broker_listen(b);
 }
 
@@ -301,21 +315,10 @@ static void broker_close(int *fd)
 	*fd = -1;
 }
 
-/*
- * Stops new connections, then packets, ends all clients, and frees their resources. The first
- * client is notified before: its packets pass our program until it has put its own back.
- */
+/* Stops new connections, then packets, ends all clients, and frees their resources. */
 static void broker_end(struct broker *b)
 {
-	if (b->first)
-		client_dismiss(b->first);
-	b->first = NULL;
-	if (b->options.inherits)
-		broker_socket_leave(&b->door);
-	else
-		broker_socket_close(&b->door);
-	/* the visitor can ask elsewhere now, before the slow steps below */
-	broker_close(&b->visitor_fd);
+	broker_socket_close(&b->door);
 	if (b->mux.bpf)
 		mux_detach(&b->mux);
 	if (b->options.ends)
@@ -327,6 +330,7 @@ static void broker_end(struct broker *b)
 	dead_peers_free(b);
 	nobody_close(b);
 	mad_sender_close(&b->speaker);
+	sole_drop(b);
 	client_pool_empty(&b->stock);
 	pinned_end(b);
 	mux_unmake(&b->mux);
@@ -334,10 +338,8 @@ static void broker_end(struct broker *b)
 	bindings_unmake(&b->bindings);
 	groups_free(&b->groups);
 	link_events_close(&b->news);
-	broker_close(&b->first_prog_fd);
 	broker_close(&b->reserve_fd);
-	if (b->options.inherits)
-		broker_socket_sweep(&b->door, b->dev.ifindex);
+	broker_close(&b->alone_fd);
 	broker_close(&b->holder_fd);
 	/* last: when the sender of ASK_STOP sees the hang-up, everything is removed */
 	broker_close(&b->stopper_fd);
@@ -354,8 +356,8 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	b->loop = &all->loop;
 	b->options = *o;
 	b->dev = *dev;
-	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->mux.link_fd = -1;
-	b->mux.hairpin_fd = b->mux.hairpin_link_fd = b->visitor_fd = b->first_prog_fd = -1;
+	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->alone_fd = -1;
+	b->mux = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
 	b->speaker.fd = -1;
 	b->pins = PINS_NONE;
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -372,19 +374,11 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 
 /* ---- work ---- */
 
-/* Returns whether a client other than the first one has a port or waits for one. */
-static bool broker_is_used(const struct broker *b)
-{
-	const u32 first = b->first && b->first->number != CLIENT_NONE;
-
-	return b->quota.used[QUOTA_CLIENTS] > first;
-}
-
 static void broker_look_at_use(struct broker *b, u64 now_ns)
 {
 	if (!b->options.while_used)
 		return;
-	if (broker_is_used(b))
+	if (b->quota.used[QUOTA_CLIENTS])
 		b->unused_ns = NSEC_NEVER;
 	else if (b->unused_ns == NSEC_NEVER)
 		b->unused_ns = now_ns + UNUSED_NS;
@@ -421,6 +415,7 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 	struct client *c;
 
 	unread_end_silent(b, now_ns);
+	sole_work(b, now_ns);
 	c = client_waiting(b, true);
 	if (c)
 		client_serve(c);
@@ -438,6 +433,7 @@ static u64 broker_next_ns(struct broker *b)
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
 	next_ns = min_u64(next_ns, unread_next_ns(b));
 	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
+	next_ns = min_u64(next_ns, sole_next_ns(b));
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }
 

@@ -14,7 +14,6 @@
 
 #include <xroce/abi.h>
 
-#include "../attach/inherit.h"
 #include "../os/netdev.h"
 #include "../engine/pkey.h"
 
@@ -32,11 +31,11 @@ struct broker_options {
 	const char *pin; /* the directory that maps are pinned in (attach/pin.h), or NULL */
 	gid_t pin_group; /* that may read them; -1: none */
 	bool while_used; /* ends shortly after its last client */
+	bool sockets;	 /* it is expected that this has AF_XDP sockets (sole.h); with while_used */
 	/* NULL, or called when a broker ends, before its clients and xroce stop notice */
 	void (*ends)(void *arg, const struct netdev *dev);
 	void *ends_arg;
-	bool inherits;	 /* from a process that owns the interface alone: */
-	int inherited[INHERITS]; /* descriptors; -1: none */
+	int client_fd;	 /* the connection of its first client; -1: none */
 };
 
 struct brokers; /* all of a process */
@@ -45,8 +44,9 @@ struct brokers; /* all of a process */
 int brokers_make(struct brokers **out);
 void brokers_unmake(struct brokers *all);
 /*
- * Serves one more interface of the calling thread's network namespace. Returns 0, or -errno after
- * a line on standard error and undoing all steps.
+ * Serves one more interface of the calling thread's network namespace. Returns 0; -EALREADY without
+ * a line: the interface has a broker, and this one is for a first client (client_fd); or -errno
+ * after a line on standard error and undoing all steps.
  */
 int brokers_add(struct brokers *all, const struct netdev *dev, const struct broker_options *o);
 /*

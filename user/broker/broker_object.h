@@ -17,6 +17,7 @@
 #include "quota.h"
 #include "mad_sender.h"
 #include "client_pool.h"
+#include "sole.h"
 
 struct dead_peers; /* dead_peers.c */
 
@@ -40,6 +41,10 @@ struct client {
 	u32 prog_id;
 	u32 rings;	/* given */
 	struct instance_rings rings_left;
+	/* client_report.c */
+	struct source reports; /* the socket for reports; fd -1: none */
+	int report_program_fd; /* xroce_tell */
+	u32 lost_packets, lost_events; /* of struct xroce_engine, as told to observers */
 	u32 qps;
 	u32 qpns;	/* its list in numbers */
 	/* client_cm.c */
@@ -58,6 +63,7 @@ struct broker {
 	struct broker_options options;
 	struct netdev dev;
 	int holder_fd;	/* of the interface's name (netdev_hold()) */
+	int alone_fd;	/* of the name for a broker that does not listen; -1: it listens */
 	int reserve_fd; /* closed to accept and refuse a connection when no descriptor is free */
 	struct mux mux;
 	struct broker_socket door;
@@ -68,6 +74,7 @@ struct broker {
 	bool has_near_news;
 	struct pins pins;
 	struct client_pool stock;
+	struct sole sole;
 	struct numbers numbers;
 	struct bindings bindings;
 	struct groups groups;
@@ -92,11 +99,6 @@ struct broker {
 	u32 trace_serial;
 	int stopper_fd;	/* a copy of the connection that sent ASK_STOP, closed last; -1: none */
 	bool ended;
-	/* first.c: the process that had the interface alone; it holds the socket as well */
-	struct client *first;
-	bool first_died; /* it hung up without ASK_LEAVE */
-	bool is_open;	/* others may connect */
-	int first_prog_fd, visitor_fd;
 };
 
 #endif

@@ -11,10 +11,11 @@
 #include "client.h"
 #include "client_cm.h"
 #include "client_group.h"
+#include "client_report.h"
 #include "client_trace.h"
-#include "first.h"
 #include "message.h"
 #include "pinned.h"
+#include "sole.h"
 #include "unread.h"
 
 #define DISOWN_BATCH 64
@@ -78,13 +79,16 @@ static bool client_is_quick(const struct client *c)
 	case ASK_MAPS:
 		return true;
 	default:
-		return c->asked.what == ASK_HELLO && c->broker->stock.spares;
+		return c->asked.what == ASK_HELLO && c->broker->stock.spares &&
+		       c->broker->mux.is_on;
 	}
 }
 
 /* Of the queued questions only ASK_UNTRACE has an answer without descriptors. */
 static bool client_can_be_served(const struct client *c)
 {
+	if (client_waits_for_port(c) && sole_holds_others(c->broker, clock_now_ns()))
+		return false;
 	return c->waiting && (!c->user->unread || c->asked.what == ASK_UNTRACE);
 }
 
@@ -133,7 +137,9 @@ static int client_take_port(struct client *c)
 
 static void client_hello(struct client *c, const struct ask *ask)
 {
-	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY : client_take_port(c);
+	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY :
+		  ask->number & ~ASK_HELLO_ALL		 ? -EINVAL :
+							   client_take_port(c);
 
 	if (err) {
 		client_reply(c, ASK_HELLO, err);
@@ -154,15 +160,21 @@ static u32 client_number(struct broker *b)
 	return number;
 }
 
+struct mux_client client_sender(const struct client *c)
+{
+	return (struct mux_client){ .number = c->number,
+				    .place = client_cm_place(c),
+				    .privileged = c->rights.raw };
+}
+
 int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS])
 {
 	struct broker *b = c->broker;
-	struct mux_client sender = { .privileged = c->rights.raw };
+	struct mux_client sender;
 	int err;
 
 	c->number = client_number(b);
-	sender.number = c->number;
-	sender.place = client_cm_place(c);
+	sender = client_sender(c);
 	err = mux_enter(&b->mux, &sender, prog_fd, tap);
 	if (err) {
 		c->number = CLIENT_NONE;
@@ -172,6 +184,17 @@ int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTA
 	c->prog_id = prog_id;
 	b->of[c->number] = c;
 	return 0;
+}
+
+void client_drop_taps(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	for (u32 i = 0; i < INSTANCE_TAPS; i++)
+		mux_remove_tap(&b->mux, c->tap[i]);
+	client_pool_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
+	memset(c->tap, 0, sizeof(c->tap));
+	c->single_link_fd = -1;
 }
 
 static void client_leave(struct client *c)
@@ -187,19 +210,29 @@ static int client_give(struct client *c, const struct instance *i)
 {
 	struct ask_answer answer = {
 		.what = ASK_HELLO,
-		.num_fds = ASK_FDS,
 		.port = { .client = c->number,
 			  .ifindex = c->broker->dev.ifindex,
 			  .prog_id = i->prog_id,
 			  .ring_bytes = i->ring_bytes,
-			  .native = c->broker->mux.native,
+			  .native = c->broker->mux.hook.native,
 			  .privileged = c->rights.raw,
+			  .sockets = i->has_sockets,
 			  .pkeys = c->broker->options.pkeys },
 	};
-	int fd[ASK_FDS];
+	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET;
+	int fd[ASK_SOCKETS_FDS], err = 0;
 
-	instance_fds(i, fd);
-	return client_answer(c, &answer, fd);
+	answer.num_fds = instance_fds(i, fd);
+	if (by_socket)
+		err = client_report_begin(c, &fd[ASK_FD_TELL]);
+	if (err)
+		return err;
+	err = client_answer(c, &answer, fd);
+	if (by_socket)
+		close(fd[ASK_FD_TELL]);
+	if (err)
+		client_report_end(c);
+	return err;
 }
 
 /* Enters the client's program and sends the descriptors; or neither. Returns 0 or -errno. */
@@ -216,34 +249,73 @@ static int client_connect(struct client *c, const struct instance *i)
 	return err;
 }
 
-static void client_serve_port(struct client *c)
+/* Keeps what the broker needs of a given instance; all other descriptors are the client's alone. */
+static void client_keep(struct client *c, struct instance *i)
+{
+	pinned_client(c, i);
+	c->single_link_fd = i->single_link_fd;
+	i->single_link_fd = -1;
+	c->shown = i->shown;
+	i->shown = shown_none;
+	c->rings_left = i->rings;
+	i->rings = (struct instance_rings)INSTANCE_RINGS_NONE;
+	instance_close(i);
+}
+
+/* Gives the client a port beside others. Returns 0 or -errno. */
+static int client_serve_beside(struct client *c)
 {
 	struct broker *b = c->broker;
 	struct instance i;
 	const char *step;
-	int err = client_pool_take(&b->stock, clock_now_ns(), &i, &step);
+	int err = sole_make_way(b);
 
+	if (err)
+		return err;
+	err = client_pool_take(&b->stock, clock_now_ns(), &i, &step);
 	if (err) {
 		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
-	} else {
-		err = client_connect(c, &i);
-		if (err) {
-			client_pool_return(&b->stock, &i);
-		} else {
-			pinned_client(c, &i);
-			/* all other descriptors are the client's alone from here on */
-			c->single_link_fd = i.single_link_fd;
-			i.single_link_fd = -1;
-			c->shown = i.shown;
-			i.shown = shown_none;
-			c->rings_left = i.rings;
-			i.rings = (struct instance_rings)INSTANCE_RINGS_NONE;
-			instance_close(&i);
-		}
+		return err;
 	}
+	err = client_connect(c, &i);
+	if (err)
+		client_pool_return(&b->stock, &i);
+	else
+		client_keep(c, &i);
+	return err;
+}
+
+/* Gives the client a port with sockets. Returns 0 or -errno. */
+static int client_serve_sole(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct instance i;
+	int err = sole_take(b, &i);
+
+	if (err)
+		return err;
+	err = sole_enter(c, &i);
+	if (!err) {
+		err = client_connect(c, &i);
+		if (err)
+			sole_leave(c);
+	}
+	if (err)
+		sole_return(b, &i);
+	else
+		client_keep(c, &i);
+	return err;
+}
+
+static void client_serve_port(struct client *c)
+{
+	int err = sole_fits(c) ? client_serve_sole(c) :
+		  c->asked.number & ASK_TO_BE_ALONE ? -EBUSY :
+						      client_serve_beside(c);
+
 	if (err) {
 		client_give_memory(c, INSTANCE_KIB);
-		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
+		quota_give(&c->broker->quota, c->user, QUOTA_CLIENTS, 1);
 		client_reply(c, ASK_HELLO, err);
 	}
 }
@@ -357,21 +429,33 @@ static void client_ring(struct client *c)
 	close(fd);
 }
 
-/* ---- the first client ---- */
+/* ---- the sole client ---- */
 
-static void client_join(struct client *c, bool native)
+static void client_others(struct client *c)
 {
-	struct ask_answer answer = { .what = ASK_JOIN, .num_fds = ASK_JOIN_FDS };
-	int fd[ASK_JOIN_FDS];
+	struct ask_answer answer = { .what = ASK_OTHERS, .num_fds = 1 };
+	const int fd = sole_answer_others(c);
 
-	answer.err = first_answer_join(c, native, &answer.port, fd);
-	if (answer.err) {
-		client_reply(c, ASK_JOIN, answer.err);
+	if (fd < 0) {
+		client_reply(c, ASK_OTHERS, fd);
 		return;
 	}
-	client_send(c, &answer, fd);
+	client_send(c, &answer, &fd);
 	/* the kernel deletes the device when the client's descriptor is closed */
-	close(fd[ASK_JOIN_TAP]);
+	close(fd);
+}
+
+/* The connection hangs up once all is taken back, also if the broker ends with the client. */
+static void client_says_goodbye(struct client *c)
+{
+	struct broker *b = c->broker;
+	const int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+
+	client_end(c);
+	if (b->ended && b->stopper_fd < 0)
+		b->stopper_fd = fd;
+	else if (fd >= 0)
+		close(fd);
 }
 
 /* ---- questions without a port ---- */
@@ -424,7 +508,7 @@ static struct ask_client client_describe(const struct client *c)
 					.qps = c->qps,
 					.prog_id = c->prog_id,
 					.tap = c->tap[0],
-					.sockets = c == c->broker->first,
+					.sockets = c == c->broker->sole.client,
 					.services = c->services,
 					.memory = (u64)c->memory_kib << 10 };
 	struct xroce_tap sent = { 0 };
@@ -477,8 +561,10 @@ static void client_trace(struct client *c, const struct ask *ask)
 	struct client *other = client_of(c, ask->number);
 	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
-	if (other)
+	if (other) {
+		client_report_pass_all(other); /* to earlier observers */
 		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);
+	}
 	if (err) {
 		client_reply(c, ASK_TRACE, err);
 		return;
@@ -493,6 +579,9 @@ static void client_untrace(struct client *c, u32 prog_id)
 {
 	struct ask_answer answer = { .what = ASK_UNTRACE };
 
+	for (struct client *of = c->broker->clients; of; of = of->next)
+		if (of->prog_id == prog_id && client_may_see(c, of))
+			client_report_pass_all(of);
 	answer.err = client_trace_end(c, prog_id, &answer.traced);
 	client_send(c, &answer, NULL);
 }
@@ -617,14 +706,11 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_STOP:
 		client_stop(c);
 		return;
-	case ASK_JOIN:
-		client_join(c, ask->number);
-		return;
-	case ASK_OPEN:
-		client_reply(c, ASK_OPEN, first_answer_open(c));
-		return;
 	case ASK_LEAVE:
-		client_end(c);
+		client_says_goodbye(c);
+		return;
+	case ASK_OTHERS:
+		client_others(c);
 		return;
 	case ASK_PKEYS:
 		client_pkeys(c);
@@ -664,15 +750,6 @@ static void client_refuse_version(struct client *c)
 		       NULL);
 }
 
-/* Ends a client. Its unread questions are dropped, except ASK_LEAVE of the first client. */
-static void client_hung_up(struct client *c)
-{
-	struct broker *b = c->broker;
-
-	b->first_died |= c == b->first && !first_has_left(c->source.fd);
-	client_end(c);
-}
-
 static void client_ready(struct source *s, u32 events)
 {
 	struct client *c = container_of(s, struct client, source);
@@ -680,7 +757,8 @@ static void client_ready(struct source *s, u32 events)
 	int got;
 
 	if (events & (EPOLLHUP | EPOLLERR)) {
-		client_hung_up(c);
+		/* its unread questions are dropped */
+		client_end(c);
 		return;
 	}
 	if (unread_look(c))
@@ -720,6 +798,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .pin = PIN_NONE,
 				      .shown = shown_none,
 				      .rings_left = INSTANCE_RINGS_NONE,
+				      .reports = { .fd = -1 },
 				      .qpns = NUMBERS_NONE,
 				      .bound = BINDINGS_NONE };
 		process_name((pid_t)v->pid, c->command, sizeof(c->command));
@@ -789,8 +868,12 @@ void client_end(struct client *c)
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	client_give_memory(c, c->memory_kib);
 	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
-	if (c == b->first)
-		first_gone(b);
+	sole_client_ends(c);
+	/* the process that started the broker has got no port, and no other one waits for one */
+	if (c->source.fd == b->options.client_fd) {
+		b->options.client_fd = -1;
+		b->ended |= !b->quota.used[QUOTA_CLIENTS] && b->sole.made.bpf;
+	}
 	client_dismiss(c);
 }
 
@@ -799,6 +882,8 @@ void client_dismiss(struct client *c)
 	struct broker *b = c->broker;
 
 	unread_dismiss(c);
+	client_report_pass_all(c);
+	client_report_end(c);
 	client_trace_dismiss(c);
 	readonly_maps_close(&c->shown);
 	instance_rings_close(&c->rings_left);

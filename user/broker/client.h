@@ -14,6 +14,10 @@
 int client_make(struct broker *b, const struct visitor *v);
 /* Gives c a number, the program for its packets, and the TAPs to send by. Returns 0 or -errno. */
 int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS]);
+/* Describes c, which has a number, as a sender of frames. */
+struct mux_client client_sender(const struct client *c);
+/* Refuses frames from its TAP devices, and deletes them. */
+void client_drop_taps(struct client *c);
 /* Accepts one new connection, or refuses it. */
 void client_welcome(struct broker *b);
 

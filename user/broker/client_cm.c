@@ -3,10 +3,9 @@
 #include "client_cm.h"
 #include "dead_peers.h"
 
-/* The first client keeps the ids that it used before the broker started. */
 u32 client_cm_place(const struct client *c)
 {
-	return c == c->broker->first ? XROCE_CM_PLACE_FIRST : XROCE_CM_PLACE_OF(c->number);
+	return XROCE_CM_PLACE_OF(c->number);
 }
 
 /* ---- the client that refuses MADs without an owner ---- */
@@ -18,6 +17,7 @@ static struct xroce_place client_cm_describe(const struct client *c)
 		.pid = c->pid,
 		.serial = c->cm_serial,
 		.first_port = c->rights.low_ports ? 0 : mux_first_port(&c->broker->mux),
+		.by_sockets = c == c->broker->sole.client,
 	};
 }
 

@@ -13,13 +13,13 @@ static struct gid client_group_address(const struct ask_service *group)
 }
 
 /*
- * Publishes the clients with members. The first client is last, as its program redirects the packet
+ * Publishes the clients with members. The sole client is last, as its program redirects the packet
  * itself to a socket, after which no other program can take a copy. Returns 0 or -errno.
  */
 static int client_group_publish(struct broker *b, const struct gid *address)
 {
 	struct xroce_members members;
-	const u32 last = b->first ? b->first->number : CLIENT_NONE;
+	const u32 last = b->sole.client ? b->sole.client->number : CLIENT_NONE;
 	const bool any = groups_members(&b->groups, address, last, &members);
 
 	return mux_put_members(&b->mux, address, any ? &members : NULL);

@@ -17,6 +17,12 @@ void client_pool_init(struct client_pool *s, const struct instance_plan *plan)
 	s->plan = *plan;
 }
 
+void client_pool_start(struct client_pool *s, int single_prog_fd)
+{
+	s->plan.tap_single_fd = single_prog_fd;
+	s->is_on = true;
+}
+
 /* Deletes a few at a time, as other clients wait. */
 void client_pool_reap(struct client_pool *s)
 {
@@ -67,7 +73,7 @@ void client_pool_return(struct client_pool *s, struct instance *i)
 
 bool client_pool_is_short(const struct client_pool *s, u64 now_ns)
 {
-	return s->spares < CLIENT_POOL_SPARES && now_ns >= s->fill_ns;
+	return s->is_on && s->spares < CLIENT_POOL_SPARES && now_ns >= s->fill_ns;
 }
 
 void client_pool_fill(struct client_pool *s, u64 now_ns)
@@ -97,7 +103,7 @@ bool client_pool_is_due(const struct client_pool *s, u64 now_ns)
 
 u64 client_pool_next_ns(const struct client_pool *s)
 {
-	const u64 fill_ns = s->spares < CLIENT_POOL_SPARES ? s->fill_ns : NSEC_NEVER;
+	const u64 fill_ns = s->is_on && s->spares < CLIENT_POOL_SPARES ? s->fill_ns : NSEC_NEVER;
 
 	return s->num_doomed ? min_u64(s->reap_ns, fill_ns) : fill_ns;
 }

@@ -16,6 +16,7 @@ struct client_pool {
 	struct instance_plan plan;
 	struct instance spare[CLIENT_POOL_SPARES];
 	u32 spares;
+	bool is_on; /* spares are made: client_pool_start() */
 	u64 fill_ns; /* earliest time to make a spare, after one was taken or could not be made */
 	u32 doomed[XROCE_MAX_CLIENT][INSTANCE_TAPS]; /* devices of clients that have ended, */
 	int doomed_link_fd[XROCE_MAX_CLIENT];	     /* and their links */
@@ -24,6 +25,8 @@ struct client_pool {
 };
 
 void client_pool_init(struct client_pool *s, const struct instance_plan *plan);
+/* Has spares made from now on. single_prog_fd: the program for TAP devices for single frames. */
+void client_pool_start(struct client_pool *s, int single_prog_fd);
 /* Deletes all spares and doomed devices now. */
 void client_pool_empty(struct client_pool *s);
 

@@ -13,7 +13,8 @@
 #include "tap.h"
 #include "xroce.skel.h"
 
-static const struct instance instance_none = { .wake_fd = -1,
+static const struct instance instance_none = { .others_fd = -1,
+					       .wake_fd = -1,
 					       .rings = INSTANCE_RINGS_NONE,
 					       .tap_fd = -1,
 					       .single_fd = -1,
@@ -25,28 +26,52 @@ int instance_prog_fd(const struct instance *i)
 	return bpf_program__fd(i->bpf->progs.xroce_xdp);
 }
 
-static int instance_load(struct instance *i, const struct instance_plan *plan)
+static int instance_set_up(struct xroce_bpf *bpf, const struct instance_plan *plan,
+			   bool has_sockets)
+{
+	int err;
+
+	bpf->rodata->xroce_shared = !has_sockets;
+	bpf->rodata->xroce_ifindex = has_sockets && !plan->without_others ? plan->ifindex : 0;
+	err = bpf_map__set_max_entries(bpf->maps.xroce_ring, plan->ring_bytes);
+	if (!err)
+		err = bpf_map__reuse_fd(bpf->maps.xroce_others, plan->clients_fd);
+	if (!err)
+		err = bpf_map__reuse_fd(bpf->maps.xroce_turn, plan->turn_fd);
+	return err ? err : bpf_map__reuse_fd(bpf->maps.xroce_gid, plan->gids_fd);
+}
+
+/* Opens a program. Returns NULL with errno set. */
+static struct xroce_bpf *instance_open(const struct instance_plan *plan, bool has_sockets)
+{
+	struct xroce_bpf *bpf = program_open();
+	const int err = bpf ? instance_set_up(bpf, plan, has_sockets) : 0;
+
+	if (!err)
+		return bpf;
+	xroce_bpf__destroy(bpf);
+	errno = -err;
+	return NULL;
+}
+
+struct xroce_bpf *instance_open_with_sockets(void *plan)
+{
+	return instance_open(plan, true);
+}
+
+void instance_free_program(struct xroce_bpf *bpf)
+{
+	xroce_bpf__destroy(bpf);
+}
+
+/* Describes the loaded program. Returns 0 or -errno. */
+static int instance_describe(struct instance *i, const struct instance_plan *plan)
 {
 	struct bpf_prog_info info = { 0 };
 	u32 len = sizeof(info);
-	int err, prog_fd;
+	const int prog_fd = instance_prog_fd(i);
+	int err;
 
-	i->bpf = program_open();
-	if (!i->bpf)
-		return -errno;
-	i->bpf->rodata->xroce_shared = true;
-	err = bpf_map__set_max_entries(i->bpf->maps.xroce_ring, plan->ring_bytes);
-	if (!err)
-		err = bpf_map__reuse_fd(i->bpf->maps.xroce_others, plan->clients_fd);
-	if (!err)
-		err = bpf_map__reuse_fd(i->bpf->maps.xroce_turn, plan->turn_fd);
-	if (!err)
-		err = bpf_map__reuse_fd(i->bpf->maps.xroce_gid, plan->gids_fd);
-	if (!err)
-		err = bpf_load(i->bpf->skeleton);
-	if (err)
-		return err;
-	prog_fd = instance_prog_fd(i);
 	/* the program does not use these maps: bound to it, so that xroce list finds them */
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_drop), NULL);
@@ -145,14 +170,14 @@ static int instance_make_single(struct instance *i, const struct instance_plan *
 	return i->single_link_fd < 0 ? i->single_link_fd : tap_set_up(i->single);
 }
 
-int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
+/* Makes all of a loaded program's instance except the ways out. Undoes nothing. */
+static int instance_make_common(struct instance *i, const struct instance_plan *plan,
+				const char **step)
 {
-	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int err;
 
-	*i = instance_none;
 	*step = "load a client's program";
-	err = instance_load(i, plan);
+	err = instance_describe(i, plan);
 	if (!err) {
 		*step = "open a client's maps for observers";
 		err = readonly_maps_open(&i->shown, i->bpf->obj);
@@ -161,6 +186,41 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 		*step = "create a client's ring buffers";
 		err = instance_make_rings(i);
 	}
+	return err;
+}
+
+int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
+			       const struct instance_plan *plan, const char **step)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int err;
+
+	*i = instance_none;
+	i->bpf = bpf;
+	i->has_sockets = true;
+	err = instance_make_common(i, plan, step);
+	libbpf_set_print(before);
+	if (!err) {
+		*step = "create an eventfd";
+		i->others_fd = kernel_event_make();
+		err = i->others_fd < 0 ? i->others_fd : 0;
+	}
+	if (err)
+		instance_close(i);
+	return err;
+}
+
+int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int err;
+
+	*i = instance_none;
+	*step = "load a client's program";
+	i->bpf = instance_open(plan, false);
+	err = i->bpf ? bpf_load(i->bpf->skeleton) : -errno;
+	if (!err)
+		err = instance_make_common(i, plan, step);
 	if (!err) {
 		*step = "create a client's TAP devices";
 		i->tap_fd = instance_make_tap(plan, &i->tap);
@@ -174,7 +234,21 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 	return err;
 }
 
-void instance_fds(const struct instance *i, int fd[ASK_FDS])
+static u32 instance_sockets_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS])
+{
+	fd[ASK_FD_XSK] = bpf_map__fd(i->bpf->maps.xroce_xsk);
+	fd[ASK_FD_OTHERS] = i->others_fd;
+	fd[ASK_FD_GROUP] = bpf_map__fd(i->bpf->maps.xroce_group);
+	fd[ASK_FD_FLOW] = bpf_map__fd(i->bpf->maps.xroce_flow);
+	fd[ASK_FD_FLOWS] = bpf_map__fd(i->bpf->maps.xroce_flows);
+	fd[ASK_FD_FLOW_COUNT] = bpf_map__fd(i->bpf->maps.xroce_flow_cnt);
+	fd[ASK_FD_COPIES] = bpf_map__fd(i->bpf->maps.xroce_copies);
+	_Static_assert(sizeof(*i->bpf->bss) == sizeof(u32), "xroce_copying alone");
+	fd[ASK_FD_COPYING] = bpf_map__fd(i->bpf->maps.bss);
+	return ASK_SOCKETS_FDS;
+}
+
+u32 instance_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS])
 {
 	fd[ASK_FD_QP] = bpf_map__fd(i->bpf->maps.xroce_qp);
 	fd[ASK_FD_CQ] = bpf_map__fd(i->bpf->maps.xroce_cq);
@@ -196,11 +270,12 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	/* not loaded on this kernel: sends a descriptor that cannot be run as a program */
 	if (fd[ASK_FD_TELL] < 0)
 		fd[ASK_FD_TELL] = fd[ASK_FD_MR_STAT];
+	return i->has_sockets ? instance_sockets_fds(i, fd) : ASK_FDS;
 }
 
 void instance_close(struct instance *i)
 {
-	const int fd[] = { i->wake_fd, i->tap_fd, i->single_link_fd, i->single_fd };
+	const int fd[] = { i->others_fd, i->wake_fd, i->tap_fd, i->single_link_fd, i->single_fd };
 
 	if (!i->bpf)
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The resources of one client: a program with its maps, rings and TAP devices. Instances are all
- * alike, and made before a client asks.
+ * alike, and made before a client asks, except that of a client with AF_XDP sockets (sole.h).
  */
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
@@ -32,6 +32,8 @@ _Static_assert(INSTANCE_RINGS == 4, "INSTANCE_RINGS_NONE");
 
 struct instance {
 	struct xroce_bpf *bpf; /* NULL: not made */
+	bool has_sockets;      /* for a client with AF_XDP sockets: it has no TAP devices, */
+	int others_fd;	       /* but an eventfd (ASK_FD_OTHERS); -1: none */
 	int wake_fd;	       /* the ring of its service thread */
 	struct instance_rings rings;
 	int tap_fd, single_fd;
@@ -46,6 +48,7 @@ struct instance {
 struct instance_plan {
 	u32 ifindex;
 	u32 ring_bytes;
+	bool without_others; /* a client with sockets gets no packets of other processes here */
 	int tap_ingress_fd, tap_egress_fd, tap_single_fd; /* programs */
 	/* the broker's maps, which clients' programs use as well */
 	int clients_fd, turn_fd, gids_fd;
@@ -56,6 +59,15 @@ struct instance_plan {
  * packet reaches its program yet, and frames from its devices are refused.
  */
 int instance_make(struct instance *i, const struct instance_plan *plan, const char **step);
+/*
+ * For a client that receives by its own AF_XDP sockets: opens its program without loading it. plan:
+ * struct instance_plan. Returns NULL with errno set.
+ */
+struct xroce_bpf *instance_open_with_sockets(void *plan);
+void instance_free_program(struct xroce_bpf *bpf);
+/* Makes the rest of the instance, which owns bpf from now on. Returns as instance_make(). */
+int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
+			       const struct instance_plan *plan, const char **step);
 
 /*
  * Makes only a device to send all frames by, for the first client or the broker's MADs. Returns its
@@ -63,8 +75,11 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
  */
 int instance_make_tap(const struct instance_plan *plan, u32 *tap);
 
-/* Lists its descriptors in the order of enum ask_fd. They stay the instance's. */
-void instance_fds(const struct instance *i, int fd[ASK_FDS]);
+/*
+ * Lists its descriptors in the order of enum ask_fd. They stay the instance's. Returns how many:
+ * ASK_FDS, or ASK_SOCKETS_FDS.
+ */
+u32 instance_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS]);
 int instance_prog_fd(const struct instance *i);
 
 /*

@@ -54,7 +54,7 @@ int message_answer(int fd, const struct ask_answer *answer, const int *fds)
 	struct iovec iov = { .iov_base = (void *)answer, .iov_len = sizeof(*answer) };
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int) * ASK_FDS)];
+		char room[CMSG_SPACE(sizeof(int) * ASK_SOCKETS_FDS)];
 	} control = { 0 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	const size_t bytes = answer->num_fds * sizeof(*fds);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "../attach/attach_error.h"
-#include "../attach/hook.h"
 #include "../os/bpf_room.h"
 #include "../os/clock.h"
 #include "../os/privilege.h"
@@ -20,9 +19,9 @@
 
 #define FIRST_PORT 1024 /* the kernel's default */
 
-int mux_prog_fd(const struct mux *m)
+static int mux_prog_fd(const struct mux *m)
 {
-	return bpf_program__fd(m->bpf->progs.xroce_mux);
+	return bpf_program__fd(m->programs->progs.xroce_mux);
 }
 
 int mux_clients_fd(const struct mux *m)
@@ -57,7 +56,7 @@ int mux_tap_egress_fd(const struct mux *m)
 
 int mux_tap_single_fd(const struct mux *m)
 {
-	return bpf_program__fd(m->bpf->progs.xroce_single);
+	return bpf_program__fd(m->programs->progs.xroce_single);
 }
 
 u32 mux_max_qps(const struct mux *m)
@@ -65,20 +64,74 @@ u32 mux_max_qps(const struct mux *m)
 	return bpf_map__max_entries(m->bpf->maps.xroce_owner);
 }
 
-static int mux_load(struct mux *m)
+/* ---- loading ---- */
+
+/* The programs of TAP devices are loaded with the maps: they take the kernel no time. */
+static void mux_choose(struct xroce_broker_bpf *bpf, bool guards)
 {
-	libbpf_print_fn_t before = privilege_hush_libbpf();
+	bpf_program__set_autoload(bpf->progs.xroce_tap_in, guards);
+	bpf_program__set_autoload(bpf->progs.xroce_shut, guards);
+	bpf_program__set_autoload(bpf->progs.xroce_mux, !guards);
+	bpf_program__set_autoload(bpf->progs.xroce_egress, !guards);
+	bpf_program__set_autoload(bpf->progs.xroce_single, !guards);
+}
+
+static int mux_load_maps(struct mux *m)
+{
+	m->bpf = xroce_broker_bpf__open();
+	if (!m->bpf)
+		return -errno;
+	mux_choose(m->bpf, true);
+	return bpf_load(m->bpf->skeleton);
+}
+
+/* Has the programs use the maps that are there. */
+static int mux_share_maps(const struct mux *m)
+{
+	struct bpf_map *map, *there;
+	int err = 0;
+
+	bpf_object__for_each_map(map, m->programs->obj) {
+		there = bpf_object__find_map_by_name(m->bpf->obj, bpf_map__name(map));
+		if (!err)
+			err = bpf_map__reuse_fd(map, bpf_map__fd(there));
+	}
+	return err;
+}
+
+static int mux_load_programs(struct mux *m)
+{
 	const u32 first = 0;
 	int err, egress_fd;
 
-	m->bpf = xroce_broker_bpf__open();
-	err = m->bpf ? bpf_load(m->bpf->skeleton) : -errno;
-	libbpf_set_print(before);
+	m->programs = xroce_broker_bpf__open();
+	if (!m->programs)
+		return -errno;
+	mux_choose(m->programs, false);
+	err = mux_share_maps(m);
+	if (!err)
+		err = bpf_load(m->programs->skeleton);
 	if (err)
 		return err;
-	egress_fd = bpf_program__fd(m->bpf->progs.xroce_egress);
+	egress_fd = bpf_program__fd(m->programs->progs.xroce_egress);
 	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_alive), &first, &egress_fd,
 				   BPF_ANY);
+}
+
+static int mux_load(struct mux *m, int (*load)(struct mux *m))
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	const int err = load(m);
+
+	libbpf_set_print(before);
+	return err;
+}
+
+static void mux_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 /*
@@ -103,15 +156,13 @@ static int mux_attach_hairpin(struct mux *m)
  */
 static int mux_make_hairpin(struct mux *m)
 {
-	int err = 0, drop_fd = mux_tap_egress_fd(m);
+	const int drop_fd = mux_tap_egress_fd(m);
+	int err;
 
-	/* an earlier broker's hairpin is guarded: its tc programs stay as long as the device */
-	if (m->hairpin_fd < 0) {
-		m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
-		if (m->hairpin_fd < 0)
-			return m->hairpin_fd;
-		err = tap_guard(m->hairpin, drop_fd, drop_fd);
-	}
+	m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
+	if (m->hairpin_fd < 0)
+		return m->hairpin_fd;
+	err = tap_guard(m->hairpin, drop_fd, drop_fd);
 	if (err)
 		return err;
 	m->hairpin_link_fd = mux_attach_hairpin(m);
@@ -175,93 +226,97 @@ static u32 mux_read_first_port(void)
 	return port;
 }
 
-static int mux_attach(struct mux *m, const struct mux_heirloom *heirloom)
-{
-	m->link_fd = heirloom ? heirloom->link_fd :
-				hook_attach_link(&m->dev, mux_prog_fd(m), &m->native);
-	return m->link_fd < 0 ? m->link_fd : 0;
-}
-
-int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
-	     const struct mux_heirloom *heirloom)
+int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys)
 {
 	const char *step = "delete leftover TAP devices";
-	int err = 0;
+	int err;
 
-	*m = (struct mux){ .link_fd = -1, .hairpin_fd = -1, .hairpin_link_fd = -1 };
+	*m = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
 	m->dev = *dev;
 	m->dev.num_gids = 0;
 	m->near.ifindex = dev->ifindex;
 	m->first_port = mux_read_first_port();
-	if (heirloom && heirloom->hairpin_fd >= 0) {
-		m->hairpin_fd = heirloom->hairpin_fd;
-		err = tap_find(m->hairpin_fd, &m->hairpin);
+	err = tap_sweep(dev->ifindex);
+	if (!err) {
+		step = "create the broker's maps";
+		err = mux_load(m, mux_load_maps);
 	}
 	if (!err)
-		err = tap_sweep(dev->ifindex, m->hairpin);
-	if (!err) {
-		step = "load the broker's programs";
-		err = mux_load(m);
+		err = mux_say_out(m);
+	if (!err)
+		err = mux_say_pair(m, dev);
+	if (!err)
+		err = mux_say_pkeys(m, pkeys);
+	if (err) {
+		attach_failed(dev, step, err);
+		mux_unmake(m);
 	}
+	return err;
+}
+
+/* Returns 0, or -errno after a line on standard error. */
+static int mux_start(struct mux *m)
+{
+	const char *step = "load the broker's programs";
+	int err = mux_load(m, mux_load_programs);
+
 	if (!err) {
 		step = "create the TAP device for packets between processes";
 		err = mux_make_hairpin(m);
 	}
 	if (!err) {
 		step = "set the destinations of packets";
-		err = mux_say_wire(m, dev);
-		if (!err)
-			err = mux_say_out(m);
-		if (!err)
-			err = mux_say_pair(m, dev);
-		if (!err)
-			err = mux_say_pkeys(m, pkeys);
+		err = mux_say_wire(m, &m->dev);
 	}
-	err = err ? attach_failed(dev, step, err) : mux_attach(m, heirloom);
-	if (err)
-		mux_unmake(m);
-	return err;
-}
-
-bool mux_is_attached(const struct mux *m)
-{
-	struct bpf_link_info link = { 0 };
-	struct bpf_prog_info prog = { 0 };
-	u32 link_len = sizeof(link), prog_len = sizeof(prog);
-
-	return !bpf_obj_get_info_by_fd(m->link_fd, &link, &link_len) &&
-	       !bpf_obj_get_info_by_fd(mux_prog_fd(m), &prog, &prog_len) &&
-	       link.prog_id == prog.id;
-}
-
-/* Returns whether the link is in native mode. The process that made the link chose the mode. */
-static bool mux_is_native(const struct mux *m)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-
-	return !bpf_xdp_query((int)m->dev.ifindex, 0, &query) &&
-	       query.attach_mode != XDP_ATTACHED_SKB;
+	if (!err)
+		return 0;
+	mux_close(&m->hairpin_link_fd);
+	mux_close(&m->hairpin_fd);
+	xroce_broker_bpf__destroy(m->programs);
+	m->programs = NULL;
+	return attach_failed(&m->dev, step, err);
 }
 
 int mux_put_on(struct mux *m)
 {
-	int err = bpf_link_update(m->link_fd, mux_prog_fd(m), NULL);
+	int err;
 
+	if (m->is_on)
+		return 0;
+	if (hook_is_in_dispatcher(&m->hook))
+		return -EBUSY;
+	err = m->programs ? 0 : mux_start(m);
 	if (!err)
-		m->native = mux_is_native(m);
+		err = hook_put(&m->dev, &m->hook, mux_prog_fd(m));
+	m->is_on = !err;
 	return err;
 }
 
-static void mux_close(int *fd)
+int mux_put_client_on(struct mux *m, int prog_fd)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	int err = hook_put(&m->dev, &m->hook, prog_fd);
+
+	m->is_on = m->is_on && err;
+	return err;
+}
+
+int mux_put_new_client_on(struct mux *m, hook_open_fn *open, void *arg, struct xroce_bpf **bpf)
+{
+	int err = hook_attach(&m->dev, &m->hook, open, arg, bpf);
+
+	m->is_on = m->is_on && err;
+	return err;
+}
+
+void mux_take_off(struct mux *m)
+{
+	m->is_on = false;
+	hook_detach(&m->dev, &m->hook);
 }
 
 void mux_detach(struct mux *m)
 {
-	mux_close(&m->link_fd);
+	mux_take_off(m);
 	mux_close(&m->hairpin_link_fd);
 }
 
@@ -269,9 +324,9 @@ void mux_unmake(struct mux *m)
 {
 	mux_detach(m);
 	mux_close(&m->hairpin_fd);
-	if (m->bpf)
-		xroce_broker_bpf__destroy(m->bpf);
-	m->bpf = NULL;
+	xroce_broker_bpf__destroy(m->programs);
+	xroce_broker_bpf__destroy(m->bpf);
+	m->programs = m->bpf = NULL;
 }
 
 int mux_publish(struct mux *m, const struct netdev *now)
@@ -299,18 +354,28 @@ int mux_follow_near(struct mux *m)
 	return neighbours_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
 }
 
-int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
-	      const u32 tap[INSTANCE_TAPS])
+int mux_add_tap(struct mux *m, const struct mux_client *c, u32 tap)
 {
 	const struct xroce_tap sends = { .client = c->number,
 					 .privileged = c->privileged,
 					 .place = c->place };
-	const int taps_fd = bpf_map__fd(m->bpf->maps.xroce_tap);
+
+	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap, &sends, BPF_ANY);
+}
+
+void mux_remove_tap(struct mux *m, u32 tap)
+{
+	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap);
+}
+
+int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
+	      const u32 tap[INSTANCE_TAPS])
+{
 	int err = 0;
 
 	for (u32 i = 0; !err && i < INSTANCE_TAPS; i++)
 		if (tap[i])
-			err = bpf_map_update_elem(taps_fd, &tap[i], &sends, BPF_ANY);
+			err = mux_add_tap(m, c, tap[i]);
 	if (!err)
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &c->number,
 					  &prog_fd, BPF_ANY);
@@ -323,7 +388,7 @@ void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS])
 {
 	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client);
 	for (u32 i = 0; i < INSTANCE_TAPS; i++)
-		bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap[i]);
+		mux_remove_tap(m, tap[i]);
 }
 
 int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)

@@ -9,6 +9,7 @@
 
 #include <xroce/trace.h>
 
+#include "../attach/hook.h"
 #include "../os/netdev.h"
 #include "bindings.h"
 #include "instance.h"
@@ -17,35 +18,39 @@
 struct xroce_broker_bpf;
 
 struct mux {
-	struct xroce_broker_bpf *bpf;
+	struct xroce_broker_bpf *bpf;	   /* the maps, and the programs that guard TAP devices */
+	/* all others, which use these maps; NULL: not loaded, and there is no hairpin */
+	struct xroce_broker_bpf *programs;
 	struct netdev dev; /* as published */
 	struct neighbours near;
-	int link_fd, hairpin_link_fd;
+	struct hook hook;
+	int hairpin_link_fd;
 	int hairpin_fd;
 	u32 hairpin;	/* its ifindex */
 	u32 first_port; /* the first that needs no privilege */
-	bool native;
+	bool is_on;	/* the mux is on the hook, and not a client's program */
 };
 
 /*
- * Loads the programs, and attaches the mux to the interface by a bpf_link. Publishes no address
- * yet. pkeys: for the frames of clients. Returns 0, or -errno after a line on standard error and
- * undoing all steps.
- *
- * heirloom: NULL, or from a process that owns the interface alone: its link, which has its own
- * program until it puts the mux there, and the hairpin of its last broker, or -1. After 0 both
- * belong to the mux.
+ * Makes the maps, which take entries from now on. pkeys: for the frames of clients. Returns 0, or
+ * -errno after a line on standard error and undoing all steps.
  */
-struct mux_heirloom {
-	int link_fd, hairpin_fd;
-};
-int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
-	     const struct mux_heirloom *heirloom);
-/* Returns whether the link has the mux, and not another program. */
-bool mux_is_attached(const struct mux *m);
-/* Puts the mux on the link, in place of an ended process's program. Returns 0 or -errno. */
+int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys);
+/*
+ * Attaches the mux to the interface, in place of a program that is attached. At first loads the
+ * programs, which takes the kernel 50 to 200 ms, and makes the hairpin. Publishes no address.
+ * Returns 0; -EBUSY without a line: a program of the broker is in a dispatcher; or -errno after a
+ * line on standard error.
+ */
 int mux_put_on(struct mux *m);
-int mux_prog_fd(const struct mux *m);
+/*
+ * Attaches a client's program, in place of the mux if that is attached: a loaded one, or one that
+ * open() opens. Return 0, or -errno after a line on standard error.
+ */
+int mux_put_client_on(struct mux *m, int prog_fd);
+int mux_put_new_client_on(struct mux *m, hook_open_fn *open, void *arg, struct xroce_bpf **bpf);
+/* Detaches the program on the hook, if there is one. */
+void mux_take_off(struct mux *m);
 int mux_clients_fd(const struct mux *m); /* xroce_client */
 void mux_unmake(struct mux *m);
 /* Detaches the mux, so that it gets no more packets; all else stays. */
@@ -78,6 +83,10 @@ int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 	      const u32 tap[INSTANCE_TAPS]);
 /* Reverts mux_enter(): no packet reaches the program, and no frame leaves by the TAPs. */
 void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS]);
+
+/* Admits frames from one more TAP of a client that has entered. Returns 0 or -errno. */
+int mux_add_tap(struct mux *m, const struct mux_client *c, u32 tap);
+void mux_remove_tap(struct mux *m, u32 tap);
 
 /* Assigns a QPN to a client. Returns 0 or -errno. */
 int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid);

@@ -10,8 +10,6 @@
 #include "../os/xdp_maps.h"
 #include "readonly_maps.h"
 
-#define READONLY_MAPS_IDS 1024 /* maps of a program; more are ignored */
-
 const struct readonly_maps shown_none = { .place = TRACE_SLOT_MAPS_NONE };
 
 /* ---- read-only descriptors ---- */
@@ -110,29 +108,6 @@ int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object)
 	bpf_object__for_each_map(map, object) {
 		if (!err && bpf_map__fd(map) >= 0)
 			err = readonly_maps_add(s, bpf_map__fd(map));
-	}
-	if (err)
-		readonly_maps_close(s);
-	return err;
-}
-
-int readonly_maps_open_program(struct readonly_maps *s, u32 prog_id)
-{
-	u32 ids[READONLY_MAPS_IDS], len = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info prog = { .nr_map_ids = READONLY_MAPS_IDS, .map_ids = (uintptr_t)ids };
-	int fd = bpf_prog_get_fd_by_id(prog_id), err;
-
-	*s = shown_none;
-	if (readonly_maps_note(s, fd) < 0)
-		return 0;
-	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
-	close(fd);
-	for (u32 i = 0; !err && i < prog.nr_map_ids && i < READONLY_MAPS_IDS; i++) {
-		fd = bpf_map_get_fd_by_id(ids[i]);
-		if (fd < 0)
-			continue;
-		err = readonly_maps_add(s, fd);
-		close(fd);
 	}
 	if (err)
 		readonly_maps_close(s);

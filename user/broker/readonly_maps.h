@@ -32,8 +32,6 @@ extern const struct readonly_maps shown_none;
  * returns 0 with s->err -errno; readonly_maps_close() closes the others.
  */
 int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object);
-/* The same for a program of another process. */
-int readonly_maps_open_program(struct readonly_maps *s, u32 prog_id);
 /* Closes all. A second call has no effect. */
 void readonly_maps_close(struct readonly_maps *s);
 

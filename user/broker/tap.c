@@ -239,17 +239,7 @@ int tap_each_hairpin(tap_fn *fn, void *arg)
 	return err;
 }
 
-int tap_find(int fd, u32 *tap)
-{
-	struct ifreq ifr = { 0 };
-
-	if (ioctl(fd, TUNGETIFF, &ifr))
-		return -errno;
-	*tap = if_nametoindex(ifr.ifr_name);
-	return *tap ? 0 : -ENODEV;
-}
-
-int tap_sweep(u32 for_ifindex, u32 keep)
+int tap_sweep(u32 for_ifindex)
 {
 	struct tap_scan s;
 	u32 *tap, n = 0;
@@ -257,7 +247,7 @@ int tap_sweep(u32 for_ifindex, u32 keep)
 
 	tap = err ? NULL : calloc(s.n + 1, sizeof(*tap));
 	for (u32 i = 0; tap && i < s.n; i++)
-		if (s.found[i].ifindex == for_ifindex && s.found[i].tap != keep)
+		if (s.found[i].ifindex == for_ifindex)
 			tap[n++] = s.found[i].tap;
 	if (!err)
 		err = tap ? tap_delete(tap, n) : -ENOMEM;

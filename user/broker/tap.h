@@ -44,11 +44,9 @@ typedef void tap_fn(void *arg, u32 ifindex, u32 hairpin);
 int tap_each_hairpin(tap_fn *fn, void *arg);
 
 /*
- * Deletes the devices that earlier brokers of an interface left to live clients, except keep (0:
- * none). Returns 0 or -errno.
+ * Deletes the devices that earlier brokers of an interface left to live clients. Returns 0 or
+ * -errno.
  */
-int tap_sweep(u32 for_ifindex, u32 keep);
-/* Finds the device of a descriptor. Returns 0 or -errno. */
-int tap_find(int fd, u32 *tap);
+int tap_sweep(u32 for_ifindex);
 
 #endif

@@ -69,11 +69,6 @@ static inline void umem_rx_release_frame(struct umem *u, const struct rx_frame *
 		umem_rx_release(u, (u64)(frame->frag - u->area));
 }
 
-static inline bool umem_has(const struct umem *u, const u8 *data)
-{
-	return data >= u->area && data < u->area + u->bytes;
-}
-
 /* Returns a free slot of UMEM_TX_SLOT_BYTES, or NULL. */
 u8 *umem_tx_take(struct umem *u);
 void umem_tx_release(struct umem *u, u8 *frame);

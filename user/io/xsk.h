@@ -45,10 +45,11 @@ struct xsk_set {
 	u32 count;
 	struct xsk *xsk; /* `count` of them; [0] sends */
 	struct rx_ring ring; /* used instead of sockets if xsk_is_ring() */
+	bool copies; /* the ring has copies of frames that went elsewhere (bpf/sniff.h) */
 	/*
-	 * Next set of a list, each with one queue: the socket for packets from other processes on
-	 * the interface, with its own UMEM, and the ring buffer of copies. NULL: none yet. They
-	 * stay until this set is closed. Any thread reads it.
+	 * Next set of a list. Each set is a ring buffer: one for packets from other processes on
+	 * the interface, one for copies. NULL: none yet. They stay until this set is closed. Any
+	 * thread reads it.
 	 */
 	struct xsk_set *_Atomic local;
 	bool zero_copy;

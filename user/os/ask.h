@@ -13,14 +13,19 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 14u
+#define ASK_VERSION 16u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
 #define ASK_DIR	    ASK_PARENT "/xroce"
 
 enum ask_what {
-	ASK_HELLO = 1, /* a port: the answer has struct ask_port and ASK_FDS descriptors */
+	/*
+	 * A port: the answer has struct ask_port and ASK_FDS descriptors. number has the bits of
+	 * enum ask_hello. -EBUSY: a process has the interface that keeps others out, or the asker
+	 * cannot be alone
+	 */
+	ASK_HELLO = 1,
 	/* an unused QPN, returned in number, for this client */
 	ASK_DRAW,
 	/*
@@ -42,14 +47,6 @@ enum ask_what {
 	ASK_LIST,
 	ASK_STOP, /* ends the broker; -EPERM except for CAP_NET_ADMIN and the broker's own user */
 	/*
-	 * Adds the process that has started the broker and had the interface alone until now
-	 * (attach/first.h) as a client; number is 1 if XDP is native. The answer has struct
-	 * ask_port and ASK_JOIN_FDS descriptors.
-	 */
-	ASK_JOIN,
-	/* from the same process: the broker's program is attached, other clients may join */
-	ASK_OPEN,
-	/*
 	 * Directs requests for service to this client's QP 1. -EADDRINUSE: it overlaps another
 	 * client's (the same id, and the same address or, on either side, any address of its
 	 * family); -EEXIST: this client has it; -EACCES: a privileged port; -EINVAL: not a service
@@ -64,8 +61,8 @@ enum ask_what {
 	ASK_ATTACH,
 	ASK_DETACH, /* reverts ASK_ATTACH: 0 or -ENOENT */
 	/*
-	 * Returns the interface to the process that had it alone; the broker ends without an
-	 * answer. If its connection ends without this, the process has ended.
+	 * Ends the client. Without an answer: the connection hangs up once everything is taken
+	 * back. A broker that served it alone ends before that.
 	 */
 	ASK_LEAVE,
 	ASK_PKEYS, /* the P_Key table of every port; needs no port */
@@ -85,25 +82,40 @@ enum ask_what {
 	ASK_TRACE,
 	/*
 	 * Stops tracing the client that has, or had, the program of this number: struct ask_traced;
-	 * -ENOENT: it was not traced. The ring's content stays readable. The end of the connection
-	 * or of the client has the same effect.
+	 * -ENOENT: it was not traced by this connection. Either way the client's reports until now
+	 * have been passed to all observers. The ring's content stays readable. The end of the
+	 * connection or of the client has the same effect.
 	 */
 	ASK_UNTRACE,
 	/*
 	 * A challenge: the answer has struct ask_challenge, for a socket that proves the asker's
-	 * network namespace and capabilities (see the end of this file). number is 1 if the asker
-	 * will ask for a port: for that, a process that has the interface alone starts a broker.
+	 * network namespace and capabilities (see the end of this file).
 	 */
 	ASK_PROVE,
 	/*
 	 * number is the port of the socket for the last challenge: 0, or -ENONET if it is not in
 	 * the interface's network namespace. -EINVAL: no challenge, which can be answered once;
 	 * -EALREADY: the asker has a port. Before a proof, all questions except ASK_PROVE,
-	 * ASK_PROOF, ASK_PKEYS and the first process's return -ENONET.
+	 * ASK_PROOF and ASK_PKEYS return -ENONET.
 	 */
 	ASK_PROOF,
+	/*
+	 * For a port with sockets, after each addition to its ASK_FD_OTHERS: the descriptor of a
+	 * TAP device (IFF_VNET_HDR) for frames to other processes on the interface, in place of an
+	 * earlier one. -ENOENT: there are no others; -EPERM: no such port.
+	 */
+	ASK_OTHERS,
 };
-#define ASK_WHAT_MAX ASK_PROOF
+#define ASK_WHAT_MAX ASK_OTHERS
+
+enum ask_hello {
+	/* the port may have AF_XDP sockets (port.sockets); then with ASK_SOCKETS_FDS descriptors */
+	ASK_CAN_USE_SOCKETS = 1,
+	ASK_TO_BE_ALONE = 2, /* a port with sockets, and no other process may have one; or -EBUSY */
+	/* ASK_FD_TELL is a socket for reports (struct xroce_tale), without answers */
+	ASK_REPORTS_BY_SOCKET = 4,
+	ASK_HELLO_ALL = 7
+};
 /* ns, longer than the broker is ever busy: it renews it several times a second */
 #define ASK_LEASE 20000000000ull
 
@@ -111,13 +123,11 @@ enum ask_what {
 #define ASK_MAPS_CLIENT(number)	   ((number)&0xffff)
 #define ASK_MAPS_FIRST(number)	   ((number) >> 16)
 /*
- * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO with -EBUSY.
- *
  * A limit is -EDQUOT, the user has all it may have, or -ENOSPC, there is no more. Without a port,
  * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH return -ENOTCONN. Several questions may be
- * in flight; answers keep their order. An answer with descriptors is sent when no other connection
- * of the user has one unread; later questions wait until it is read. If it stays unread for five
- * seconds, its connection is closed.
+ * in flight; answers keep their order. An answer with descriptors, except that of ASK_OTHERS, is
+ * sent when no other connection of the user has one unread; later questions wait until it is read.
+ * If it stays unread for five seconds, its connection is closed.
  */
 
 /* Descriptors of ASK_HELLO, in this order: the client's maps, rings and TAP devices. */
@@ -138,18 +148,19 @@ enum ask_fd {
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,
 	ASK_FD_MR_STAT,
-	ASK_FD_TELL, /* the program that shows sent packets to observers */
-	ASK_FDS
-};
-
-/* Descriptors of ASK_JOIN. */
-enum ask_join_fd {
-	ASK_JOIN_TAP,	  /* a device with IFF_VNET_HDR, for frames to other processes */
-	ASK_JOIN_HAIRPIN, /* the device by which their frames arrive */
-	/* xroce_client, which the kernel empties when its last descriptor is closed */
-	ASK_JOIN_CLIENTS,
-	ASK_JOIN_MUX, /* the broker's program */
-	ASK_JOIN_FDS
+	ASK_FD_TELL, /* the program that shows sent packets to observers, or a socket */
+	ASK_FDS,
+	/* of a port with sockets, in place of two others: */
+	ASK_FD_XSK = ASK_FD_TAP,       /* xroce_xsk, for the process's own AF_XDP sockets */
+	ASK_FD_OTHERS = ASK_FD_SINGLE, /* eventfd(2): other processes come or go (ASK_OTHERS) */
+	/* and besides: maps that the process changes by bpf(2) */
+	ASK_FD_GROUP = ASK_FDS,
+	ASK_FD_FLOW,
+	ASK_FD_FLOWS,
+	ASK_FD_FLOW_COUNT,
+	ASK_FD_COPIES,
+	ASK_FD_COPYING,
+	ASK_SOCKETS_FDS
 };
 
 /* Descriptors of ASK_TRACE. */
@@ -197,6 +208,7 @@ struct ask_port {
 	u32 ring_bytes; /* of ASK_FD_RX */
 	u32 native;
 	u32 privileged;	/* may send from QP 1 and use privileged Q_Keys without limits */
+	u32 sockets;	/* receives by AF_XDP sockets, which the process makes */
 	struct pkey_table pkeys;
 };
 

@@ -329,6 +329,14 @@ void kernel_xsk_tune(int fd)
 
 /* ---- the rest ---- */
 
+int kernel_send(int fd, const void *message, u32 bytes)
+{
+	const long n = syscall(SYS_sendto, fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, NULL,
+			       0);
+
+	return n < 0 ? -errno : 0;
+}
+
 /* No memfd: RLIMIT_FSIZE limits its length, and SIGXFSZ kills a process that exceeds the limit. */
 void *kernel_memory_make(u64 bytes)
 {

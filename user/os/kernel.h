@@ -99,6 +99,9 @@ void kernel_map_remove(int map, const void *key);
  */
 int kernel_program_run(int program, void *context, u32 bytes);
 
+/* Sends a message on a socket without waiting. Returns 0 or -errno; -EAGAIN: it has no room. */
+int kernel_send(int fd, const void *message, u32 bytes);
+
 /*
  * Makes a ring as kernel_ring_make() does, and puts it into an array of maps. Returns its
  * descriptor or -errno.

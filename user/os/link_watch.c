@@ -3,9 +3,9 @@
  * Watches interfaces. One thread for each network namespace with watches (one, in almost any
  * process) sleeps on a netlink socket. A message identifies a changed interface, whose state is
  * then read from the kernel. Only the link state is also taken from the messages, so that a short
- * link loss is not missed. The same thread detects by a socket's hang-up that the process serving
- * a shared interface has ended. It serves the sockets at which others ask a process that has an
- * interface alone. And it runs jobs, which may wait for the kernel, for callers that must not.
+ * link loss is not missed. The same thread detects by a socket's hang-up that an interface's broker
+ * has ended, and learns of other processes on an interface (port/others.c). And it runs jobs, which
+ * may wait for the kernel, for callers that must not.
  *
  * The lock is held during a callback and a job, so that none of them is stopped or freed while it
  * runs.

@@ -190,8 +190,6 @@ int netdev_may_send_raw(void);
  * so proves nothing; -ENOENT (no holder) or -errno.
  */
 int netdev_hold(u32 ifindex);
-/* Makes this process the holder, with a descriptor that another one got from netdev_hold(). */
-int netdev_take_over(int holder_fd);
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
 /* Returns whether a process, of any user, is the holder. True if unknown. */
 bool netdev_is_held(u32 ifindex);

@@ -126,12 +126,6 @@ int netdev_hold(u32 ifindex)
 	}
 }
 
-/* The kernel notes the credentials of the last caller of listen(). */
-int netdev_take_over(int holder_fd)
-{
-	return listen(holder_fd, SOMAXCONN) ? -errno : 0;
-}
-
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 {
 	struct ucred cred = { .pid = 0, .uid = (uid_t)-1 };

@@ -44,67 +44,67 @@ _Static_assert(ARRAY_SIZE(off_words) == ARRAY_SIZE(off_bits) + 1, "a bit for eac
 
 const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_SPIN_US] = {
-		"XROCE_SPIN_US", "spin", 's', "US", OPTION_IS_NUMBER,
+		"XROCE_SPIN_US", "spin", "US", OPTION_IS_NUMBER,
 		.least = 0, .most = 1000000, .fallback = 100,
 		.help = "spin at most US microseconds after work in a service thread",
 	},
 	[OPTION_YIELD] = {
-		"XROCE_YIELD", "yield", 'y', "POLLS", OPTION_IS_NUMBER,
+		"XROCE_YIELD", "yield", "POLLS", OPTION_IS_NUMBER,
 		.least = 0, .most = 1000000, .fallback = 0,
 		.help = "yield the CPU after POLLS empty polls in a row; 0: never",
 	},
 	[OPTION_VECTOR_CPUS] = {
-		"XROCE_VECTOR_CPUS", "cpus", 'c', "LIST", OPTION_IS_CPUS,
+		"XROCE_VECTOR_CPUS", "cpus", "LIST", OPTION_IS_CPUS,
 		.most = CPU_SETSIZE - 1,
 		.help = "run the service thread of each shard on a CPU of LIST",
 	},
 	[OPTION_SHARDS] = {
-		"XROCE_SHARDS", "shards", 'n', "N", OPTION_IS_NUMBER,
+		"XROCE_SHARDS", "shards", "N", OPTION_IS_NUMBER,
 		.least = 1, .most = XROCE_MAX_SHARD, .fallback = XROCE_MAX_SHARD,
 		.help = "use at most N shards (an engine and a service thread each)",
 	},
 	[OPTION_TX] = {
-		"XROCE_TX", "tx", 't', "WAY", OPTION_IS_WORD, tx_words,
+		"XROCE_TX", "tx", "WAY", OPTION_IS_WORD, tx_words,
 		.help = "send frames by WAY",
 	},
 	[OPTION_XDP] = {
-		"XROCE_XDP", "xdp", 'x', "MODE", OPTION_IS_WORD, xdp_words,
+		"XROCE_XDP", "xdp", "MODE", OPTION_IS_WORD, xdp_words,
 		.help = "attach XDP in MODE",
 	},
 	[OPTION_ATTACH] = {
-		"XROCE_ATTACH", "attach", 'a', "HOW", OPTION_IS_WORD, attach_words,
+		"XROCE_ATTACH", "attach", "HOW", OPTION_IS_WORD, attach_words,
 		.help = "share the XDP hook with other XDP programs, or not",
 	},
 	[OPTION_SHARE] = {
-		"XROCE_SHARE", "share", 'S', "HOW", OPTION_IS_WORD, share_words,
+		"XROCE_SHARE", "share", "HOW", OPTION_IS_WORD, share_words,
 		.help = "share the interface with other processes by its broker",
 	},
 	[OPTION_PKEY] = {
-		"XROCE_PKEY", "pkey", 'p', "LIST", OPTION_IS_PKEYS,
+		"XROCE_PKEY", "pkey", "LIST", OPTION_IS_PKEYS,
 		.help = "set P_Keys after 0xffff for an interface without a broker",
 	},
 	[OPTION_OFF] = {
-		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
+		"XROCE_OFF", NULL, "PARTS", OPTION_IS_WORDS, off_words,
 		.help = "turn off PARTS of the transport",
 	},
 	[OPTION_ECN] = {
-		"XROCE_ECN", NULL, 0, "1", OPTION_IS_FLAG,
+		"XROCE_ECN", NULL, "1", OPTION_IS_FLAG,
 		.help = "send packets as ECN-capable",
 	},
 	[OPTION_QUIET] = {
-		"XROCE_QUIET", NULL, 0, "1", OPTION_IS_FLAG,
+		"XROCE_QUIET", NULL, "1", OPTION_IS_FLAG,
 		.help = "print no line about a slower way to send or to attach",
 	},
 	[OPTION_DEBUG] = {
-		"XROCE_DEBUG", NULL, 0, "1", OPTION_IS_FLAG,
+		"XROCE_DEBUG", NULL, "1", OPTION_IS_FLAG,
 		.help = "print libbpf's messages and the verifier's log",
 	},
 	[OPTION_COUNTERS] = {
-		"XROCE_COUNTERS", NULL, 0, "1", OPTION_IS_FLAG,
+		"XROCE_COUNTERS", NULL, "1", OPTION_IS_FLAG,
 		.help = "print a line of counters when the program closes an interface",
 	},
 	[OPTION_PIN] = {
-		"XROCE_PIN", NULL, 0, "DIR", OPTION_IS_PATH,
+		"XROCE_PIN", NULL, "DIR", OPTION_IS_PATH,
 		.help = "pin maps in DIR of a BPF file system",
 	},
 };

@@ -45,7 +45,6 @@ enum option_kind {
 struct option_spec {
 	const char *variable;
 	const char *flag;	  /* long option of `xroce run`, or NULL */
-	char letter;		  /* short option */
 	const char *value;	  /* name of its argument in the help */
 	enum option_kind kind;
 	const char *const *words; /* NULL-terminated; the first is the default */
@@ -79,7 +78,7 @@ enum attach_choice options_attach(void);
 /* XROCE_SHARE: whether the interface is used through a broker, with other processes. */
 enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
-/* XROCE_PKEY: the P_Key table of a process that has its interface alone. */
+/* XROCE_PKEY: the P_Key table of a broker that the process starts. */
 struct pkey_table options_pkeys(void);
 /* XROCE_SHARDS, XROCE_SPIN_US, XROCE_YIELD. */
 u32 options_number(enum option_id option);

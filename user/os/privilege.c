@@ -43,6 +43,13 @@ bool privilege_may_attach(void)
 		(privilege_has(caps, CAP_NET_ADMIN) && privilege_has(caps, CAP_BPF)));
 }
 
+bool privilege_verifies_fast(void)
+{
+	const u64 caps = privilege_caps();
+
+	return privilege_has(caps, CAP_PERFMON) || privilege_has(caps, CAP_SYS_ADMIN);
+}
+
 static int print_if_debugging(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return options_is_set(OPTION_DEBUG) ? vfprintf(stderr, format, args) : 0;

@@ -25,6 +25,12 @@ bool privilege_in_first_user_namespace(void);
 bool privilege_may_attach(void);
 
 /*
+ * Returns whether the verifier skips the speculative paths of this thread's BPF programs. Else it
+ * takes seconds for a program of thousands of instructions, or refuses it with E2BIG.
+ */
+bool privilege_verifies_fast(void);
+
+/*
  * Makes libbpf print only with XROCE_DEBUG: it prints the verifier's whole log when a program does
  * not load. Returns the previous print function, for libbpf_set_print() after the load, as the
  * application shares the library.

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,24 @@ void process_name(pid_t pid, char *comm, size_t n)
 	for (char *c = comm; *c; c++)
 		if (!isprint((unsigned char)*c))
 			*c = '?';
+}
+
+bool process_is_filtered(void)
+{
+	FILE *f = fopen("/proc/thread-self/status", "re");
+	char line[256];
+	u32 mode = SECCOMP_MODE_FILTER;
+
+	if (!f)
+		return true;
+	/* a kernel without seccomp has no such line */
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Seccomp: %u", &mode) == 1)
+			break;
+	if (feof(f))
+		mode = SECCOMP_MODE_DISABLED;
+	fclose(f);
+	return mode != SECCOMP_MODE_DISABLED;
 }
 
 /* Returns 65534 unless the sysctl differs. */

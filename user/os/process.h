@@ -16,6 +16,12 @@
 void process_name(pid_t pid, char *comm, size_t n);
 
 /*
+ * Returns whether a seccomp filter may refuse system calls of the calling thread, or kill it for
+ * one; true if unknown.
+ */
+bool process_is_filtered(void);
+
+/*
  * Returns whether a user ID from the kernel (SO_PEERCRED) is certainly this process's user. The
  * overflow uid stands for all users without a number in this user namespace, so it is never
  * certain.

@@ -13,14 +13,16 @@
 #include <xroce/stat.h>
 #include <xroce/trace.h>
 
+#include "../engine/types.h"
+
 struct xdp_maps {
-	int gid_fd, channel_fd;		  /* -1: the broker changes them */
-	int group_fd;			  /* -1: the broker steers groups */
-	/* -1: no flows with a broker */
+	int group_fd;			  /* -1: a shared port: the broker steers groups */
+	/* -1: no flows with a shared port */
 	int flow_fd, flows_fd, flow_count_fd;
 	/* -1 likewise; copying_fd: a map of one word, the program's xroce_copying */
 	int copies_fd, copying_fd;
-	int tell_fd;			  /* xroce_tell; -1: a forked child, or before Linux 6.1 */
+	int tell_fd;			  /* xroce_tell, or a socket; -1: a forked child */
+	bool tells_by_socket;		  /* ASK_REPORTS_BY_SOCKET */
 	struct xroce_qp *qp;		  /* XROCE_MAX_QP */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
@@ -34,6 +36,17 @@ struct xdp_maps {
 	struct xroce_srq_stat *srq_stat;  /* XROCE_SRQ_STATS */
 	struct xroce_mr_stat *mr_stat;	  /* XROCE_MR_STATS */
 };
+
+/*
+ * Clears XROCE_TRACED, as no tracer wants records, unless one has begun since `traced` was read.
+ * The process can write the word too, and only hides or shows its own packets by that.
+ */
+static inline void traced_clear(struct xroce_engine *engine, u32 traced)
+{
+	atomic_compare_exchange_strong_explicit(shared_word(&engine->traced), &traced,
+						traced & ~XROCE_TRACED, memory_order_relaxed,
+						memory_order_relaxed);
+}
 
 /*
  * The maps of a process that are meant for reading: `xroce qp` and similar commands read them, and

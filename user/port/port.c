@@ -42,8 +42,7 @@ __attribute__((destructor)) static void settle_at_exit(void)
 	if (pthread_mutex_trylock(&list_lock))
 		return;
 	for (struct port *port = ports; port; port = port->next) {
-		if (share_settle(port))
-			attach_detach(&port->made);
+		attach_detach(&port->made);
 		for (u32 i = 0; i < 2 * port->shards.num; i++) {
 			struct shard *s = &port->shards.shard[i % port->shards.num];
 
@@ -157,15 +156,11 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 
 	all->maps = all->wake.maps = &port->made.maps;
 	all->queues = all->wake.num_vectors = port->made.info.queues;
-	all->wake.rings.map_fd = port->made.maps.channel_fd;
 	all->shared = port->made.info.shared;
 	all->loopback = dev->is_loopback;
 	all->mtu = dev->mtu;
-	if (all->shared) {
-		all->wake.rings.make = port_ask_ring;
-		all->wake.rings.make_arg = port;
-	}
-	attach_give_rings(&port->made, &all->wake.rings);
+	all->wake.rings.make = port_ask_ring;
+	all->wake.rings.make_arg = port;
 	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
 		return -ENOMEM;
@@ -210,7 +205,7 @@ static int port_start(struct port *port, const struct netdev *dev)
 		err = follow_start(port, dev);
 	if (!err)
 		err = worker_start(&port->shards);
-	return err ? err : share_start(port);
+	return err ? err : others_start(port);
 }
 
 static void port_destroy(struct port *port)

@@ -21,6 +21,7 @@ static int copies_make(struct port *port)
 		return fd;
 	err = xsk_open_ring(&c->set, fd, XROCE_COPY_RING_BYTES, &c->counted);
 	if (!err) {
+		c->set.copies = true;
 		err = kernel_map_put(port->made.maps.copies_fd, &zero, &fd);
 		if (err)
 			xsk_close(&c->set);

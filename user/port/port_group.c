@@ -120,15 +120,6 @@ int port_detach(struct port *port, struct qp *qp, const struct gid *address)
 	return err;
 }
 
-int port_tell_groups(struct port *port)
-{
-	int err = 0;
-
-	for (const struct port_group *g = port->groups; !err && g; g = g->next)
-		err = attach_group(&port->made, &g->address);
-	return err;
-}
-
 void port_close_groups(struct port *port)
 {
 	while (port->groups)

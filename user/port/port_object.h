@@ -45,7 +45,6 @@ struct port {
 	struct attachment made;
 	struct link_watch *watch; /* of the interface (follow.c) */
 	struct netdev dev;	/* interface as last published: GIDs, MAC; all shards */
-	int follow_err;		/* 0 or -errno of the last publication; all shards */
 	_Atomic bool told_limit; /* a line on stderr has reported the broker's limit of QPs */
 	/* held while a QP is made, its number released, or a group or service changes */
 	pthread_mutex_t numbers;
@@ -57,12 +56,9 @@ struct port {
 	struct port_copies copies;
 	/* keys of xroce_flow_cnt in use (port_flow_counter.c); all shards */
 	bool counters[XROCE_MAX_COUNTER];
-	/* share.c; watch thread only */
-	struct link_watch_input share_input;
-	u64 share_ns;		/* last start of a broker */
-	bool share_failed;	/* whether that start failed */
-	_Atomic u32 share_turn; /* enum share_turn; any thread */
-	bool share_told;	/* a line on stderr has reported a failure */
+	/* others.c; watch thread only */
+	struct link_watch_input others_input;
+	bool told_of_others; /* a line on stderr has reported a failure */
 };
 
 /* ---- port_counters.c ---- */
@@ -84,8 +80,6 @@ void port_hide_cq(struct port *port, struct cq *cq);
 /* ---- port_group.c ---- */
 /* Closes all memberships, at the end of the port or in a forked child. */
 void port_close_groups(struct port *port);
-/* Reports the port's groups to a new broker. Under port->numbers. Returns 0 or -errno. */
-int port_tell_groups(struct port *port);
 
 /* ---- port_copies.c ---- */
 /* Enables XDP to copy frames. Returns 0 or -errno. No lock held. */
@@ -105,20 +99,8 @@ void port_close_macs(struct port *port);
 int follow_start(struct port *port, const struct netdev *dev);
 void follow_stop(struct port *port);
 
-/* ---- services.c ---- */
-/* Reports all bound services to a new broker. Under port->numbers. Returns 0 or -errno. */
-int services_tell(struct port *port);
-
-/* ---- share.c ---- */
-/*
- * Admits other processes until follow_stop(), if the attachment listens for them. Returns 0 or
- * -errno.
- */
-int share_start(struct port *port);
-/*
- * Stops admitting processes, at exit. Returns false if the watch thread is joining a broker: then
- * the attachment is that thread's, and the broker goes on without this process.
- */
-bool share_settle(struct port *port);
+/* ---- others.c ---- */
+/* Follows other processes on the interface until follow_stop(). Returns 0 or -errno. */
+int others_start(struct port *port);
 
 #endif

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port's QPs and their numbers, which are unique among the processes of an interface: the broker
- * of a shared interface draws them, else the engine does.
- *
- * When a port becomes shared (share.c), it reports its steered numbers to the broker. So each
- * number in use is steered, or the thread that makes its QP holds port->numbers, which comes before
- * the shards' locks.
+ * A port's QPs and their numbers, which are unique among the processes of an interface, as the
+ * broker draws them. port->numbers comes before the shards' locks.
  */
 #include <errno.h>
 
@@ -36,6 +32,33 @@ static int port_draw(struct port *port, u32 *qpn)
 	return port->shards.dead ? 0 : port_limited(port, attach_draw(&port->made, qpn));
 }
 
+/*
+ * Shared interfaces have no raw packet QPs. Returns whether this port may have one: then no other
+ * process is admitted until port_release_raw().
+ */
+static bool port_take_raw(struct port *port)
+{
+	struct xroce_engine *engine = port->made.maps.engine;
+	bool shared;
+
+	port_lock(port);
+	shared = port->shards.shared;
+	port_unlock(port);
+	if (shared || port->shards.dead)
+		return !shared;
+	/* seq_cst, both: pairs with sole_forbid_raw() (user/broker/sole.c) */
+	atomic_store_explicit(shared_word(&engine->raw), 1, memory_order_seq_cst);
+	return !atomic_load_explicit(shared_word(&engine->others), memory_order_seq_cst);
+}
+
+/* All shards locked. */
+static void port_release_raw(struct port *port)
+{
+	if (!raw_any(port_engine(port)))
+		atomic_store_explicit(shared_word(&port->made.maps.engine->raw), 0,
+				      memory_order_relaxed);
+}
+
 /* Creates a QP and publishes it to XDP. All shards locked. Returns 0 or -errno. */
 static int port_make_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out)
 {
@@ -62,6 +85,7 @@ void port_destroy_qp(struct port *port, struct qp *qp)
 	port_catch_up(port);
 	shards_unsteer(&port->shards, qp->qpn);
 	qp_destroy(port_engine(port), qp);
+	port_release_raw(port);
 	port_give_qp_stat(port, stat);
 	/* an XRC SRQ stays with the engine until it is destroyed */
 	if (srq && !srq->xrcd && !users_engines(&srq->users))
@@ -107,27 +131,21 @@ static int port_make_other(struct port *port, struct engine *e, struct qp_init *
 	return err == -EEXIST ? -ENOSPC : err;
 }
 
-/* Shared interfaces have no raw packet QPs, and share.c admits no process while there are any. */
-static bool port_is_shared(struct port *port)
-{
-	bool shared;
-
-	port_lock(port);
-	shared = port->shards.shared;
-	port_unlock(port);
-	return shared;
-}
-
 int port_create_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out)
 {
 	int err;
 
 	pthread_mutex_lock(&port->numbers);
-	if (init->transport == XROCE_RAW && port_is_shared(port))
+	if (init->transport == XROCE_RAW && !port_take_raw(port))
 		err = -EOPNOTSUPP;
 	else
 		err = init->qpn == XROCE_CM_QPN ? port_make_qp1(port, e, init, out) :
 						  port_make_other(port, e, init, out);
+	if (err && init->transport == XROCE_RAW) {
+		port_lock(port);
+		port_release_raw(port);
+		port_unlock(port);
+	}
 	pthread_mutex_unlock(&port->numbers);
 	return err;
 }

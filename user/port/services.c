@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The connection manager's resources that processes share on an interface: bound services and
- * communication ids. The client's number selects a range of ids, without a question to the broker.
- * A process that owns its interface binds services by itself. A broker assigns services to clients
- * and directs requests to them; a port that becomes shared reports its services (share.c).
+ * communication ids. The client's number selects a range of ids, without a question to the broker,
+ * which assigns services to clients and directs requests to them.
  */
 #include <stdlib.h>
 
@@ -13,8 +12,7 @@
 
 void port_cm_place(const struct port *port, u32 *first_id, u32 *num_ids)
 {
-	const u32 place = port->made.info.shared ? XROCE_CM_PLACE_OF(port->made.info.client) :
-						   XROCE_CM_PLACE_FIRST;
+	const u32 place = XROCE_CM_PLACE_OF(port->made.info.client);
 
 	*first_id = place << XROCE_CM_ID_BITS;
 	*num_ids = 1u << XROCE_CM_ID_BITS;
@@ -83,15 +81,6 @@ int port_unbind(struct port *port, const struct ask_service *service)
 	}
 	pthread_mutex_unlock(&port->numbers);
 	return found ? 0 : -ENOENT;
-}
-
-int services_tell(struct port *port)
-{
-	int err = 0;
-
-	for (u32 i = 0; !err && i < port->services.num; i++)
-		err = attach_bind(&port->made, &port->services.at[i].service);
-	return err;
 }
 
 /* ---- listeners that `xroce list` shows ---- */

@@ -32,23 +32,9 @@
  * inserted ring stays, and serves the next channel after its own is destroyed.
  */
 
-static int channel_rings_ask_kernel(void *arg, struct ring_slot *out)
-{
-	const struct channel_rings *r = arg;
-	const u32 slot = XROCE_MAX_QUEUE + r->num;
-	const int fd = r->map_fd < 0 ? -EBADF : kernel_ring_insert(r->map_fd, slot);
-
-	if (fd < 0)
-		return fd;
-	*out = (struct ring_slot){ fd, slot };
-	return 0;
-}
-
 void channel_rings_init(struct channel_rings *r)
 {
-	*r = (struct channel_rings){ .map_fd = -1,
-				     .make = channel_rings_ask_kernel,
-				     .make_arg = r };
+	*r = (struct channel_rings){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -59,15 +45,12 @@ void channel_rings_close(struct channel_rings *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-void channel_rings_adopt(struct channel_rings *r, int fd)
-{
-	r->spare[r->num_spare++] = (struct ring_slot){ fd, XROCE_MAX_QUEUE + r->num++ };
-}
-
 /* Makes a ring. Locked; no ring is spare. */
 static int channel_rings_grow(struct channel_rings *r, struct ring_slot *out)
 {
-	const int err = r->num == XROCE_MAX_RING ? -ENOSPC : r->make(r->make_arg, out);
+	const int err = r->num == XROCE_MAX_RING ? -ENOSPC :
+			!r->make		 ? -EBADF :
+						   r->make(r->make_arg, out);
 
 	if (!err)
 		r->num++;

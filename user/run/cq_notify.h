@@ -17,9 +17,6 @@
 
 /* ---- the ring buffers of a port's channels, and where XDP finds them. Any thread. ---- */
 
-/* Rings made with the port, while the process has its privileges; more are made when taken. */
-#define CHANNEL_RINGS_AHEAD 16
-
 /* A ring buffer and its key in xroce_channel. */
 struct ring_slot {
 	int fd;
@@ -27,20 +24,17 @@ struct ring_slot {
 };
 
 struct channel_rings {
-	int map_fd;		  /* xroce_channel; -1: the broker's, or none (a forked child) */
-	/* makes a ring in the map; 0 or -errno. By default by the kernel, which needs privileges */
+	/* makes a ring in the map; 0 or -errno. NULL: no rings, in a forked child */
 	int (*make)(void *arg, struct ring_slot *out);
 	void *make_arg;
 	pthread_mutex_t lock;	  /* guards the fields below */
-	u32 num;		  /* rings in the map: the slots from XROCE_MAX_QUEUE on */
+	u32 num;		  /* rings made */
 	struct ring_slot spare[XROCE_MAX_RING]; /* num_spare rings that no channel uses */
 	u32 num_spare;
 };
 
 void channel_rings_init(struct channel_rings *r);
 void channel_rings_close(struct channel_rings *r);
-/* Adds a ring that is in the map's next slot already, as a spare one. */
-void channel_rings_adopt(struct channel_rings *r, int fd);
 /*
  * Takes a spare ring, or makes one and puts it into the map. Returns 0, -ENOSPC if all
  * XROCE_MAX_RING are in use, or the -errno of making or inserting the ring.

@@ -181,8 +181,7 @@ int handover_init(struct shard *s, u32 num_shards)
 		if (i != s->number)
 			/* all of its receive frames, and all that it may have written to itself */
 			err = init_ring(&s->handover.to[i],
-					s->io->umem.rx_frames + SHARD_LOCAL_FRAMES + XSK_TX_SLOTS +
-						XROCE_TX_FRAMES);
+					s->io->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
 	return err;
 }
 
@@ -228,19 +227,12 @@ void handover_give(struct shard *from, struct shard *to, const struct rx_frame *
 static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
 {
 	const struct rx_frame *frame = &r->frame[at].frame;
-	const struct xsk_set *local = xsk_local(&from->io->xsks);
 
 	if (r->looped[at]) {
 		tx_give_back(from->io->tx, (u8 *)frame->data);
 		return;
 	}
-	/* a ring buffer does not hand frames over */
-	while (local && (xsk_is_ring(local) || !umem_has(local->umem, frame->data)))
-		local = xsk_local(local);
-	if (local)
-		umem_rx_release_frame(local->umem, frame);
-	else
-		umem_rx_release_frame(&from->io->umem, frame);
+	umem_rx_release_frame(&from->io->umem, frame);
 }
 
 void handover_take_back(struct shard *from)

@@ -28,6 +28,7 @@ _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 struct input {
 	struct shard *s;
 	u64 now_ns;
+	bool is_ring; /* the frames are in a ring buffer, in which none can be kept */
 };
 
 /* Takes frames from other shards, for QPs of this one. */
@@ -65,7 +66,27 @@ static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 	in->s->io->stats->rx_handed++;
 }
 
-/* Takes frames from a socket. Frames that were handed over leave the batch. */
+/* Counts packets that the engine does not get, as if the engine had refused them. */
+static void pump_refuse(const struct input *in, enum xroce_drop reason, u32 n)
+{
+	in->s->io->stats->rx_packets += n;
+	((__u64 *)in->s->io->drops)[XROCE_DROP_INDEX(reason)] += n;
+}
+
+/* Hands a copy in a transmit frame to the shard of its QP. Without such a frame it is lost. */
+static rare void pump_hand_over_copy(const struct input *in, const struct engine_frame *f)
+{
+	struct rx_frame copy = { .data = tx_frame(in->s->io->tx), .len = f->frame.len };
+
+	if (!copy.data) {
+		pump_refuse(in, XROCE_DROP_not_handed, 1);
+		return;
+	}
+	memcpy((u8 *)(uintptr_t)copy.data, f->frame.data, copy.len);
+	pump_hand_over(in, &copy, f->hint, true);
+}
+
+/* Takes frames. Frames that were handed over leave the batch. */
 static void pump_input(const struct input *in, struct engine_frame *frames, u32 n)
 {
 	u64 away = 0;
@@ -74,24 +95,29 @@ static void pump_input(const struct input *in, struct engine_frame *frames, u32 
 	for (; unlikely(away); away &= away - 1) {
 		struct engine_frame *f = &frames[__builtin_ctzll(away)];
 
+		if (in->is_ring) {
+			pump_hand_over_copy(in, f);
+			continue;
+		}
 		pump_hand_over(in, &f->frame, f->hint, false);
 		f->frame.data = NULL;
 	}
 }
 
-/* Counts packets that the engine does not get, as if the engine had refused them. */
-static void pump_refuse(const struct input *in, enum xroce_drop reason, u32 n)
-{
-	in->s->io->stats->rx_packets += n;
-	((__u64 *)in->s->io->drops)[XROCE_DROP_INDEX(reason)] += n;
-}
-
 /*
- * Takes one segment of a super-packet, which is never handed over, as the next segment reuses its
- * memory. Returns false if its ICRC is wrong.
+ * Takes one segment of a super-packet. The next segment reuses its memory, so another shard gets a
+ * copy. Returns false if its ICRC is wrong.
  */
-static bool pump_input_segment(const struct input *in, const struct engine_frame *frame)
+static bool pump_input_segment(const struct input *in, struct engine_frame *frame)
 {
+	u64 away = 0;
+
+	if (unlikely(in->is_ring && in->s->all->num > 1)) {
+		engine_input_batch(in->s->engine, frame, 1, in->now_ns, &away);
+		if (away)
+			pump_hand_over_copy(in, frame);
+		return true;
+	}
 	return engine_input(in->s->engine, frame->hint, &frame->frame, in->now_ns) !=
 	       XROCE_DROP_icrc;
 }
@@ -196,21 +222,22 @@ static u32 pump_receive_copies(const struct input *in, struct xsk_set *set)
 
 static u32 pump_receive(struct shard *s, u64 now_ns)
 {
-	const struct input in = { s, now_ns };
+	const struct input in = { .s = s, .now_ns = now_ns };
 	struct xsk_set *set = &s->io->xsks, *local = xsk_local(set);
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
 		n += pump_receive_from(&in, set, &set->xsk[i]);
 	for (; unlikely(local != NULL); local = xsk_local(local))
-		n += xsk_is_ring(local) ? pump_receive_copies(&in, local) :
-					  pump_receive_from(&in, local, local->xsk);
+		n += local->copies ? pump_receive_copies(&in, local) :
+				     pump_receive_from(&(struct input){ s, now_ns, true }, local,
+						       local->xsk);
 	return n;
 }
 
 bool pump_take_handed(struct shard *s, u64 now_ns)
 {
-	struct input in = { s, now_ns };
+	struct input in = { .s = s, .now_ns = now_ns };
 
 	fault_watch(now_ns);
 	return handover_take(s, pump_input_handed, &in) > 0;
@@ -233,7 +260,7 @@ static void pump_give_copy(const struct input *in, const struct loop_frame *loop
 /* Takes frames to this process, and copies of sent frames, in the order in which they were sent. */
 static void pump_receive_looped(struct shard *s, u64 now_ns)
 {
-	const struct input in = { s, now_ns };
+	const struct input in = { .s = s, .now_ns = now_ns };
 
 	for (u32 i = 0; i < s->loop_count; i++) {
 		const struct engine_frame f = { .frame = { .data = s->loop[i].frame,
@@ -498,7 +525,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 		handover_take_back(s);
 	received = pump_receive(s, now_ns);
 	/* empties the rings between shards */
-	handed = handover_take(s, pump_input_handed, &(struct input){ s, now_ns });
+	handed = handover_take(s, pump_input_handed, &(struct input){ .s = s, .now_ns = now_ns });
 
 	pump_account(s, received > 0, now_ns);
 	if (pump_may_expire(s, now_ns))

@@ -233,8 +233,8 @@ bool worker_is_asleep(const struct shard *s);
  * ---- trace_tx.c ----
  * Reports a shard's packets and events to observers (xroce/trace.h): packets sent by any way, and
  * notes of its engine. They are collected for a batch, and put into the observers' rings by running
- * xroce_tell, which returns whether an observer is left. Without observers nothing is allocated,
- * and a batch costs one load. Under the shard's lock.
+ * xroce_tell, which returns whether an observer is left; or by the broker, which runs it. Without
+ * observers nothing is allocated, and a batch costs one load. Under the shard's lock.
  */
 
 /* Updates s->telling: NULL, or the state for reporting. */

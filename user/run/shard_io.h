@@ -10,9 +10,6 @@
 #include "../io/umem.h"
 #include "../io/xsk.h"
 
-/* Receive frames for packets from other processes on the interface. */
-#define SHARD_LOCAL_FRAMES 1024u
-
 struct shard_io {
 	struct umem umem;
 	struct xsk_set xsks;

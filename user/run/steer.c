@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Publishes to XDP where packets go: a value in xroce_qp for each QP, in xroce_group for each
- * multicast group, in xroce_flow for each flow. (port/follow.c publishes addresses.) Writes nothing
+ * multicast group, in xroce_flow for each flow. (The broker publishes addresses.) Writes nothing
  * else.
  */
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "../os/kernel.h"
 #include "shard.h"
 
-/* This process has the interface alone: it is owner 0, whose sockets are the first in xroce_xsk. */
+/* A program has one owner, number 0, whose sockets are the first in xroce_xsk. */
 #define XSK_BASE 0
 
 /* Sets the fields of an RSS QP: XDP wakes its work queues' CQ, or the engine if there is none. */

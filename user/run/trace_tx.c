@@ -2,8 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../os/kernel.h"
 #include "../engine/engine.h"
+#include "../os/clock.h"
+#include "../os/kernel.h"
 #include "shard.h"
 
 struct trace_tx {
@@ -45,37 +46,56 @@ void trace_tx_end(struct shard *s)
 	s->telling = NULL;
 }
 
-/* Clears XROCE_TRACED, as no observer is left; if it has changed, the next turn sees it. */
-static void trace_tx_leave(struct shard *s)
-{
-	u32 traced = s->telling->traced;
-
-	atomic_compare_exchange_strong_explicit(shared_word(&s->all->maps->engine->traced),
-						&traced, traced & ~XROCE_TRACED,
-						memory_order_relaxed, memory_order_relaxed);
-}
-
-/*
- * Passes the collected records to the observers. If they are lost, the next tale reports their
- * number to the program, which counts them.
- */
-static void trace_tx_flush(struct shard *s)
+/* Runs xroce_tell. If the records are lost, the next tale has their number. */
+static void trace_tx_run(struct shard *s)
 {
 	struct trace_tx *t = s->telling;
-	struct xroce_tale *tale = &t->tale, next = { 0 };
+	struct xroce_tale next = { 0 };
 	int wanted;
+
+	t->what.tale = t->tale;
+	wanted = kernel_program_run(s->all->maps->tell_fd, &t->what, sizeof(t->what));
+	if (wanted == -ENOMEM) {
+		next.lost_packets = t->tale.lost_packets + t->tale.packets;
+		next.lost_events = t->tale.lost_events + t->tale.events;
+	} else if (wanted <= 0) {
+		traced_clear(s->all->maps->engine, t->traced);
+	}
+	t->tale = next;
+}
+
+/* Sends a report to the broker, which reads the number of lost records from struct xroce_engine. */
+static void trace_tx_send(struct shard *s)
+{
+	struct trace_tx *t = s->telling;
+	struct xroce_engine *engine = s->all->maps->engine;
+	int err;
+
+	t->what.tale = t->tale;
+	t->what.tale.time_ns = clock_now_ns();
+	err = kernel_send(s->all->maps->tell_fd, &t->what.tale,
+			  (u32)sizeof(t->what.tale) + t->what.tale.bytes);
+	if (err && err != -EPIPE && err != -ECONNRESET) {
+		atomic_fetch_add_explicit(shared_word(&engine->lost_packets),
+					  t->tale.lost_packets + t->tale.packets,
+					  memory_order_relaxed);
+		atomic_fetch_add_explicit(shared_word(&engine->lost_events),
+					  t->tale.lost_events + t->tale.events,
+					  memory_order_relaxed);
+	}
+	t->tale = (struct xroce_tale){ 0 };
+}
+
+static void trace_tx_flush(struct shard *s)
+{
+	const struct xroce_tale *tale = &s->telling->tale;
 
 	if (!tale->packets && !tale->events)
 		return;
-	t->what.tale = *tale;
-	wanted = kernel_program_run(s->all->maps->tell_fd, &t->what, sizeof(t->what));
-	if (wanted == -ENOMEM) {
-		next.lost_packets = tale->lost_packets + tale->packets;
-		next.lost_events = tale->lost_events + tale->events;
-	} else if (wanted <= 0) {
-		trace_tx_leave(s);
-	}
-	*tale = next;
+	if (s->all->maps->tells_by_socket)
+		trace_tx_send(s);
+	else
+		trace_tx_run(s);
 }
 
 static void trace_tx_add(struct shard *s, const struct xroce_told *told, const u8 *data)

@@ -35,7 +35,7 @@ static void print_help(FILE *out)
 		"                bandwidth on veth) or auto (generic on veth)\n"
 		"  XROCE_ATTACH  whether other XDP programs can use the interface as well: auto,\n"
 		"                dispatcher or exclusive\n"
-		"  XROCE_SHARE   whether to use the interface through its broker: auto, never or\n"
+		"  XROCE_SHARE   whether other processes may use the interface: auto, never or\n"
 		"                always\n"
 		"  XROCE_TX      how to send frames: auto, xsk (only AF_XDP), tap, live or gso\n"
 		"\n"

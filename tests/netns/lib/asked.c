@@ -112,10 +112,10 @@ s32 asked_draw(int sock, u32 *qpn)
 	return err;
 }
 
-u32 asked_port(int sock, int fds[32])
+u32 asked_port(int sock, u32 hello, int fds[32])
 {
 	u32 n;
-	const s32 err = asked(sock, ASK_HELLO, 0, fds, 32, &n);
+	const s32 err = asked(sock, ASK_HELLO, hello, fds, 32, &n);
 
 	must(!err, "no port: %s", strerror(-err));
 	return n;

@@ -19,7 +19,7 @@ s32 asked_prove(int sock);
 s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count);
 /* ASK_DRAW: 0 and the number, or the error. */
 s32 asked_draw(int sock, u32 *qpn);
-/* ASK_HELLO: dies without a port. Returns how many descriptors came. */
-u32 asked_port(int sock, int fds[32]);
+/* ASK_HELLO with these bits: dies without a port. Returns how many descriptors came. */
+u32 asked_port(int sock, u32 hello, int fds[32]);
 
 #endif

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A root process that owns its interface (`first`, on A), its partner on B that owns the other end
-# of the cable (`peer`), and unprivileged processes that join on A (`guest`, `third`). All of them
+# A root process that has its interface to itself (`first`, on A), its partner on B at the other end
+# of the cable (`peer`), and unprivileged processes that come on A (`guest`, `third`). All of them
 # are first_traffic.c, which checks each message. Sourced after case.sh and the topology.
 
 OWN=$WORK/own GO=$WORK/own/go
@@ -171,21 +171,15 @@ brokers() {
 		tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q 'serve .*--while-used' && echo "$p"
 	done
 }
-# Whether a process in `pids` lives: faster than brokers(), and blind to brokers that are not
-# started here.
-broker_lives() {
-	local p words
-	while read -r p; do
-		mapfile -d '' -t words 2>/dev/null <"/proc/$p/cmdline" || continue
-		[[ ! ${words[*]} =~ serve\ .*--while-used ]] || return 0
-	done <"$OWN/pids"
-	return 1
-}
-# Counts TAP devices of clients; a broker's hairpin stays the first's, until the first exits.
+# Counts TAP devices of clients, without the broker's hairpin.
 taps() { ip -n $NS_A -o link show type tun | grep -c ": xrt$index_a\."; }
 devices() { ip -n $NS_A -o link show type tun | wc -l; }
-has_no_clients() { [ -z "$(brokers)" ] && [ "$(taps)" = 0 ] && [ "$(devices)" -le 1 ]; }
-is_alone() { ! broker_lives && has_no_clients && [ -S "$SOCKET" ]; }
+# The first's own program is on the hook. The spare devices of a broker that has shared stay.
+is_alone() {
+	[ -S "$SOCKET" ] && in_a "$XROCE" list $IF_A >"$WORK/alone" 2>&1 &&
+		grep -q '^  XDP .* xroce_xdp, ' "$WORK/alone" &&
+		[ "$(grep -c '^  client  *[0-9]' "$WORK/alone")" = 1 ]
+}
 what_is_there() {
 	echo "brokers '$(brokers)', $(devices) TAP devices, socket: $(ls "$SOCKET" 2>&1)," \
 		"XDP $(xdp_on $NS_A $IF_A && echo on || echo off)"
@@ -194,7 +188,7 @@ alone_again() {
 	wait_until 15 is_alone || fail "not alone again: $(what_is_there)"
 }
 
-runs_nothing() { ! broker_lives && [ -z "$(brokers)" ] && [ "$(devices)" = 0 ] && xdp_off $NS_A $IF_A; }
+runs_nothing() { [ -z "$(brokers)" ] && [ "$(devices)" = 0 ] && xdp_off $NS_A $IF_A; }
 nothing_is_there() { [ ! -e "$SOCKET" ] && runs_nothing; }
 nothing_left() {
 	wait_until 15 nothing_is_there || fail "left: $(what_is_there)"

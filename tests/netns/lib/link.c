@@ -328,6 +328,18 @@ void link_port_close(struct link_port *p)
 	     "CQ, channel, PD or device is in use");
 }
 
+void link_close(struct link *l)
+{
+	must(!l->ah || !ibv_destroy_ah(l->ah), "ibv_destroy_ah");
+	for (unsigned int s = 0; s < LINK_STREAMS; s++)
+		must(!l->stream[s].qp || !ibv_destroy_qp(l->stream[s].qp),
+		     "ibv_destroy_qp (%s)", names[s]);
+	must(!ibv_dereg_mr(l->mr), "ibv_dereg_mr");
+	close(l->fd);
+	free(l->memory);
+	free(l);
+}
+
 struct link *link_open(struct link_port *p, int fd, uint64_t limit)
 {
 	static uint16_t number;
@@ -347,20 +359,14 @@ struct link *link_open(struct link_port *p, int fd, uint64_t limit)
 						 .recv_cq = p->cq,
 						 .cap = { LINK_SLOTS, LINK_SLOTS, 1, 1, 0 } };
 
-		must((l->stream[s].qp = ibv_create_qp(p->pd, &init)), "ibv_create_qp (%s): %s",
-		     names[s], strerror(errno));
+		l->stream[s].qp = ibv_create_qp(p->pd, &init);
+		if (!l->stream[s].qp && errno == EIO) {
+			p->lost = true;
+			link_close(l);
+			return NULL;
+		}
+		must(l->stream[s].qp, "ibv_create_qp (%s): %s", names[s], strerror(errno));
 	}
 	say(l, WORD_HELLO);
 	return l;
-}
-
-void link_close(struct link *l)
-{
-	must(!l->ah || !ibv_destroy_ah(l->ah), "ibv_destroy_ah");
-	for (unsigned int s = 0; s < LINK_STREAMS; s++)
-		must(!ibv_destroy_qp(l->stream[s].qp), "ibv_destroy_qp (%s)", names[s]);
-	must(!ibv_dereg_mr(l->mr), "ibv_dereg_mr");
-	close(l->fd);
-	free(l->memory);
-	free(l);
 }

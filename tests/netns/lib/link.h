@@ -63,7 +63,10 @@ struct link {
 void link_port_open(struct link_port *p, const char *device, int gid_index);
 void link_port_close(struct link_port *p);
 
-/* A link over that connection; both sides do the same. Its QPs are made here. */
+/*
+ * A link over that connection; both sides do the same. Its QPs are made here. NULL: the device is
+ * lost, as p->lost says then.
+ */
 struct link *link_open(struct link_port *p, int fd, uint64_t limit);
 /* The connection is readable. False: the partner has hung up. */
 bool link_read(struct link *l);

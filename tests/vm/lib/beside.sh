@@ -51,8 +51,9 @@ beside_client() {
 	guest_wait guest client 90 || { fail "the client ended with $?"; show client; show server; }
 	guest_wait guest server 20 || { fail "the server ended with $?"; show server; }
 }
+# The broker first: else it would tidy up.
 beside_kill() {
-	guest_do guest kill "killall -9 ibv_rc_pingpong"
+	guest_do guest kill "killall -9 xroce; killall -9 ibv_rc_pingpong"
 	guest_wait guest server 20
 }
 # The pins of slots: what libxdp needs to go on with.
@@ -116,14 +117,14 @@ beside_first() {
 	before=$links
 	beside_filter
 	need_hook 'xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
-	wait_until 20 beside_has_other_links "$before" || fail "the process has not taken its link"
+	wait_until 20 beside_has_other_links "$before" || fail "the broker has not taken its link"
 	beside_kill
 	need_hook 'dispatcher [0-9]+, which accepts an xroce program, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 }
-# The links among the process's descriptors, by their numbers: $links.
+# The links among the broker's descriptors, by their numbers: $links.
 beside_links() {
-	guest_do guest links "cat /proc/\$(pidof ibv_rc_pingpong)/fdinfo/*"
+	guest_do guest links "for p in \$(pidof xroce); do cat /proc/\$p/fdinfo/*; done"
 	links=$(sed -n 's/^link_id:[[:space:]]*//p' "$WORK/links.out" | sort)
 }
 beside_has_other_links() { beside_links && [ -n "$links" ] && [ "$links" != "$1" ]; }

@@ -75,7 +75,11 @@ static bool bench_set_measure(struct bench_options *o, const char *word)
 
 enum {
 	OPTION_ONLY = CLI_LONG,
-	OPTION_JSON,
+	OPTION_ROUNDS,
+	OPTION_EVENTS,
+	OPTION_MTU,
+	OPTION_PORT,
+	OPTION_QUIET,
 	OPTION_SVG,
 	OPTION_SERVER,
 	OPTION_ONCE,
@@ -93,16 +97,18 @@ static const struct cli_option bench_table[] = {
 	  "latency or bandwidth" },
 	{ 'D', "duration", "S", "run each test for S seconds, at most 60; default 0.2",
 	  "seconds from 0.001 to 60" },
-	{ 'r', "rounds", "N", "run N rounds, 1 to 100; default 3", "a number from 1 to 100" },
-	{ 'e', "events", NULL, "sleep until a completion event; default: both ends poll", NULL },
-	{ 'm', "mtu", "BYTES", "set the path MTU; default: the largest of both devices",
+	{ OPTION_ROUNDS, "rounds", "N", "run N rounds, 1 to 100; default 3",
+	  "a number from 1 to 100" },
+	{ OPTION_EVENTS, "events", NULL, "sleep until a completion event; default: both ends poll",
+	  NULL },
+	{ OPTION_MTU, "mtu", "BYTES", "set the path MTU; default: the largest of both devices",
 	  "256, 512, 1024, 2048 or 4096" },
 	{ 'd', "dev", "IFACE", "measure from interface IFACE", "an interface" },
 	{ '4', NULL, NULL, "use the first IPv4 address of HOST", NULL },
 	{ '6', NULL, NULL, "use the first IPv6 address of HOST", NULL },
-	{ 'p', "port", "PORT", "use TCP port PORT for control; default 18620", "a port" },
-	{ 'q', "quiet", NULL, "print no progress", NULL },
-	{ OPTION_JSON, "json", NULL, "print the result as JSON, with histograms", NULL },
+	{ OPTION_PORT, "port", "PORT", "use TCP port PORT for control; default 18620", "a port" },
+	{ OPTION_QUIET, "quiet", NULL, "print no progress", NULL },
+	{ 'j', "json", NULL, "print the result as JSON, with histograms", NULL },
 	{ OPTION_SVG, "svg", "FILE", "draw the result to FILE (needs gnuplot)", NULL },
 	{ OPTION_SERVER, "server", NULL, "be the other end, for one client at a time", NULL },
 	{ OPTION_ONCE, "once", NULL, "with --server: exit after the first client", NULL },
@@ -138,13 +144,13 @@ static int bench_option(void *arg, int opt, char *value)
 	case 'D':
 		good = cli_seconds(value, LEAST_NS, BENCH_MOST_NS, &o->duration_ns);
 		break;
-	case 'r':
+	case OPTION_ROUNDS:
 		good = cli_number32(value, 1, BENCH_MOST_ROUNDS, &o->rounds);
 		break;
-	case 'm':
+	case OPTION_MTU:
 		good = bench_set_mtu(o, value);
 		break;
-	case 'p':
+	case OPTION_PORT:
 		good = cli_number32(value, 1, UINT16_MAX, &number);
 		o->port = (u16)number;
 		break;
@@ -158,13 +164,13 @@ static int bench_option(void *arg, int opt, char *value)
 	case '6':
 		o->family = AF_INET6;
 		break;
-	case 'e':
+	case OPTION_EVENTS:
 		o->events = true;
 		break;
-	case 'q':
+	case OPTION_QUIET:
 		o->quiet = true;
 		break;
-	case OPTION_JSON:
+	case 'j':
 		o->json = true;
 		break;
 	case OPTION_SVG:

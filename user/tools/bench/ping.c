@@ -14,7 +14,7 @@
 
 static bool is_server;
 
-enum { OPTION_JSON = CLI_LONG, OPTION_SERVER };
+enum { OPTION_QUIET = CLI_LONG, OPTION_SERVER };
 
 static const struct cli_option ping_table[] = {
 	{ 'c', "count", "N", "stop after N messages", "a number from 1 on" },
@@ -23,12 +23,12 @@ static const struct cli_option ping_table[] = {
 	  "send datagrams of 24 to 4096 bytes, which 'xroce ping\n"
 	  "--server' echoes", "a number of bytes from 24 to 4096" },
 	{ 'W', "timeout", "S", "wait S seconds for the last answer; default 1", PING_SECONDS },
-	{ 'w', "deadline", "S", "stop after S seconds", PING_SECONDS },
+	{ 'D', "duration", "S", "stop after S seconds", PING_SECONDS },
 	{ 'd', "dev", "IFACE", "send from interface IFACE", "an interface" },
 	{ '4', NULL, NULL, "use the first IPv4 address of PEER", NULL },
 	{ '6', NULL, NULL, "use the first IPv6 address of PEER", NULL },
-	{ 'q', "quiet", NULL, "print only the summary", NULL },
-	{ OPTION_JSON, "json", NULL, "print only the summary, as JSON", NULL },
+	{ OPTION_QUIET, "quiet", NULL, "print only the summary", NULL },
+	{ 'j', "json", NULL, "print only the summary, as JSON", NULL },
 	{ OPTION_SERVER, "server", NULL,
 	  "answer peers and echo their datagrams until interrupted", NULL },
 	{ 0 },
@@ -49,7 +49,7 @@ static int ping_option(void *arg, int opt, char *value)
 	case 'W':
 		good = cli_seconds(value, LEAST_INTERVAL_NS, MOST_SECONDS, &o->timeout_ns);
 		break;
-	case 'w':
+	case 'D':
 		good = cli_seconds(value, LEAST_INTERVAL_NS, MOST_SECONDS, &o->deadline_ns);
 		break;
 	case 's':
@@ -65,10 +65,10 @@ static int ping_option(void *arg, int opt, char *value)
 	case '6':
 		o->family = AF_INET6;
 		break;
-	case 'q':
+	case OPTION_QUIET:
 		o->quiet = true;
 		break;
-	case OPTION_JSON:
+	case 'j':
 		o->json = o->quiet = true;
 		break;
 	case OPTION_SERVER:
@@ -110,7 +110,8 @@ const struct command command_ping = {
 		"device of PEER and measures the round-trip time. On PEER one of these answers:\n"
 		"  - the kernel's connection manager: Soft-RoCE, or an adapter, with rdma_cm;\n"
 		"  - with xroce: a broker, a program that uses rdma_cm, or 'xroce ping --server'.\n"
-		"    A program that owns its interface and uses only verbs does not answer.\n"
+		"    A program that has its interface to itself and uses only verbs does not\n"
+		"    answer.\n"
 		"\n",
 	.options = ping_table,
 	.help_end =
@@ -123,7 +124,7 @@ const struct command command_ping = {
 		"\n"
 		"Examples:\n"
 		"  xroce ping -c 5 192.0.2.7\n"
-		"  xroce ping -s 1024 -i 0.01 -c 1000 -q 192.0.2.7\n",
+		"  xroce ping -s 1024 -i 0.01 -c 1000 --quiet 192.0.2.7\n",
 };
 
 /* ---- results ---- */

@@ -169,11 +169,9 @@ static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
 /* Makes a port as attach_make() does with a broker; the broker frees it at the process's exit. */
 static int make_port(const struct netdev *dev)
 {
-	struct attachment m = { .ifindex = dev->ifindex };
+	struct attachment m;
 
-	for (u32 i = 0; i < ASK_FDS; i++)
-		m.fd[i] = -1;
-	ask_init(&m.asker);
+	attach_init(dev, &m);
 	return attach_shared(dev, &m);
 }
 

@@ -593,10 +593,10 @@ const struct command command_explain = {
 	.main = explain_main,
 	.help = "usage: xroce explain [OPTION...] [QPN|PID]\n"
 		"\n"
-		"Takes two samples of a queue pair, or of all queue pairs of a process, and\n"
-		"prints the problems, the likeliest cause first, with the numbers that show them\n"
-		"and the remedy, or that it found no problem. Without a number it examines all\n"
-		"processes.\n"
+		"Takes two samples of a queue pair, or of all queue pairs of a process, 1 s apart\n"
+		"or as --interval says. Prints the problems, the likeliest cause first, with the\n"
+		"numbers that show them and the remedy, or that it found no problem. Without a\n"
+		"number it examines all processes.\n"
 		"\n",
 	.options = observe_options_table,
 	.letters = "dpqPij",

@@ -239,8 +239,20 @@ static void gather_port(void *arg, const struct observed *p)
 
 /* ---- processes of other network namespaces, visible only to root ---- */
 
-/* Returns whether the process has a descriptor of the map: a map may claim any PID as owner. */
-static bool process_has_map(u32 pid, u32 map_id)
+/* Returns whether a line of fdinfo names one of the maps. */
+static bool line_names_map(const char *line, const u32 *maps, u32 num)
+{
+	unsigned int id;
+
+	if (sscanf(line, "map_id: %u", &id) == 1)
+		for (u32 i = 0; i < num; i++)
+			if (maps[i] == id)
+				return true;
+	return false;
+}
+
+/* Returns whether the process has a descriptor of one of the maps. */
+static bool process_has_map(u32 pid, const u32 *maps, u32 num)
 {
 	char path[300], line[128];
 	bool has = false;
@@ -250,13 +262,12 @@ static bool process_has_map(u32 pid, u32 map_id)
 	snprintf(path, sizeof(path), "/proc/%u/fdinfo", pid);
 	fds = opendir(path);
 	while (fds && !has && (fd = readdir(fds))) {
-		unsigned int id;
 		FILE *f;
 
 		snprintf(path, sizeof(path), "/proc/%u/fdinfo/%.20s", pid, fd->d_name);
 		f = fopen(path, "re");
 		while (f && !has && fgets(line, sizeof(line), f))
-			has = sscanf(line, "map_id: %u", &id) == 1 && id == map_id;
+			has = line_names_map(line, maps, num);
 		if (f)
 			fclose(f);
 	}
@@ -265,24 +276,35 @@ static bool process_has_map(u32 pid, u32 map_id)
 	return has;
 }
 
+#define MAPS_MAX 64 /* of a program */
+
+/*
+ * A map may claim any PID as its owner. A process that has mapped its maps and closed their
+ * descriptors still has those of its program's rings.
+ */
 static void foreign_owner(struct observed *p)
 {
-	const struct observed_map *m = observed_map(p, XROCE_MAP_ENGINE, NULL);
-	struct bpf_map_info info = { 0 };
-	u32 len = sizeof(info), pid;
+	u32 maps[MAPS_MAX], pid;
+	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)maps };
+	u32 len = sizeof(info);
+	const int fd = bpf_prog_get_fd_by_id(p->prog_id);
 
-	if (!m || observed_get(p, XROCE_MAP_ENGINE, 0, &pid, sizeof(pid)) ||
-	    bpf_obj_get_info_by_fd(m->fd, &info, &len) || !process_has_map(pid, info.id))
+	if (fd < 0)
 		return;
-	p->pid = pid;
-	process_name((pid_t)pid, p->command, sizeof(p->command));
+	if (!observed_get(p, XROCE_MAP_ENGINE, 0, &pid, sizeof(pid)) &&
+	    !bpf_obj_get_info_by_fd(fd, &info, &len) && info.nr_map_ids <= MAPS_MAX &&
+	    process_has_map(pid, maps, info.nr_map_ids)) {
+		p->pid = pid;
+		process_name((pid_t)pid, p->command, sizeof(p->command));
+	}
+	close(fd);
 }
 
 static void gather_foreign(struct gathering *to, u32 prog_id)
 {
 	struct observed_iface nowhere = { .name = "" };
 	struct observed p = {
-		.iface = &nowhere, .kind = OBSERVED_ALONE, .prog_id = prog_id, .command = "?"
+		.iface = &nowhere, .kind = OBSERVED_SILENT, .prog_id = prog_id, .command = "?"
 	};
 
 	/* without a broker connection, observed_open() opens the maps by ID or fails */

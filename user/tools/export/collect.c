@@ -121,16 +121,10 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 		c->errors[COLLECT_BROKER]++;
 }
 
-/*
- * Sets whether the broker of an interface was killed. A killed process that used the interface
- * exclusively leaves the same socket. If the kill was before the first collection, a broker is
- * assumed.
- */
+/* Sets whether the broker of an interface was killed, which leaves its socket. */
 static void device_look_for_loss(struct device *d)
 {
-	if (d->is_shared || d->is_alone || d->is_hidden)
-		d->was_alone = !d->is_shared;
-	d->is_lost = d->is_left && !d->was_alone;
+	d->is_lost = d->is_left;
 	d->is_shown |= d->is_lost;
 }
 
@@ -238,7 +232,7 @@ static void collector_list_port(struct collector *c, struct observed *p)
 	if (!d)
 		return;
 	d->is_shown = true;
-	d->is_alone |= p->kind == OBSERVED_ALONE;
+	d->is_silent |= p->kind == OBSERVED_SILENT;
 	d->ports += p->kind != OBSERVED_BROKER;
 	if (w) {
 		watched_describe(w, p);
@@ -412,7 +406,7 @@ void collector_collect(struct collector *c)
 	for (u32 i = 0; i < c->num_devices; i++) {
 		struct device *d = &c->devices[i];
 
-		d->is_listed = d->is_alone = false;
+		d->is_listed = d->is_silent = false;
 		d->ports = 0;
 		memset(&d->objects, 0, sizeof(d->objects));
 	}

@@ -28,9 +28,8 @@ struct device {
 	bool is_whole;	  /* all of its ports were listed */
 	bool is_hidden;	  /* some ports may be hidden from this user */
 	bool is_shown;	  /* in use now or earlier, or named by --dev */
-	bool is_shared, is_alone; /* has a broker; used by one exclusive process */
+	bool is_shared, is_silent; /* the broker answers; it does not, and a process is there */
 	bool is_left;	  /* has the unused socket of a killed process */
-	bool was_alone;	  /* used by an exclusive process when last seen in use */
 	bool is_lost;	  /* its broker was killed, and no process has used it since */
 	u32 ports;	  /* without the broker */
 	struct counts total;

@@ -175,7 +175,7 @@ static void device_info(struct text *t, const struct device *d, const void *arg)
 	const struct text_label labels[] = {
 		{ "device", d->name },
 		{ "ibdevice", name },
-		{ "mode", d->is_alone ? "alone" : d->is_shared ? "shared" : "unused" },
+		{ "mode", d->is_silent ? "silent" : d->is_shared ? "shared" : "unused" },
 	};
 
 	snprintf(name, sizeof(name), "xroce_%s", d->name);
@@ -486,8 +486,8 @@ static void owner_fullest(struct text *t, const struct collector *c, struct owne
 /* Writes one sample per shown process. */
 static void metrics_process_info(struct text *t, const struct collector *c)
 {
-	static const char *const kinds[] = { [OBSERVED_ALONE] = "alone",
-					     [OBSERVED_FIRST] = "first",
+	static const char *const kinds[] = { [OBSERVED_SILENT] = "silent",
+					     [OBSERVED_SOLE] = "sole",
 					     [OBSERVED_CLIENT] = "client",
 					     [OBSERVED_BROKER] = "broker" };
 

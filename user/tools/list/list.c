@@ -185,7 +185,7 @@ static void list_pkeys(struct asker *asker)
 	putchar('\n');
 }
 
-/* Returns false if the listening process uses the interface exclusively and has no broker yet. */
+/* Returns false if the broker is ending. */
 static bool list_clients(struct asker *asker)
 {
 	const pid_t pid = ask_server(asker);
@@ -199,12 +199,8 @@ static bool list_clients(struct asker *asker)
 		printf("  broker    pid %d (%s), does not answer\n", (int)pid, comm);
 		return true;
 	}
-	if (ask_is_over(err)) {
-		printf("  sharing   pid %d (%s) owns the interface; other processes may "
-		       "join\n", (int)pid,
-		       comm);
+	if (ask_is_over(err))
 		return false;
-	}
 	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
 	       geteuid() ? ", with these clients of this user:" : "");
 	list_pkeys(asker);
@@ -518,14 +514,13 @@ const struct command command_list = {
 		"            frames that a full socket lost; at most 0.1 s old (shown to root)\n"
 		"  sent by   frames sent by each way, and the number of super-packets (shown to\n"
 		"            root)\n"
-		"  broker    process that shares the interface ('xroce serve')\n"
-		"  client    process that uses the broker: client number, PID, user, QPs; frames\n"
-		"            received, sent by each way, and refused by the broker's program\n"
-		"            (root sees all clients, other users their own)\n"
-		"  sharing   process that owns the interface and starts a broker when another\n"
-		"            process joins\n"
-		"  in use    process that owns the interface; without a line 'sharing' a second\n"
-		"            process gets EBUSY\n"
+		"  broker    process that has the interface ('xroce serve'); the first process\n"
+		"            that uses the interface starts one\n"
+		"  client    process that uses the interface: client number, PID, user, QPs;\n"
+		"            frames received, sent by each way, and refused by the broker's\n"
+		"            program (root sees all clients, other users their own)\n"
+		"  in use    broker that does not listen, because it could not make its socket\n"
+		"            in " ASK_DIR ": a second process gets EBUSY\n"
 		"  listens   address and port on which a process listens by rdma_cm (shown to\n"
 		"            root; the first 126 of a process)\n"
 		"  GID n     entry n of the GID table: first IPv4 addresses, then global IPv6,\n"

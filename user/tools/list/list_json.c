@@ -128,19 +128,16 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	json_close(j);
 }
 
-/* Adds the answer of the broker, or of the process that would start one. */
+/* Adds the answer of the broker. */
 static void list_json_clients(struct json *j, struct asker *asker)
 {
 	struct pkey_table pkeys;
 	struct ask_client client;
 	int err = ask_list(asker, 0, &client);
 
-	if (ask_is_over(err) && err != -ETIMEDOUT) {
-		json_object(j, "sharing");
-		list_json_process(j, ask_server(asker));
-		json_close(j);
+	/* it is ending */
+	if (ask_is_over(err) && err != -ETIMEDOUT)
 		return;
-	}
 	json_object(j, "broker");
 	list_json_process(j, ask_server(asker));
 	json_bool(j, "silent", err == -ETIMEDOUT);

@@ -251,7 +251,7 @@ const struct command command_qp = {
 		"ECN marks, the last error.\n"
 		"\n",
 	.options = observe_options_table,
-	.letters = "dpqPsoj",
+	.letters = "dpqPSoj",
 	.help_end =
 		"\n"
 		"  OUT      request packets in flight\n"

@@ -36,8 +36,8 @@ static const struct column clients_columns[] = {
 };
 
 static const char *const kinds[] = {
-	[OBSERVED_ALONE] = "alone",
-	[OBSERVED_FIRST] = "first",
+	[OBSERVED_SILENT] = "silent",
+	[OBSERVED_SOLE] = "sole",
 	[OBSERVED_CLIENT] = "client",
 	[OBSERVED_BROKER] = "broker",
 };
@@ -93,7 +93,7 @@ static void clients_add(void *arg, const struct observed *p)
 	table_text(t, "%s", p->iface->name);
 	table_number(t, p->iface->ifindex);
 	table_text(t, "%s", kinds[p->kind]);
-	if (p->kind == OBSERVED_ALONE)
+	if (p->kind == OBSERVED_SILENT)
 		table_none(t);
 	else
 		table_number(t, p->client);
@@ -419,21 +419,21 @@ const struct command command_stat = {
 		"\n"
 		"Prints the counters of each process that uses an interface: packets sent,\n"
 		"received, retransmitted, dropped and lost since it opened the interface. There\n"
-		"is a line for each counter that is not 0, with its meaning. With --watch, only\n"
-		"counters that have grown are printed. JSON has all counters.\n"
+		"is a line for each counter that is not 0, with its meaning. With --interval, it\n"
+		"repeats, and prints only counters that have grown. JSON has all counters.\n"
 		"\n",
 	.options = observe_options_table,
-	.letters = "dpwnj",
+	.letters = "dpicj",
 	.help_end =
 		"\n"
-		"With --json and --watch each document is a line; from the second line on, it has\n"
-		"rates per second.\n"
+		"With --json and --interval each document is a line; from the second line on, it\n"
+		"has rates per second.\n"
 		"\n"
 		"Exit status: 0; 1 if there is no such process or it may not be inspected; 2 for\n"
 		"wrong usage.\n"
 		"\n"
 		"Examples:\n"
 		"  xroce stat --dev eth0\n"
-		"  xroce stat -w 1 --pid 4145\n"
+		"  xroce stat -i 1 --pid 4145\n"
 		"  xroce stat --json | jq '.ports[].counters.tx_retransmitted'\n",
 };

@@ -348,21 +348,21 @@ static u32 process_uid(u32 pid)
 }
 
 /*
- * Adds the process that uses the interface without a broker. The socket is queried for its PID once
- * per program: a process that does not share never reads its socket. Each question stays in the
- * socket's queue, and once that is full no one can learn the PID.
+ * Adds the process whose program is on the hook, while its broker does not answer. The socket is
+ * queried for its PID once per program: each question stays in the queue of a socket that is not
+ * read, and once the queue is full no one can learn the PID.
  */
-static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
+static void observer_add_silent(struct observer *o, struct observed_iface *iface, u32 prog_id)
 {
-	struct observed *p = observer_add(o, iface, OBSERVED_ALONE, prog_id);
+	struct observed *p = observer_add(o, iface, OBSERVED_SILENT, prog_id);
 	pid_t pid = 0;
 
-	if (iface->alone_pid && iface->alone_prog_id == prog_id) {
-		pid = iface->alone_pid;
+	if (iface->silent_pid && iface->silent_prog_id == prog_id) {
+		pid = iface->silent_pid;
 	} else {
 		observe_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
-		iface->alone_prog_id = prog_id;
-		iface->alone_pid = pid;
+		iface->silent_prog_id = prog_id;
+		iface->silent_pid = pid;
 	}
 	p->pid = (u32)pid;
 	p->uid = process_uid(p->pid);
@@ -375,7 +375,7 @@ static void observer_add_alone(struct observer *o, struct observed_iface *iface,
 static void observer_add_client(struct observer *o, struct observed_iface *iface,
 				const struct ask_client *c)
 {
-	struct observed *p = observer_add(o, iface, c->sockets ? OBSERVED_FIRST : OBSERVED_CLIENT,
+	struct observed *p = observer_add(o, iface, c->sockets ? OBSERVED_SOLE : OBSERVED_CLIENT,
 					  c->prog_id);
 
 	p->client = c->client;
@@ -454,7 +454,10 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 		return;
 	}
 	if (hook.ours_id && !hook.is_broker) {
-		observer_add_alone(o, iface, hook.ours_id);
+		/* the sole client of a broker, or a process that has none and hangs up */
+		observer_ask(o, iface);
+		if (!iface->asks)
+			observer_add_silent(o, iface, hook.ours_id);
 		return;
 	}
 	/* without the privilege to read the name, the program may be any */

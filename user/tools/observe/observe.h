@@ -29,8 +29,8 @@ struct observed_iface {
 	bool is_up;
 	u32 broker_prog_id; /* 0: no broker, or not visible */
 	pid_t broker_pid;   /* 0: none */
-	u32 alone_prog_id;  /* program ID of the last process found using it exclusively */
-	pid_t alone_pid;    /* PID of that process; 0: unknown */
+	u32 silent_prog_id; /* program ID of the last process found whose broker was silent */
+	pid_t silent_pid;   /* PID of that process; 0: unknown */
 	bool is_hidden;	    /* in use by a process whose maps this user may not see */
 	bool is_silent;	    /* the broker did not answer in time */
 	bool asks;	    /* asker is connected to the broker */
@@ -41,8 +41,8 @@ struct observed_iface {
 };
 
 enum observed_kind {
-	OBSERVED_ALONE,	 /* uses the interface exclusively */
-	OBSERVED_FIRST,	 /* a broker's client that came first and keeps its sockets */
+	OBSERVED_SILENT, /* its broker does not answer */
+	OBSERVED_SOLE,	 /* a client with sockets of its own */
 	OBSERVED_CLIENT,
 	OBSERVED_BROKER, /* the broker's own program and maps; visible to root */
 };

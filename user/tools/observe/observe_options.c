@@ -18,14 +18,11 @@ const struct cli_option observe_options_table[] = {
 	{ 'p', "pid", "PID", "select process PID", "a number" },
 	{ 'q', "qpn", "QPN", "select queue pair QPN (0x.. is hex)", "a number below 0x1000000" },
 	{ 'P', "peer", "ADDR", "select queue pairs with peer ADDR", "an address" },
-	{ 's', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },
-	{ 'w', "watch", "SECONDS", "repeat every SECONDS and print the difference",
-	  "0.001 to 86400" },
-	{ 'i', "interval", "SECONDS", "take two samples SECONDS apart, default 1",
-	  "0.001 to 86400" },
-	{ 'n', "count", "N", "stop after N repetitions", "a number from 1 on" },
+	{ 'S', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },
+	{ 'i', "interval", "SECONDS", "take samples SECONDS apart", "0.001 to 86400" },
+	{ 'c', "count", "N", "stop after N repetitions", "a number from 1 on" },
 	{ 'o', "sort", "COLUMN", "sort by COLUMN, largest first", NULL },
-	{ 'v', "view", "VIEW", "show VIEW", NULL },
+	{ 'V', "view", "VIEW", "show VIEW", NULL },
 	{ 'b', "batch", NULL, "print tables, even to a terminal", NULL },
 	{ 'j', "json", NULL, "print JSON", NULL },
 	{ 0 },
@@ -97,21 +94,20 @@ static int observe_options_set(void *arg, int letter, char *text)
 	case 'P':
 		l->has_peer = good = cli_address(text, &l->peer);
 		break;
-	case 's':
+	case 'S':
 		l->has_state = good = observe_options_find_state(text, &l->state);
 		break;
-	case 'w':
 	case 'i':
 		good = cli_seconds(text, NSEC_PER_MSEC, 86400 * NSEC_PER_SEC, &ns);
 		l->interval_ms = (u32)((ns + NSEC_PER_MSEC / 2) / NSEC_PER_MSEC);
 		break;
-	case 'n':
+	case 'c':
 		good = cli_number32(text, 1, UINT_MAX, &l->count);
 		break;
 	case 'o':
 		l->sort = text;
 		break;
-	case 'v':
+	case 'V':
 		l->view = text;
 		break;
 	case 'b':
@@ -186,10 +182,11 @@ static void observe_options_list_ports(struct observe_options *l)
 
 	observer_list(o);
 	l->time_ns = clock_now_ns();
-	l->is_hidden = false;
+	l->is_hidden = l->is_partial = false;
 	*l->silent = 0;
 	for (u32 i = 0; i < o->num_ifaces; i++) {
 		l->is_hidden |= o->ifaces[i].is_hidden;
+		l->is_partial |= o->ifaces[i].is_partial;
 		if (o->ifaces[i].is_silent)
 			snprintf(l->silent, sizeof(l->silent), "%s", o->ifaces[i].name);
 	}
@@ -264,6 +261,8 @@ int observe_options_ends(const struct observe_options *l, u32 found, const char 
 			name);
 		return EXIT_FAILED;
 	}
+	if (l->is_partial)
+		fprintf(stderr, "xroce %s: other users' processes, if any, are not shown\n", name);
 	if (!l->has_pid && !l->has_qpn && !l->has_peer && !l->has_state)
 		return EXIT_OK;
 	fprintf(stderr, "xroce %s: no such %s\n", name, what);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../attach/pin.h"
+#include "../../os/ask.h"
 #include "../../os/options.h"
 #include "../../os/privilege.h"
 #include "../cli.h"
@@ -29,8 +30,8 @@ enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 /* In the directory of LIBRARY: redirects socket calls. */
 #define PRELOAD "librspreload.so"
 /* The Makefile sets XROCE_LIBDIR: the install directory, relative to the command's. */
-/* Name of a BPF map, present in our library only. */
-#define MARK XROCE_MAP_ENGINE
+/* The path of brokers' sockets, present in our library only, also when it is stripped. */
+#define MARK ASK_PATH
 
 /* ---- the library ---- */
 
@@ -217,7 +218,7 @@ static int set_library(bool with_rsockets)
 
 /* ---- variables for the library: os/options.h ---- */
 
-enum { OPTION_OF_PIN = CLI_LONG };
+enum { OPTION_OF_PIN = CLI_LONG, OPTION_OF_TABLE /* the first of option_table */ };
 
 static const struct cli_option run_first = {
 	'd', "dev", "IFACE",
@@ -229,8 +230,9 @@ static const struct cli_option run_last[] = {
 	{ 'N', "no-mounts", NULL, "run COMMAND in the caller's namespaces, without these files",
 	  NULL },
 	{ OPTION_OF_PIN, "pin", "[=DIR]",
-	  "pin the maps of interfaces that COMMAND owns in DIR of a\n"
-	  "BPF file system (sets XROCE_PIN), default " PIN_DIR, "an absolute path" },
+	  "pin the maps of a broker that COMMAND starts, and of its\n"
+	  "clients, in DIR of a BPF file system (sets XROCE_PIN),\n"
+	  "default " PIN_DIR, "an absolute path" },
 	{ 'r', "rsockets", NULL,
 	  "replace COMMAND's stream and datagram sockets by rsockets,\n"
 	  "over RDMA (sets LD_PRELOAD; rsocket(7)); servers that fork\n"
@@ -260,18 +262,10 @@ static void run_make_options(void)
 			*fallback = 0;
 		snprintf(texts[i], sizeof(texts[i]), "%s\n%s: %.127s%s (%s)", spec->help,
 			 spec->value, wants[i], fallback, spec->variable);
-		*o++ = (struct cli_option){ spec->letter, spec->flag, spec->value, texts[i],
-					    wants[i] };
+		*o++ = (struct cli_option){ OPTION_OF_TABLE + (int)i, spec->flag, spec->value,
+					    texts[i], wants[i] };
 	}
 	memcpy(o, run_last, sizeof(run_last));
-}
-
-static const struct option_spec *spec_of(int letter)
-{
-	for (u32 i = 0; i < NUM_OPTIONS; i++)
-		if (option_table[i].flag && option_table[i].letter == letter)
-			return &option_table[i];
-	return NULL;
 }
 
 static int set_variable(const struct option_spec *spec, const char *value)
@@ -309,7 +303,7 @@ static int run_option(void *arg, int opt, char *value)
 		c->verbose = true;
 		return EXIT_OK;
 	default:
-		return set_variable(spec_of(opt), value);
+		return set_variable(&option_table[opt - OPTION_OF_TABLE], value);
 	}
 }
 

@@ -15,10 +15,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../attach/ask.h"
 #include "../../attach/broker_socket.h"
+#include "../../attach/spawn.h"
 #include "../../attach/pin.h"
 #include "../../os/options.h"
 #include "../../broker/broker.h"
@@ -43,7 +45,6 @@ struct serve {
 	bool background;
 	bool files; /* show the devices' files to all processes */
 	struct sysfs_global everyone;
-	u32 inherits; /* number of inherited descriptors, of enum inherit */
 };
 
 /* Parses an octal mode. */
@@ -94,8 +95,10 @@ static int serve_pkeys(struct pkey_table *pkeys, char *list)
 
 enum {
 	OPTION_WHILE_USED = CLI_LONG,
+	OPTION_BACKGROUND,
 	OPTION_FILES,
-	OPTION_INHERIT,
+	OPTION_FIRST,
+	OPTION_SOCKETS,
 	OPTION_PKEYS,
 	OPTION_PINS,
 	OPTION_PIN_GROUP,
@@ -116,13 +119,14 @@ static const struct cli_option serve_table[] = {
 	{ 'n', "netns", "NS",
 	  "serve interfaces of network namespace NS: a name of\n"
 	  "`ip netns`, or the PID of a process in it", NULL },
-	{ 'b', "background", NULL,
+	{ OPTION_BACKGROUND, "background", NULL,
 	  "return when the broker listens, and serve in a new session", NULL },
 	{ OPTION_WHILE_USED, "while-used", NULL,
 	  "exit 1 s after the last client exits, or after 10 s without\n"
 	  "any client", NULL },
 	/* attach/spawn.c */
-	{ OPTION_INHERIT, "inherit", "N", NULL, "a number of descriptors" },
+	{ OPTION_FIRST, "first", NULL, NULL, NULL },
+	{ OPTION_SOCKETS, "sockets", NULL, NULL, NULL },
 	{ OPTION_PKEYS, "pkey", "KEY[,...]",
 	  "add P_Keys after the default 0xffff to the table, up to 31:\n"
 	  "0x8001 for full members, 0x0001 for limited members", NULL },
@@ -166,11 +170,14 @@ static int serve_option(void *arg, int opt, char *value)
 	case 'n':
 		s->netns = value;
 		break;
-	case 'b':
+	case OPTION_BACKGROUND:
 		s->background = true;
 		break;
-	case OPTION_INHERIT:
-		good = cli_number32(value, 0, INHERITS, &s->inherits);
+	case OPTION_FIRST:
+		o->client_fd = SPAWN_CLIENT_FD;
+		break;
+	case OPTION_SOCKETS:
+		o->sockets = true;
 		break;
 	case OPTION_WHILE_USED:
 		o->while_used = true;
@@ -234,23 +241,19 @@ static int serve_enter(const char *netns)
 	return EXIT_FAILED;
 }
 
-/* ---- serve: descriptors inherited from an exclusive process ---- */
+/* ---- serve: the connection of the process that started it ---- */
 
-static int serve_inherit(struct serve *s, int interfaces)
+static int serve_inherit(const struct serve *s, int interfaces)
 {
-	if (!s->inherits)
+	if (s->options.client_fd < 0 && !s->options.sockets)
 		return EXIT_OK;
-	if (s->inherits < INHERIT_HAIRPIN || interfaces != 1)
-		return usage_error(&command_serve, "--inherit is reserved for the library");
-	s->options.inherits = true;
-	for (u32 i = 0; i < s->inherits; i++) {
-		s->options.inherited[i] = INHERIT_AT + (int)i;
-		if (fcntl(s->options.inherited[i], F_SETFD, FD_CLOEXEC)) {
-			fprintf(stderr, "xroce serve: nothing to inherit: %s\n", strerror(errno));
-			return EXIT_USAGE;
-		}
-	}
-	return EXIT_OK;
+	if (s->options.client_fd < 0 || !s->options.while_used || interfaces != 1)
+		return usage_error(&command_serve, "--first and --sockets are reserved for the "
+						   "library");
+	if (!fcntl(s->options.client_fd, F_SETFD, FD_CLOEXEC))
+		return EXIT_OK;
+	fprintf(stderr, "xroce serve: no connection to serve: %s\n", strerror(errno));
+	return EXIT_USAGE;
 }
 
 /* ---- systemd ---- */
@@ -300,6 +303,17 @@ static void serve_ends(void *arg, const struct netdev *dev)
 	sysfs_global_drop(&s->everyone, dev->ifindex);
 }
 
+/*
+ * The library gets the errno: ENOENT would be a command that is not installed. If there is another
+ * broker, it asks that one.
+ */
+static int serve_exit_code(const struct serve *s, int err)
+{
+	if (s->options.client_fd < 0)
+		return err ? EXIT_FAILED : EXIT_OK;
+	return err == -EALREADY ? EXIT_OK : err == -ENOENT ? EIO : -err;
+}
+
 static int serve_devices(struct brokers *all, struct serve *s, char **names, u32 n)
 {
 	struct netdev *devs = calloc(n, sizeof(*devs));
@@ -307,8 +321,8 @@ static int serve_devices(struct brokers *all, struct serve *s, char **names, u32
 
 	for (u32 i = 0; i < n && !ret; i++) {
 		ret = find_device(&command_serve, names[i], &devs[i]);
-		if (!ret && brokers_add(all, &devs[i], &s->options))
-			ret = EXIT_FAILED;
+		if (!ret)
+			ret = serve_exit_code(s, brokers_add(all, &devs[i], &s->options));
 	}
 	if (!ret && s->files && sysfs_global_begin(&s->everyone, devs, n, &s->options.pkeys))
 		ret = EXIT_FAILED;
@@ -363,7 +377,7 @@ static int serve_run(struct serve *s, char **names, int ready_fd)
 	if (!ret) {
 		notify_systemd("READY=1");
 		serve_tell(ready_fd);
-		if (ready_fd < 0 && !s->inherits && !s->options.while_used)
+		if (ready_fd < 0 && !s->options.while_used)
 			serve_say(names);
 		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
 		notify_systemd("STOPPING=1");
@@ -372,6 +386,17 @@ static int serve_run(struct serve *s, char **names, int ready_fd)
 	brokers_unmake(all);
 	close(end_fd);
 	return ret;
+}
+
+/* Returns the exit code of the child, which has not served. */
+static int serve_failed(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 
 /* Serves in a child with a new session. This process exits once the child listens or has failed. */
@@ -387,7 +412,7 @@ static int serve_in_background(struct serve *s, char **names)
 	}
 	if (pid) {
 		close(ready[1]);
-		return read(ready[0], &byte, 1) == 1 ? EXIT_OK : EXIT_FAILED;
+		return read(ready[0], &byte, 1) == 1 ? EXIT_OK : serve_failed(pid);
 	}
 	close(ready[0]);
 	setsid();
@@ -411,11 +436,10 @@ static int serve_main(int argc, char **argv)
 					.max_rings = SERVE_RINGS,
 					.max_services = SERVE_SERVICES,
 					.max_memory_mib = SERVE_MIB,
+					.client_fd = -1,
 					.pkeys = PKEY_TABLE_DEFAULT } };
 	int ret;
 
-	for (u32 i = 0; i < INHERITS; i++)
-		s.options.inherited[i] = -1;
 	s.options.ends = serve_ends;
 	s.options.ends_arg = &s;
 	ret = cli_parse(&command_serve, &argc, &argv, serve_option, &s);
@@ -490,7 +514,7 @@ static int stop_broker(const struct netdev *dev)
 		else if (err == -EPERM)
 			err = -EACCES;
 		else if (err == -EPIPE)
-			/* the process uses the interface exclusively and has no broker */
+			/* it is ending */
 			err = -ENOENT;
 	}
 	ask_close(&asker);

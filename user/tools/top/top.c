@@ -175,7 +175,7 @@ static int top_gather(struct observe_options *l, struct top_model *m)
 
 /* ---- the state of the command ---- */
 
-#define TOP_OPTIONS "dpqPsovbwnj"
+#define TOP_OPTIONS "dpqPSicoVbj"
 
 struct top {
 	struct observe_options look;
@@ -473,6 +473,6 @@ const struct command command_top = {
 		"\n"
 		"Examples:\n"
 		"  xroce top --dev eth0\n"
-		"  xroce top -b -n 1 -w 5 --view processes --sort retransmitted_per_second\n"
+		"  xroce top -b -c 1 -i 5 --view processes --sort retransmitted_per_second\n"
 		"  xroce top --json | jq -c '.qps[] | [.qpn, .rx_bits_per_second]'\n",
 };

@@ -181,7 +181,7 @@ static void capture_say_before(struct capture *c)
 static int capture_run(struct capture *c)
 {
 	const bool is_piped = !strcmp(c->file.path, "-");
-	bool waits = false, stopped = false;
+	bool stopped = false;
 	u32 idle_ms = BUSY_MS;
 	int n = 0;
 
@@ -194,11 +194,6 @@ static int capture_run(struct capture *c)
 		tracers_complain(&c->tracers, "capture");
 		if (c->tracers.err == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
 			break;
-		if (!waits && !tracers_num(&c->tracers) && !c->tracers.err) {
-			fprintf(stderr, "xroce capture: no process uses %s yet; waiting\n",
-				c->dev ? c->dev : "an interface");
-			waits = true;
-		}
 		if (atomic_load_explicit(&capture_ended, memory_order_relaxed) ||
 		    clock_now_ns() >= c->until_ns) {
 			if (!stopped)
@@ -261,24 +256,24 @@ static int capture_main_run(struct capture *c)
 
 /* ---- options ---- */
 
-enum { OPTION_PEER = CLI_LONG, OPTION_DROPS, OPTION_BUFFER };
+enum { OPTION_FILES = CLI_LONG, OPTION_SNAPLEN, OPTION_DROPS, OPTION_BUFFER };
 
 static const struct cli_option capture_options[] = {
 	{ 'w', "write", "FILE", "write to FILE; - is standard output", NULL },
 	{ 'C', "file-size", "N",
 	  "start another file after N million bytes: FILE, FILE1,\n"
 	  "FILE2, ...", "a number from 1 to 1048576" },
-	{ 'W', "files", "N",
+	{ OPTION_FILES, "files", "N",
 	  "with -C, write to N files from FILE0 on, then overwrite\n"
 	  "the oldest", "a number from 1 to 1048576" },
 	{ 'c', "count", "N", "stop after N packets", TRACERS_NUMBER },
-	{ 'd', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
-	{ 's', "snaplen", "N", "write at most N bytes of each packet (at least 64)",
+	{ 'D', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
+	{ OPTION_SNAPLEN, "snaplen", "N", "write at most N bytes of each packet (at least 64)",
 	  "a number of bytes from 64 on" },
 	{ 'q', "qpn", "N", "select packets to and from queue pair N", TRACERS_QPN },
 	{ 'p', "pid", "N", "select packets of process N", TRACERS_NUMBER },
 	{ 'Q', "direction", "D", "in: received packets; out: sent packets", "in or out" },
-	{ OPTION_PEER, "peer", "ADDRESS", "select packets from and to ADDRESS", "an address" },
+	{ 'P', "peer", "ADDRESS", "select packets from and to ADDRESS", "an address" },
 	{ OPTION_DROPS, "drops", NULL, "select packets that a check in XDP dropped", NULL },
 	{ OPTION_BUFFER, "buffer", "N", "buffer N MiB for each process (default 32)",
 	  "a number of MiB" },
@@ -297,14 +292,14 @@ static int capture_option(void *arg, int opt, char *value)
 		ok = cli_number32(value, 1, 1u << 20, &n);
 		c->file.max_bytes = n * 1000000ull;
 		break;
-	case 'W': ok = cli_number32(value, 1, 1u << 20, &c->file.max_files); break;
+	case OPTION_FILES: ok = cli_number32(value, 1, 1u << 20, &c->file.max_files); break;
 	case 'c': ok = cli_number(value, 1, UINT64_MAX, &c->max_packets); break;
-	case 'd': ok = tracers_until(value, &c->until_ns); break;
-	case 's': ok = cli_number32(value, 64, SNAPLEN_ALL, &c->snaplen); break;
+	case 'D': ok = tracers_until(value, &c->until_ns); break;
+	case OPTION_SNAPLEN: ok = cli_number32(value, 64, SNAPLEN_ALL, &c->snaplen); break;
 	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &c->want.qpn); break;
 	case 'p': ok = cli_number32(value, 1, INT_MAX, &c->pid); break;
 	case 'Q': ok = tracers_direction(value, &c->want.what); break;
-	case OPTION_PEER:
+	case 'P':
 		ok = c->want.has_peer = cli_address(value, &c->want.peer);
 		break;
 	case OPTION_DROPS: c->want.what = XROCE_TRACE_DROPPED; break;

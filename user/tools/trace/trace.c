@@ -187,7 +187,7 @@ static void trace_say_lost(struct trace *t)
 
 static int trace_run(struct trace *t)
 {
-	bool waits = false, stopped = false, noted = false;
+	bool stopped = false, noted = false;
 	int n;
 
 	for (;;) {
@@ -197,11 +197,6 @@ static int trace_run(struct trace *t)
 			break;
 		trace_say_lost(t);
 		tracers_complain(&t->tracers, "trace");
-		if (!waits && !tracers_num(&t->tracers) && !t->tracers.err) {
-			fprintf(stderr, "xroce trace: no process uses %s yet; waiting\n",
-				t->dev ? t->dev : "an interface");
-			waits = true;
-		}
 		if (!noted && tracers_num(&t->tracers))
 			terminal_note("xroce trace: tracing %u process%s; ^C stops",
 				      tracers_num(&t->tracers),
@@ -228,7 +223,7 @@ static int trace_run(struct trace *t)
 static const struct cli_option trace_options[] = {
 	{ 'q', "qpn", "N", "select queue pair N", TRACERS_QPN },
 	{ 'p', "pid", "N", "select process N", TRACERS_NUMBER },
-	{ 'o', "opcode", "TEXT",
+	{ 'O', "opcode", "TEXT",
 	  "select packets with TEXT in the name of the opcode, such as\n"
 	  "READ or 'RC SEND'", NULL },
 	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
@@ -237,7 +232,7 @@ static const struct cli_option trace_options[] = {
 	  "print only drops, NAKs, congestion and events that indicate\n"
 	  "a problem", NULL },
 	{ 'c', "count", "N", "stop after N lines", TRACERS_NUMBER },
-	{ 'd', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
+	{ 'D', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
 	{ 'j', "json", NULL, "print one JSON object per line", NULL },
 	{ 0 },
 };
@@ -250,12 +245,12 @@ static int trace_option(void *arg, int opt, char *value)
 	switch (opt) {
 	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &t->want.qpn); break;
 	case 'p': ok = cli_number32(value, 1, INT_MAX, &t->pid); break;
-	case 'o': t->opcode = value; break;
+	case 'O': t->opcode = value; break;
 	case 'Q': ok = tracers_direction(value, &t->want.what); break;
 	case 'E': t->want.what = XROCE_TRACE_EVENTS; break;
 	case 'e': t->errors = true; break;
 	case 'c': ok = cli_number(value, 1, UINT64_MAX, &t->max_lines); break;
-	case 'd': ok = tracers_until(value, &t->until_ns); break;
+	case 'D': ok = tracers_until(value, &t->until_ns); break;
 	case 'j': t->json = true; break;
 	}
 	return ok ? EXIT_OK : CLI_REFUSED;

@@ -168,11 +168,17 @@ u64 tracer_lost(const struct tracer *t)
 
 void tracer_stop(struct tracer *t)
 {
-	if (t->asker)
+	u64 lost;
+
+	if (t->asker) {
 		ask_untrace(t->asker, t->prog_id, &t->lost);
-	else if (trace_slot_is_ours(&t->place))
+	} else if (trace_slot_is_ours(&t->place)) {
+		/* what a process has reported to its broker is passed on before */
+		if (t->broker)
+			ask_untrace(t->broker, t->prog_id, &lost);
 		t->lost = trace_slot_leave(&t->place);
-	t->asker = NULL;
+	}
+	t->asker = t->broker = NULL;
 }
 
 void tracer_close(struct tracer *t)
@@ -275,8 +281,13 @@ static struct traced *tracers_find(struct tracers *t, u32 prog_id)
 
 static int tracers_open(struct tracers *t, struct traced *p, const struct observed *o)
 {
-	if (!t->asks)
-		return tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
+	int err;
+
+	if (!t->asks) {
+		err = tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
+		p->tracer.broker = !err && o->iface->asks ? o->iface->asker : NULL;
+		return err;
+	}
 	return tracer_ask(&p->tracer, o->iface->asker, o->client, p->prog_id, &t->want,
 			  tracers_take, p);
 }
@@ -355,12 +366,14 @@ static void tracers_look_at(struct tracers *t)
 	bool any = false, hidden = false;
 
 	t->err = 0;
+	t->is_partial = false;
 	for (u32 i = 0; i < o->num_ifaces; i++) {
 		const struct observed_iface *iface = &o->ifaces[i];
 		const bool silent = iface->broker_prog_id && !iface->asks && !t->asks;
 
 		any |= iface->asks;
 		hidden |= iface->is_hidden;
+		t->is_partial |= iface->is_partial;
 		t->err = iface->is_silent ? -ETIMEDOUT : t->err;
 		for (struct traced *p = t->first; p; p = p->next)
 			p->seen |= p->ifindex == iface->ifindex && silent;
@@ -505,6 +518,11 @@ void tracers_complain(struct tracers *t, const char *command)
 {
 	const char *why = strerror(-t->err), *what = "";
 
+	if (!t->err && !t->first && !t->told_waits) {
+		t->told_waits = true;
+		fprintf(stderr, "xroce %s: no process%s uses %s yet; waiting\n", command,
+			t->is_partial ? " of this user" : "", t->dev ? t->dev : "an interface");
+	}
 	if (!t->err || t->err == t->told)
 		return;
 	t->told = t->err;

@@ -39,6 +39,7 @@ struct tracer {
 	struct tracer_want want;
 	struct trace_slot place; /* slot taken by root */
 	struct asker *asker;	/* NULL: root's tracer, or a stopped one */
+	struct asker *broker;	/* of root's tracer, which passes on reports; NULL: none */
 	u32 prog_id;
 	int page_fd;		/* with a broker: map of struct xroce_trace */
 	u32 number;		/* slot in the page */
@@ -116,6 +117,8 @@ struct tracers {
 	/* why a process was not traced in the last search; -ETIMEDOUT: a silent broker */
 	int err;
 	int told;	/* err that tracers_complain() has printed */
+	bool told_waits; /* it has printed that no process is traced yet */
+	bool is_partial; /* processes of other users are hidden from this one */
 	bool no_memory; /* for a record */
 	struct records records;
 	u64 round_bytes;  /* limit of a port in a round */
@@ -139,7 +142,7 @@ void tracers_stop(struct tracers *t);
 bool tracers_are_read(const struct tracers *t);
 void tracers_end(struct tracers *t);
 
-/* Prints t->err on standard error, once for each reason. */
+/* Prints t->err on standard error, once for each reason; and that no process is traced yet. */
 void tracers_complain(struct tracers *t, const char *command);
 /* Prints the number of late records and of interruptions, if any. */
 void tracers_say_end(const struct tracers *t, const char *command);
