@@ -264,7 +264,7 @@ fatal_silent      | user/verbs/events.c       | /^void async_device_fatal/,/^}/s
 fatal_sleepers    | user/verbs/events.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
 sigio_of_channel  | user/verbs/events.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
 sigio_uncleared   | user/verbs/events.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
-sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
+sigio_set_goes    | user/run/port_channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make(true);/ | event_signals
 sigio_fork        | user/verbs/events.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
 sigio_of_async    | user/verbs/events.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
 sigio_hang_up     | user/os/signals.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals

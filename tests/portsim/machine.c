@@ -203,7 +203,7 @@ void kernel_yield(void)
 
 /* ---- kicking, sets of descriptors, sleeping ---- */
 
-int kernel_event_make(void)
+int kernel_event_make(bool for_program)
 {
 	struct fd_event *e = calloc(1, sizeof(*e));
 

@@ -202,7 +202,7 @@ int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
 	libbpf_set_print(before);
 	if (!err) {
 		*step = "create an eventfd";
-		i->others_fd = kernel_event_make();
+		i->others_fd = kernel_event_make(false);
 		err = i->others_fd < 0 ? i->others_fd : 0;
 	}
 	if (err)

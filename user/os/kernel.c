@@ -21,7 +21,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <xroce/abi.h>
@@ -59,9 +58,9 @@ u32 kernel_descriptors_max(void)
 
 /* ---- kicking ---- */
 
-int kernel_event_make(void)
+int kernel_event_make(bool for_program)
 {
-	const int fd = eventfd(0, EFD_CLOEXEC);
+	const int fd = eventfd(0, EFD_CLOEXEC | (for_program ? 0 : EFD_NONBLOCK));
 
 	return fd < 0 ? -errno : fd;
 }
@@ -75,11 +74,11 @@ void kernel_event_raise(int fd)
 
 void kernel_event_clear(int fd)
 {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	u64 count;
-	const struct iovec whole = { &count, sizeof(count) };
 
-	/* at the current position: an eventfd has none. Not a cancellation point */
-	syscall(SYS_preadv2, fd, &whole, 1, -1L, -1L, RWF_NOWAIT);
+	if (kernel_await(&p, 1, 0) == 1)
+		syscall(SYS_read, fd, &count, sizeof(count));
 }
 
 void kernel_event_replace(int fd)

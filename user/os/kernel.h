@@ -27,12 +27,15 @@ u32 kernel_descriptors_max(void);
 
 /* ---- events: a descriptor that is readable from a raise to a clear ---- */
 /*
- * Returns a close-on-exec descriptor, or -errno. It does not have O_NONBLOCK: programs get it as
- * that of a channel.
+ * Returns a close-on-exec descriptor, or -errno. for_program: a program gets it, as that of a
+ * channel, without O_NONBLOCK.
  */
-int kernel_event_make(void);
+int kernel_event_make(bool for_program);
 void kernel_event_raise(int fd);
-/* Does not block, also when the event is not raised. */
+/*
+ * Does not block, also when the event is not raised. A program's descriptor is cleared by one
+ * thread at a time.
+ */
 void kernel_event_clear(int fd);
 /*
  * Replaces a descriptor that a forked child shares with its parent by a new one, raised. O_NONBLOCK

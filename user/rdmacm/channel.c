@@ -46,7 +46,7 @@ static struct {
 static int common_fd_get(void)
 {
 	if (common.fd < 0)
-		common.fd = kernel_event_make();
+		common.fd = kernel_event_make(true);
 	if (common.fd < 0)
 		return common.fd;
 	common.channels++;
@@ -146,7 +146,7 @@ static int channel_open_sync(struct rdmacm_channel *ch)
 
 	rdmacm_enter();
 	ch->common = sync_own >= kernel_descriptors_max() / COMMON_FD_PART;
-	fd = ch->common ? common_fd_get() : kernel_event_make();
+	fd = ch->common ? common_fd_get() : kernel_event_make(true);
 	ch->sync = fd >= 0 && !ch->common;
 	sync_own += ch->sync;
 	rdmacm_leave();
@@ -161,7 +161,7 @@ struct rdma_event_channel *channel_new(bool sync)
 		return NULL;
 	ch->tail = &ch->head;
 	ch->generation = rdmacm_generation;
-	ch->pub.fd = sync ? channel_open_sync(ch) : kernel_event_make();
+	ch->pub.fd = sync ? channel_open_sync(ch) : kernel_event_make(true);
 	if (ch->pub.fd < 0) {
 		errno = -ch->pub.fd;
 		free(ch);

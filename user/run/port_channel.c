@@ -80,7 +80,7 @@ int port_channel_create(struct port_channel **out)
 	if (!ch)
 		return -ENOMEM;
 	ch->ring_fd = -1;
-	ch->event_fd = kernel_event_make();
+	ch->event_fd = kernel_event_make(true);
 	set_fd(ch, ch->event_fd);
 	if (ch->event_fd < 0)
 		err = ch->event_fd;

@@ -329,7 +329,7 @@ int worker_start(struct shards *all)
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
-		s->control_fd = kernel_event_make();
+		s->control_fd = kernel_event_make(false);
 		err = s->control_fd < 0 ? s->control_fd : 0;
 	}
 	for (u32 i = 0; i < all->num && !err; i++)
