@@ -68,6 +68,11 @@ void port_unlock(struct port *port)
 {
 }
 
+bool port_has_left(const struct port *port)
+{
+	return atomic_load_explicit(&((struct port *)port)->made.has_left, memory_order_relaxed);
+}
+
 int port_lifeline(const struct port *port)
 {
 	return attach_lifeline(&port->made);

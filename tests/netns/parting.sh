@@ -5,7 +5,8 @@
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # Packets that arrived before a QP fails, is reset or destroyed are taken, and answered, first
-# (parting.c). parting.sh BUILD
+# (parting.c). Threads that wait while the program exits get nothing (exit_waiting.c).
+# parting.sh BUILD
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -18,5 +19,15 @@ parting() {
 	done
 }
 
+exits_while_waiting() {
+	local i
+	for ((i = 0; i < 20; i++)); do
+		start exits a "$XROCE" run --dev $IF_A -- "$TOOLS/exit_waiting" -d $DEV_A
+		finish "$child" 20 || { fail "run $i ended with $?"; show exits; return; }
+		need_line exits '^exits$'
+	done
+}
+
 run_case parting parting
+run_case exits_while_waiting exits_while_waiting
 finish_cases

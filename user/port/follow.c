@@ -34,7 +34,7 @@ static void follow_change(void *arg, const struct netdev *before, const struct n
 	struct port *port = arg;
 
 	/* the broker's hang-up at exit: owed ACKs are still to be sent */
-	if (!now && atomic_load_explicit(&port->made.has_left, memory_order_relaxed))
+	if (!now && port_has_left(port))
 		return;
 	port_lock(port);
 	if (now) {

@@ -448,6 +448,12 @@ int port_lifeline(const struct port *port)
 	return attach_lifeline(&port->made);
 }
 
+bool port_has_left(const struct port *port)
+{
+	/* relaxed: the broker's hang-up follows the store */
+	return atomic_load_explicit(&((struct port *)port)->made.has_left, memory_order_relaxed);
+}
+
 void port_steer(struct port *port, const struct qp *qp)
 {
 	shards_steer(&port->shards, qp);

@@ -141,6 +141,8 @@ int port_hide_listener(struct port *port, const struct ask_service *service);
  * link_watch_until_hangup(); -1 for a port that cannot be lost so.
  */
 int port_lifeline(const struct port *port);
+/* Returns whether the process, which is exiting, has given the port back. [any thread] */
+bool port_has_left(const struct port *port);
 
 /* ---- steering ---- */
 

@@ -120,6 +120,19 @@ static bool gids_equal(const struct netdev *a, const struct netdev *b)
 }
 
 /*
+ * Returns whether the process is exiting and has given its port back: then the broker hangs up, and
+ * threads that still wait must not take that for the end of the device. Acquire: pairs with the
+ * release in context_port().
+ */
+static bool context_has_left(struct vcontext *ctx)
+{
+	const struct port *port =
+		atomic_load_explicit(shared_word(&ctx->port), memory_order_acquire);
+
+	return port && port_has_left(port);
+}
+
+/*
  * Reports changes of the interface as events of ibv_get_async_event(3). For this context, the exit
  * of the broker that made its port also counts as removal of the interface.
  */
@@ -131,7 +144,8 @@ static void context_follow(void *arg, const struct netdev *before, const struct 
 	if (!before)
 		return;
 	if (!now) {
-		async_device_fatal(ctx);
+		if (!context_has_left(ctx))
+			async_device_fatal(ctx);
 		return;
 	}
 	if (before->is_up != now->is_up)
