@@ -194,17 +194,19 @@ int sole_answer_others(struct client *c)
 
 /* ---- alone again ---- */
 
-static void sole_go_back(struct broker *b)
+/* Returns false if the program cannot be put back now. */
+static bool sole_go_back(struct broker *b)
 {
 	struct sole *s = &b->sole;
 
 	if (mux_put_client_on(&b->mux, s->prog_fd))
-		return;
+		return false;
 	atomic_store_explicit(shared_word(&s->client->shown.engine->others), 0,
 			      memory_order_seq_cst);
 	s->state = SOLE_ALONE;
 	client_drop_taps(s->client);
 	kernel_event_raise(s->others_fd);
+	return true;
 }
 
 void sole_work(struct broker *b, u64 now_ns)
@@ -227,8 +229,7 @@ void sole_work(struct broker *b, u64 now_ns)
 	} else if (s->return_ns == NSEC_NEVER) {
 		s->return_ns = now_ns + SOLE_RETURN_NS;
 	} else if (now_ns >= s->return_ns) {
-		s->return_ns = NSEC_NEVER;
-		sole_go_back(b);
+		s->return_ns = sole_go_back(b) ? NSEC_NEVER : now_ns + SOLE_RETURN_NS;
 	}
 }
 
