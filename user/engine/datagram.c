@@ -299,5 +299,7 @@ enum xroce_drop group_input(struct engine *e, const struct packet *p,
 		return XROCE_DROP_not_handed;
 	if (OPCODE_TRANSPORT(p->opcode) != XROCE_UD)
 		return XROCE_DROP_qp_transport;
-	return packet_icrc_ok(p) ? group_deliver(e, g, p, frame, hint, now_ns) : XROCE_DROP_icrc;
+	return engine_icrc_ok(e, p, packet_icrc_difference(p)) ?
+		       group_deliver(e, g, p, frame, hint, now_ns) :
+		       XROCE_DROP_icrc;
 }

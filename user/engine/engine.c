@@ -36,8 +36,10 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);
-	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : owner_join(e);
+	err = timers_init(&e->timers) || reorder_init(e) || engine_unknown_make(e) ? -ENOMEM :
+										    owner_join(e);
 	if (err) {
+		free(e->unknown);
 		reorder_destroy(e);
 		timers_free(&e->timers);
 		free(e);
@@ -52,6 +54,7 @@ void engine_destroy(struct engine *e)
 	owner_leave(e);
 	reorder_destroy(e);
 	timers_free(&e->timers);
+	free(e->unknown);
 	free(e);
 }
 

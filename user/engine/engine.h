@@ -70,6 +70,11 @@ struct engine_config {
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
 	/* the device's, copied; NULL: only the default P_Key */
 	const struct pkey_table *pkeys;
+	/*
+	 * frames come from UDP sockets, which show neither identification nor flags of IPv4: they
+	 * have 0 and "don't fragment" (icrc.h)
+	 */
+	bool unknown_ids;
 };
 
 /* Optional parts of the engine. A peer without them sees no difference on the wire. */

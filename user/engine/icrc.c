@@ -126,6 +126,27 @@ void icrc_id_init(struct icrc_id *c, u32 tail)
 		c->bit[i] = le32toh(icrc_id_change_once(tail, (u16)(1u << i)));
 }
 
+#define IPV4_DF	  0x4000 /* in the 16 bits after the identification */
+#define DF_BYTES  2u	 /* of the tail */
+
+/* The rows are independent: the fields are less than 32 bits apart, and the CRC has 32. */
+void icrc_unknown_init(struct icrc_unknown *u, u32 tail)
+{
+	u->tail = tail;
+	for (u32 i = 0; i < ICRC_UNKNOWN_BITS; i++) {
+		u32 row = le32toh(i < 16 ? icrc_id_change_once(tail, (u16)(1u << i)) :
+					   icrc_id_change_once(tail - DF_BYTES, IPV4_DF));
+		u32 at = i;
+
+		for (u32 k = 0; k < i; k++)
+			if ((row ^ u->row[k]) < row)
+				row ^= u->row[k];
+		for (; at && u->row[at - 1] < row; at--)
+			u->row[at] = u->row[at - 1];
+		u->row[at] = row;
+	}
+}
+
 void icrc_store(icrc_t crc, u8 out[4])
 {
 	u32 le = htole32(crc);

@@ -32,6 +32,14 @@ icrc_t icrc_update(icrc_t crc, const void *data, size_t len);
 /* Stores the value as in the packet: 4 bytes, little-endian. */
 void icrc_store(icrc_t crc, u8 out[4]);
 bool icrc_equal(icrc_t crc, const u8 stored[4]);
+/* Returns the bits in which a computed value differs from the stored one; 0: none. */
+static inline u32 icrc_difference(icrc_t crc, const u8 stored[4])
+{
+	u32 le;
+
+	memcpy(&le, stored, sizeof(le));
+	return le32toh(le) ^ crc;
+}
 /* Returns the bytes that icrc_start() covers: IP + UDP + BTH. */
 static inline u32 icrc_start_bytes(bool is_ipv6)
 {
@@ -97,6 +105,8 @@ static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8
  * bits and the number of bytes that follow, not on the contents. UDP segmentation increments the
  * identification from segment to segment.
  */
+#define ICRC_BEFORE_TAIL 6u /* bytes of an IPv4 packet up to the end of the identification */
+
 struct icrc_id {
 	u32 tail;	/* bytes from after the identification to the ICRC; 0 = not initialised */
 	u32 bit[16];	/* ICRC bits that flip with each bit, by its value in host order */
@@ -115,6 +125,31 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
 	for (; flipped; flipped &= (u16)(flipped - 1))
 		change ^= c->bit[__builtin_ctz(flipped)];
 	return htole32(change);
+}
+
+/*
+ * A UDP socket shows neither the IPv4 identification nor the flag "don't fragment" of a packet, and
+ * the ICRC covers both. It is computed with identification 0 and the flag set. As it is linear, the
+ * difference from the stored value tells the real fields, or that the packet is corrupt: 2^17
+ * differences of 2^32 are explained by these fields.
+ */
+#define ICRC_UNKNOWN_BITS 17u
+
+/* The differences for packets with one tail, as struct icrc_id, reduced to echelon form. */
+struct icrc_unknown {
+	u32 tail;			 /* 0 = not initialised */
+	u32 row[ICRC_UNKNOWN_BITS];	 /* in falling order; their highest bits differ */
+};
+/* For tails up to ICRC_ID_TAIL_MAX, 2 at least. */
+void icrc_unknown_init(struct icrc_unknown *u, u32 tail);
+
+/* Returns whether some identification and flag explain a difference of icrc_difference(). */
+static inline bool icrc_unknown_explains(const struct icrc_unknown *u, u32 difference)
+{
+	for (u32 i = 0; i < ICRC_UNKNOWN_BITS; i++)
+		if ((difference ^ u->row[i]) < difference)
+			difference ^= u->row[i];
+	return !difference;
 }
 
 /* Applies a change to the stored ICRC of a packet. */

@@ -78,6 +78,39 @@ static inline struct qp *engine_peek(const struct engine *e, const struct rx_fra
 	return look->qp = qp;
 }
 
+#define ETH_BYTES 14u /* of a frame like the last one, which has no tag */
+
+struct engine_unknown {
+	struct icrc_unknown of[(ICRC_BEFORE_TAIL + PACKET_FRAME_MAX) / 4 + 1]; /* by length */
+};
+
+int engine_unknown_make(struct engine *e)
+{
+	if (!e->config.unknown_ids)
+		return 0;
+	e->unknown = calloc(1, sizeof(*e->unknown));
+	return e->unknown ? 0 : -ENOMEM;
+}
+
+bool engine_explains(struct engine *e, u32 bytes, u32 difference)
+{
+	struct icrc_unknown *u;
+
+	if (!e->unknown || bytes / 4 >= ARRAY_SIZE(e->unknown->of))
+		return false;
+	u = &e->unknown->of[bytes / 4];
+	if (unlikely(!u->tail))
+		icrc_unknown_init(u, bytes - ICRC_BEFORE_TAIL - ROCE_ICRC_BYTES);
+	return icrc_unknown_explains(u, difference);
+}
+
+/* Returns whether an ACK with this difference, which matches h, has a correct ICRC. */
+static inline bool engine_ack_icrc_ok(struct engine *e, const struct header_in *h, u32 difference)
+{
+	return likely(!difference) ||
+	       (!h->is_ipv6 && engine_explains(e, h->frame_len - ETH_BYTES, difference));
+}
+
 /*
  * Checks a frame that differs from the last of its kind: its QP, whether it may have the frame, and
  * the ICRC. Returns the decoded packet, or the drop reason. XROCE_DROP_not_handed: another engine
@@ -100,7 +133,7 @@ check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_r
 	drop = engine_check_steering(qp, p);
 	if (drop != XROCE_DROP_none)
 		return drop;
-	if (!packet_icrc_ok(p))
+	if (!engine_icrc_ok(e, p, packet_icrc_difference(p)))
 		return XROCE_DROP_icrc;
 	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
 		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
@@ -137,15 +170,18 @@ static per_packet enum xroce_drop engine_check_alike(struct engine *e, const str
 	if (unlikely(!engine_state_accepts(look->qp)))
 		return XROCE_DROP_qp_state;
 	if (opcode_flags(bth->opcode) & OP_ACK) {
-		if (unlikely(!header_in_ack_ok(look->kept, &e->icrc, bth, &aeth)))
+		if (unlikely(!engine_ack_icrc_ok(
+			    e, look->kept,
+			    header_in_ack_difference(look->kept, &e->icrc, bth, &aeth))))
 			return XROCE_DROP_icrc;
 		*done = true;
 		return completer_ack(e, look->qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK,
 				     (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
 	}
 	header_in_decode(look->kept, frame, bth, p);
-	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? XROCE_DROP_none :
-								    XROCE_DROP_icrc;
+	return likely(engine_icrc_ok(e, p, header_in_difference(look->kept, &e->icrc, p))) ?
+		       XROCE_DROP_none :
+		       XROCE_DROP_icrc;
 }
 
 /* Counts a packet and its drop reason; returns the reason. */

@@ -138,9 +138,25 @@ struct engine {
 	struct srq *srq_events;
 
 	struct icrc_table icrc;
+	struct engine_unknown *unknown; /* NULL unless config.unknown_ids */
 	struct credit_answers answers;
 	struct qp *ready[XROCE_MAX_QP];
 };
+
+/* ---- input.c: the ICRC of packets whose identification is unknown (config.unknown_ids) ---- */
+
+struct engine_unknown;
+/* Returns 0 or -ENOMEM. */
+int engine_unknown_make(struct engine *e);
+/* Returns whether they explain the difference of an IPv4 packet of this length with its header. */
+bool engine_explains(struct engine *e, u32 bytes, u32 difference);
+
+/* Returns whether the packet's ICRC, with packet_icrc_difference(), is correct. */
+static inline bool engine_icrc_ok(struct engine *e, const struct packet *p, u32 difference)
+{
+	return likely(!difference) ||
+	       (!p->is_ipv6 && engine_explains(e, packet_bytes(p), difference));
+}
 
 /* Requests with their own response: each takes a PSN of it and counts towards max_rd_atomic. */
 #define OP_ANSWERED (OP_READ | OP_ATOMIC | OP_FLUSH | OP_ATOMIC_WRITE)

@@ -419,7 +419,7 @@ enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f)
 	return XROCE_DROP_none;
 }
 
-bool packet_icrc_ok(const struct packet *p)
+u32 packet_icrc_difference(const struct packet *p)
 {
 	size_t linear = (size_t)(p->end - p->ip);
 	u8 stored[ROCE_ICRC_BYTES];
@@ -427,20 +427,20 @@ bool packet_icrc_ok(const struct packet *p)
 	u32 before;
 
 	if (likely(!p->frag_len))
-		return icrc_equal(icrc_packet(p->ip, p->is_ipv6, linear - ROCE_ICRC_BYTES),
-				  p->end - ROCE_ICRC_BYTES);
+		return icrc_difference(icrc_packet(p->ip, p->is_ipv6, linear - ROCE_ICRC_BYTES),
+				       p->end - ROCE_ICRC_BYTES);
 
 	if (p->frag_len >= ROCE_ICRC_BYTES) {
 		crc = icrc_packet(p->ip, p->is_ipv6, linear);
 		crc = icrc_update(crc, p->frag, p->frag_len - ROCE_ICRC_BYTES);
-		return icrc_equal(crc, p->frag + p->frag_len - ROCE_ICRC_BYTES);
+		return icrc_difference(crc, p->frag + p->frag_len - ROCE_ICRC_BYTES);
 	}
 
 	/* The boundary is inside the stored ICRC: 1..3 bytes of it are in the first buffer. */
 	before = ROCE_ICRC_BYTES - p->frag_len;
 	memcpy(stored, p->end - before, before);
 	memcpy(stored + before, p->frag, p->frag_len);
-	return icrc_equal(icrc_packet(p->ip, p->is_ipv6, linear - before), stored);
+	return icrc_difference(icrc_packet(p->ip, p->is_ipv6, linear - before), stored);
 }
 
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)

@@ -111,8 +111,20 @@ const char *opcode_name(u8 opcode);
  */
 enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f);
 
-/* Returns whether the ICRC of a packet from packet_parse() is correct. Reads the whole packet. */
-bool packet_icrc_ok(const struct packet *p);
+/*
+ * Returns the bits in which the ICRC of a packet from packet_parse() is wrong, as
+ * icrc_difference(). Reads the whole packet.
+ */
+u32 packet_icrc_difference(const struct packet *p);
+static inline bool packet_icrc_ok(const struct packet *p)
+{
+	return !packet_icrc_difference(p);
+}
+/* Returns the bytes of the packet from its IP header on. */
+static inline u32 packet_bytes(const struct packet *p)
+{
+	return (u32)(p->end - p->ip) + p->frag_len;
+}
 
 /*
  * Copies payload bytes [offset, offset + len) of a parsed packet to dst, across the fragment

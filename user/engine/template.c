@@ -174,13 +174,13 @@ void header_in_decode(const struct header_in *h, const struct rx_frame *f, const
 	p->payload_len = h->payload_len;
 }
 
-bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t,
-		       const struct packet *p)
+u32 header_in_difference(const struct header_in *h, const struct icrc_table *t,
+			 const struct packet *p)
 {
 	const u8 *from = p->ip + icrc_start_bytes(p->is_ipv6) - (sizeof(struct bth) - BTH_COMMON);
 	const u8 *end = p->end - ROCE_ICRC_BYTES;
 
-	return icrc_equal(icrc_words(t, h->icrc, from, (size_t)(end - from)), end);
+	return icrc_difference(icrc_words(t, h->icrc, from, (size_t)(end - from)), end);
 }
 
 void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct packet *p)

@@ -111,19 +111,19 @@ const struct bth *header_in_match(const struct header_in *h, const struct rx_fra
 /* Decodes a matching frame, except src, dst, ip_id and udp_sport. */
 void header_in_decode(const struct header_in *h, const struct rx_frame *f, const struct bth *bth,
 		      struct packet *p);
-/* Checks the ICRC of a packet decoded by header_in_decode(). */
-bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t,
-		       const struct packet *p);
-/* Checks the ICRC of a matching ACK or NAK, of which only *aeth needs decoding. */
-static inline bool header_in_ack_ok(const struct header_in *h, const struct icrc_table *t,
-				    const struct bth *bth, u32 *aeth)
+/* Returns packet_icrc_difference() of a packet decoded by header_in_decode(). */
+u32 header_in_difference(const struct header_in *h, const struct icrc_table *t,
+			 const struct packet *p);
+/* The same for a matching ACK or NAK, of which only *aeth needs decoding. */
+static inline u32 header_in_ack_difference(const struct header_in *h, const struct icrc_table *t,
+					   const struct bth *bth, u32 *aeth)
 {
 	__be32 word;
 
 	memcpy(&word, bth + 1, sizeof(word));
 	*aeth = be32toh(word);
-	return icrc_equal(icrc_two_words(t, h->icrc, bth->ack_psn, word),
-			  (const u8 *)(bth + 1) + sizeof(word));
+	return icrc_difference(icrc_two_words(t, h->icrc, bth->ack_psn, word),
+			       (const u8 *)(bth + 1) + sizeof(word));
 }
 /* Records a parsed packet whose addresses, P_Key and ICRC are correct: similar ones may follow. */
 void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct packet *p);
