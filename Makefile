@@ -101,7 +101,7 @@ objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 ENGINE_SRC := $(wildcard user/engine/*.c user/engine/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
-PORT_ROOMS    := os io run attach broker port
+PORT_ROOMS    := os io run attach host broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)
@@ -160,6 +160,10 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 $(BUILD)/obj/%.o: %.S $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,AS,$<)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# The receiving BPF programs as functions of the broker's.
+$(BUILD)/obj/user/host/program.o: ALL_CFLAGS := -Iuser/host/include $(ALL_CFLAGS) \
+	-Wno-missing-prototypes -Wno-unused-function
 
 # Which of them include a skeleton the compiler says (-MMD); a first build must have made them.
 $(call objs,$(PORT_SRC)): | $(SKELS)

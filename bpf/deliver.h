@@ -15,7 +15,9 @@
 #include "wake.h"
 
 /* Set by the broker before it loads a client's program (xroce/abi.h). */
+#ifndef xroce_shared /* user/host/program.c */
 const volatile bool xroce_shared = false;
+#endif
 
 /* Returns a record with the frame, or NULL with the reason in *drop. */
 static __always_inline struct xroce_rx_record *

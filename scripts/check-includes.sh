@@ -18,7 +18,8 @@ declare -A rooms=(
 	[io]='engine|os'
 	[run]='engine|os|io'
 	[attach]='engine|os|io|run'
-	[broker]='engine|os|attach|cm'
+	[host]='engine|os|attach'
+	[broker]='engine|os|io|attach|host|cm'
 	[port]='engine|os|io|run|attach'
 	[verbs]='engine|os|port'
 	[rdmacm]='engine|os|cm'
@@ -58,6 +59,9 @@ done
 declare -A never=(
 	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>'
 )
+# The BPF programs that run in the broker, and headers in place of the kernel's and libbpf's.
+may[user/host]+='|"\.\./\.\./bpf/(xroce\.bpf\.c|mux_mad\.h)"'
+may[user/host/include]='<[a-z0-9_/-]+\.h>'
 # One header of the verbs each, and headers of network interfaces that change nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/tools/bench]+='|"\.\./\.\./verbs/xroce_cm\.h"'

@@ -552,7 +552,9 @@ struct xroce_engine_stats {
 	__u64 tx_copies_lost;	/* copies of sent frames for local flows and groups lost: no room */
 	__u64 rto_spurious;	/* of rto_probes: the answer was late, nothing was lost */
 	/* pads to whole cache lines, which no two engines share; new counters go here */
-	__u64 unused[6];
+	__u64 tx_udp;		/* frames sent through UDP sockets, */
+	__u64 tx_udp_sends;	/* and datagrams for them: super-packets and single frames */
+	__u64 unused[4];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

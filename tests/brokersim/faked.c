@@ -144,6 +144,36 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 	return 0;
 }
 
+/* No broker has UDP sockets here. */
+int broker_socket_open_abstract(struct broker_socket *d, u32 ifindex)
+{
+	must(!"a broker of a user");
+	return -EINVAL;
+}
+
+/* Nothing listens there. */
+socklen_t broker_socket_abstract(u32 ifindex, u32 uid, struct sockaddr_un *at)
+{
+	*at = (struct sockaddr_un){ .sun_family = AF_UNIX, .sun_path = "\0xroce/brokersim" };
+	return sizeof(*at);
+}
+
+int mux_make_udp(struct mux *m, const struct netdev *dev)
+{
+	must(!"a broker with UDP sockets");
+	return -EINVAL;
+}
+
+void host_receive_take(struct host_receive *r)
+{
+	must(!"packets of UDP sockets");
+}
+
+void host_client_free(struct host_client *c)
+{
+	must(!c);
+}
+
 void broker_socket_close(struct broker_socket *d)
 {
 	if (d->fd < 0)
@@ -258,7 +288,7 @@ int netdev_refresh(struct netdev *dev)
 }
 
 /* The interface has no owner before a broker starts. */
-void iface_lock_begin(struct iface_lock *h, u32 ifindex)
+void iface_lock_begin(struct iface_lock *h, u32 ifindex, bool without_privileges)
 {
 }
 

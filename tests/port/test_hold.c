@@ -42,7 +42,7 @@ static void hold_take__of_nobody(void **state)
 	struct iface_lock h;
 	int fd;
 
-	iface_lock_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX, false);
 	fd = iface_lock_take(&h);
 	assert_true(fd >= 0);
 	close(fd);
@@ -57,7 +57,7 @@ static void hold_take__of_one_that_lets_nobody_in(void **state)
 	struct iface_lock h;
 	int alone;
 
-	iface_lock_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX, false);
 	assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	assert_false(netdev_is_alone(IFINDEX, -1));
 	alone = netdev_say_alone(IFINDEX);
@@ -90,7 +90,7 @@ static void hold_take__waits_for_the_end(void **state)
 	sem_init(&looked, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, close_later,
 					(void *[]){ &looked, &holder }), 0);
-	iface_lock_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX, false);
 	assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	sem_post(&looked);
 	fd = take(&h);
@@ -108,7 +108,7 @@ static void hold_take__does_not_fill_the_queue(void **state)
 	struct iface_lock h;
 	pid_t pid;
 
-	iface_lock_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX, false);
 	for (u32 i = 0; i < 3 * SOMAXCONN; i++)
 		assert_int_equal(iface_lock_take(&h), -EAGAIN);
 	assert_int_equal(netdev_holder(IFINDEX, &pid, comm, sizeof(comm)), 0);
@@ -154,7 +154,7 @@ static int without_privileges(void)
 
 	if (syscall(SYS_capset, &header, none))
 		return -errno;
-	iface_lock_begin(&h, IFINDEX);
+	iface_lock_begin(&h, IFINDEX, false);
 	ret = iface_lock_take(&h);
 	iface_lock_end(&h);
 	return open_fds() == before ? ret : -EBADF;

@@ -89,6 +89,7 @@ static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
 	if (err)
 		return err;
 	s->ring_fd = kernel_ring_make();
+	s->ring_event_fd = -1;
 	nic_maps(nic_of(m))->channel[i] = xdp_ring(s->ring_fd);
 	return 0;
 }

@@ -20,6 +20,7 @@
 
 #include "../os/process.h"
 #include "ask.h"
+#include "broker_socket.h"
 #include "prove.h"
 
 #define ERRNO_MAX 4095
@@ -70,7 +71,7 @@ static int ask_check_server(int fd)
 	return ask_may_serve(cred.uid) ? 0 : -EPERM;
 }
 
-static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
+static int ask_try_connect(int fd, const struct sockaddr_un *sun, socklen_t len, u64 max_ns)
 {
 	/* limits connect() if the broker's queue of connections is full */
 	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
@@ -78,7 +79,7 @@ static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
+	if (connect(fd, (const struct sockaddr *)sun, len) == 0)
 		return ask_check_server(fd);
 	/* no process listens; a part of the path is no directory; a socket of another type */
 	return errno == ECONNREFUSED || errno == ENOTDIR || errno == EPROTOTYPE ? -ENOENT :
@@ -86,19 +87,15 @@ static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
 										 -errno;
 }
 
-int ask_connect(struct asker *a, u64 netns, u32 ifindex)
+static int ask_connect_to(struct asker *a, const struct sockaddr_un *sun, socklen_t len)
 {
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd, err;
 
-	if (!netns)
-		return -ENOENT;
-	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)netns, ifindex);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	do
-		err = ask_try_connect(fd, &sun, a->max_ns);
+		err = ask_try_connect(fd, sun, len, a->max_ns);
 	while (err == -EINTR);
 	if (err) {
 		close(fd);
@@ -106,6 +103,23 @@ int ask_connect(struct asker *a, u64 netns, u32 ifindex)
 	}
 	a->fd = fd;
 	return 0;
+}
+
+/* A broker that may write to ASK_DIR is preferred: it serves all users. */
+int ask_connect(struct asker *a, u64 netns, u32 ifindex)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	socklen_t len;
+	int err;
+
+	if (!netns)
+		return -ENOENT;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)netns, ifindex);
+	err = ask_connect_to(a, &sun, sizeof(sun));
+	if (err != -ENOENT)
+		return err;
+	len = broker_socket_abstract(ifindex, geteuid(), &sun);
+	return ask_connect_to(a, &sun, len);
 }
 
 void ask_close(struct asker *a)

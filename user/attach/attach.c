@@ -135,7 +135,8 @@ static bool attach_can_use_sockets(void)
 static u32 attach_hello(void)
 {
 	const enum share_choice choice = options_share();
-	const bool can_use_sockets = choice != SHARE_ALWAYS && attach_can_use_sockets();
+	const bool can_use_sockets = choice != SHARE_ALWAYS && options_port() == PORT_XDP &&
+				     attach_can_use_sockets();
 
 	return (can_use_sockets ? ASK_CAN_USE_SOCKETS : 0) |
 	       (choice == SHARE_NEVER ? ASK_TO_BE_ALONE : 0) |
@@ -150,7 +151,7 @@ void attach_init(const struct netdev *dev, struct attachment *m)
 				  .info = { .pkeys = options_pkeys() },
 				  .maps = { .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
-		m->io[i].ring_fd = -1;
+		m->io[i].ring_fd = m->io[i].ring_event_fd = -1;
 	for (u32 i = 0; i < ASK_SOCKETS_FDS; i++)
 		m->fd[i] = -1;
 	ask_init(&m->asker);
@@ -162,13 +163,16 @@ void attach_init(const struct netdev *dev, struct attachment *m)
  */
 static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 {
+	const enum spawn_kind kind = options_port() == PORT_SOCKETS	   ? SPAWN_UDP :
+				     m->hello & ASK_CAN_USE_SOCKETS ? SPAWN_SOLE :
+								      SPAWN_SHARED;
 	int fd;
 
-	if (!spawn_may())
+	if (kind != SPAWN_UDP && !spawn_may())
 		return attach_complain_of_mount(dev) ?
 			       -EBUSY :
 			       attach_failed(dev, "attach an XDP program", -EPERM);
-	fd = spawn_broker(dev, &m->info.pkeys, m->hello & ASK_CAN_USE_SOCKETS);
+	fd = spawn_broker(dev, &m->info.pkeys, kind);
 	if (fd >= 0) {
 		ask_begin(&m->asker, fd);
 		return 0;
@@ -358,6 +362,7 @@ static void close_everything(struct attachment *m)
 		xsk_close(&s->xsks);
 		umem_destroy(&s->umem);
 		close_fd(&s->ring_fd);
+		close_fd(&s->ring_event_fd);
 	}
 	xsk_close(&m->local);
 	close_fd(&m->tap_fd);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* accept4(), struct ucred */
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -154,6 +155,33 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 		err = broker_socket_place(d, &at);
 	if (err)
 		broker_socket_leave(d);
+	return err;
+}
+
+socklen_t broker_socket_abstract(u32 ifindex, u32 uid, struct sockaddr_un *at)
+{
+	int n;
+
+	*at = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	n = snprintf(at->sun_path + 1, sizeof(at->sun_path) - 1, ASK_ABSTRACT, ifindex, uid);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int broker_socket_open_abstract(struct broker_socket *d, u32 ifindex)
+{
+	socklen_t len;
+	int err = 0;
+
+	*d = (struct broker_socket){ .fd = broker_socket_socket() };
+	if (d->fd < 0)
+		return d->fd;
+	broker_socket_refuse_descriptors(d->fd);
+	len = broker_socket_abstract(ifindex, geteuid(), &d->at);
+	if (bind(d->fd, (const struct sockaddr *)&d->at, len) ||
+	    listen(d->fd, BROKER_SOCKET_QUEUE)) {
+		err = -errno;
+		broker_socket_leave(d);
+	}
 	return err;
 }
 

@@ -30,7 +30,7 @@ static inline void broker_socket_refuse_descriptors(int fd)
 
 struct broker_socket {
 	int fd;
-	struct sockaddr_un at;
+	struct sockaddr_un at; /* abstract: it has no file */
 	dev_t dev; /* with ino: the socket's file, which another may replace */
 	ino_t ino;
 };
@@ -61,6 +61,13 @@ bool broker_socket_is_left(u32 ifindex);
  * -EPERM (other users may write to the directory) or -errno.
  */
 int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group);
+/*
+ * Listens at the abstract address of this process's user instead, which needs no privilege. Returns
+ * 0, -EADDRINUSE or -errno.
+ */
+int broker_socket_open_abstract(struct broker_socket *d, u32 ifindex);
+/* Sets *at to the abstract address of a user's broker. Returns its length. */
+socklen_t broker_socket_abstract(u32 ifindex, u32 uid, struct sockaddr_un *at);
 /* Removes the path if it still belongs to this socket. The descriptor stays open. */
 void broker_socket_hide(const struct broker_socket *d);
 /* Closes the socket and removes its path. */

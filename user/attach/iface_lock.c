@@ -12,9 +12,11 @@
 /* The interval between two looks at its socket. */
 #define IFACE_LOCK_LOOK_NS (5 * NSEC_PER_MSEC)
 
-void iface_lock_begin(struct iface_lock *h, u32 ifindex)
+void iface_lock_begin(struct iface_lock *h, u32 ifindex, bool without_privileges)
 {
-	*h = (struct iface_lock){ .ifindex = ifindex, .met_fd = -1 };
+	*h = (struct iface_lock){
+		.ifindex = ifindex, .is_free = without_privileges, .met_fd = -1
+	};
 }
 
 void iface_lock_end(struct iface_lock *h)
@@ -28,13 +30,13 @@ void iface_lock_end(struct iface_lock *h)
  * Takes the name, but only with privileges. Without them the next step fails, and a privileged
  * process that arrives at that moment would find the name taken, and run without it.
  */
-static int iface_lock_take_name(u32 ifindex)
+static int iface_lock_take_name(const struct iface_lock *h)
 {
 	int fd;
 
-	if (privilege_may_attach())
-		return netdev_hold(ifindex);
-	fd = netdev_meet_holder(ifindex);
+	if (h->is_free || privilege_may_attach())
+		return netdev_hold(h->ifindex);
+	fd = netdev_meet_holder(h->ifindex);
 	if (fd < 0)
 		return -EPERM;
 	close(fd);
@@ -47,7 +49,7 @@ int iface_lock_take(struct iface_lock *h)
 	int fd;
 
 	if (h->met_fd < 0) {
-		fd = iface_lock_take_name(h->ifindex);
+		fd = iface_lock_take_name(h);
 		if (fd != -EBUSY)
 			return fd;
 		h->met_fd = netdev_meet_holder(h->ifindex);

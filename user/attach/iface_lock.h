@@ -11,11 +11,13 @@
 
 struct iface_lock {
 	u32 ifindex;
+	bool is_free;  /* taken without privileges */
 	int met_fd;    /* hangs up when the present holder ends; -1: none */
 	u64 waited_ns; /* for this holder */
 };
 
-void iface_lock_begin(struct iface_lock *h, u32 ifindex);
+/* without_privileges: for a broker with UDP sockets. */
+void iface_lock_begin(struct iface_lock *h, u32 ifindex, bool without_privileges);
 void iface_lock_end(struct iface_lock *h);
 /*
  * Returns a descriptor or -errno, as netdev_hold() does. -EBUSY: the holder admits no others, or

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../io/tx_udp.h"
 #include "attach_error.h"
 #include "shared.h"
 #include "shared_maps.h"
@@ -32,7 +33,7 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 			    const struct ask_port *port)
 {
 	return port->ifindex == dev->ifindex && port->client < XROCE_MAX_CLIENT &&
-	       (port->sockets || (shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) &&
+	       (port->sockets || port->udp || (shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) &&
 				  shared_is_tap(m->fd[ASK_FD_SINGLE], 0)));
 }
 
@@ -202,6 +203,30 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 	return 0;
 }
 
+/* ---- a port by UDP ---- */
+
+static int shared_open_udp(const struct netdev *dev, struct attachment *m,
+			   const struct ask_port *port)
+{
+	struct shard_io *s = &m->io[0];
+	int err;
+
+	m->info.udp = true;
+	s->stats = &m->maps.stats[0];
+	s->drops = &m->maps.drops[0];
+	s->ring_fd = shared_take(m, ASK_FD_WAKE);
+	s->ring_event_fd = shared_take(m, ASK_FD_WAKE_EVENT);
+	m->maps.vector[0].ring = 0;
+	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
+	if (err == -ENOMEM)
+		return attach_failed(dev, "map the receive ring", err);
+	if (err)
+		return shared_complain(dev, -EPROTO);
+	xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
+	err = tx_udp_open(dev->ifindex, s->stats, &s->tx);
+	return err ? attach_failed(dev, "create UDP sockets", err) : 0;
+}
+
 int attach_shared(const struct netdev *dev, struct attachment *m)
 {
 	struct ask_port port;
@@ -226,5 +251,7 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 	/* not a map, or a smaller one */
 	if (err)
 		return shared_complain(dev, -EPROTO);
-	return port.sockets ? shared_open_with_sockets(dev, m, &port) : shared_open(dev, m, &port);
+	return port.sockets ? shared_open_with_sockets(dev, m, &port) :
+	       port.udp	    ? shared_open_udp(dev, m, &port) :
+			      shared_open(dev, m, &port);
 }

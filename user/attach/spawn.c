@@ -255,11 +255,15 @@ static void spawn_print_pkeys(char *text, const struct pkey_table *pkeys)
 
 /* Passes the P_Key table, as the process read its environment only once. */
 static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys,
-		       bool with_sockets, int client_fd)
+		       enum spawn_kind kind, int client_fd)
 {
 	char path[PATH_MAX], name[IF_NAMESIZE], keys[PKEYS_BYTES] = "";
 	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--first",
-			       "--pkey", keys, name, with_sockets ? "--sockets" : NULL, NULL };
+			       "--pkey", keys, name,
+			       kind == SPAWN_SOLE ? "--sockets" :
+			       kind == SPAWN_UDP  ? "--port=sockets" :
+						    NULL,
+			       NULL };
 	int err;
 
 	err = spawn_find(path, sizeof(path));
@@ -270,13 +274,13 @@ static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys,
 	return spawn_run(path, argv, client_fd);
 }
 
-int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, bool with_sockets)
+int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, enum spawn_kind kind)
 {
 	int pair[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	err = spawn_serve(dev, pkeys, with_sockets, pair[1]);
+	err = spawn_serve(dev, pkeys, kind, pair[1]);
 	close(pair[1]);
 	if (!err)
 		return pair[0];

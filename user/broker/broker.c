@@ -86,6 +86,11 @@ static void broker_news(struct source *s, u32 events)
 	b->has_news = b->has_near_news = false;
 }
 
+static void broker_packets(struct source *s, u32 events)
+{
+	host_receive_take(&container_of(s, struct broker, packets_source)->mux.receive);
+}
+
 static void broker_knock(struct source *s, u32 events)
 {
 	client_welcome(container_of(s, struct broker, door_source));
@@ -165,7 +170,7 @@ static int broker_hold(struct broker *b)
 	struct iface_lock hold;
 	int err;
 
-	iface_lock_begin(&hold, b->dev.ifindex);
+	iface_lock_begin(&hold, b->dev.ifindex, b->options.udp);
 	err = broker_hold_after(b, &hold);
 	iface_lock_end(&hold);
 	return err;
@@ -175,6 +180,9 @@ static int broker_hold(struct broker *b)
 static int broker_open_door(struct broker *b)
 {
 	int err = broker_socket_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
+
+	if (err && b->options.udp)
+		err = broker_socket_open_abstract(&b->door, b->dev.ifindex);
 
 	if (err && b->options.client_fd >= 0) {
 		b->alone_fd = netdev_say_alone(b->dev.ifindex);
@@ -221,6 +229,18 @@ static int broker_make_books(struct broker *b)
 	return err ? err : bindings_make(&b->bindings, BROKER_SERVICES, seed[1]);
 }
 
+/* The pool of a broker with UDP sockets stays empty: an instance takes little time. */
+static int broker_make_udp_stock(struct broker *b)
+{
+	const struct instance_plan plan = { .ifindex = b->dev.ifindex,
+					    .ring_bytes = XROCE_RX_RING_BYTES,
+					    .by_udp = true };
+
+	client_pool_init(&b->stock, &plan);
+	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
+	return 0;
+}
+
 static int broker_make_stock(struct broker *b)
 {
 	const struct instance_plan plan = {
@@ -254,10 +274,14 @@ static int broker_listen(struct broker *b)
 
 	b->door_source = (struct source){ .ready = broker_knock, .fd = b->door.fd };
 	b->news_source = (struct source){ .ready = broker_news, .fd = b->news.fd };
+	b->packets_source =
+		(struct source){ .ready = broker_packets, .fd = b->mux.receive.set_fd };
 	if (!err)
 		err = loop_add(b->loop, &b->news_source);
 	if (!err)
 		err = nobody_open(b);
+	if (!err && b->mux.host)
+		err = loop_add(b->loop, &b->packets_source);
 	if (!err && b->door.fd >= 0)
 		err = loop_add(b->loop, &b->door_source);
 	/* after the subscription: no change is missed */
@@ -290,14 +314,15 @@ static int broker_begin(struct broker *b)
 				     err);
 	err = broker_hold(b);
 	if (!err)
-		err = mux_make(&b->mux, &b->dev, &b->options.pkeys);
+		err = b->options.udp ? mux_make_udp(&b->mux, &b->dev) :
+				       mux_make(&b->mux, &b->dev, &b->options.pkeys);
 	if (!err && !b->options.sockets)
 		err = mux_put_on(&b->mux);
 	if (!err) {
 		err = broker_make_books(b);
 		if (err)
 			return attach_failed(&b->dev, "allocate memory", err);
-		err = broker_make_stock(b);
+		err = b->options.udp ? broker_make_udp_stock(b) : broker_make_stock(b);
 	}
 	if (!err)
 		err = pinned_begin(b);
@@ -319,7 +344,7 @@ static void broker_close(int *fd)
 static void broker_end(struct broker *b)
 {
 	broker_socket_close(&b->door);
-	if (b->mux.bpf)
+	if (b->mux.bpf || b->mux.host)
 		mux_detach(&b->mux);
 	if (b->options.ends)
 		b->options.ends(b->options.ends_arg, &b->dev);

@@ -41,6 +41,7 @@ struct client {
 	u32 prog_id;
 	u32 rings;	/* given */
 	struct instance_rings rings_left;
+	struct host_client *host; /* its memory at a broker with UDP sockets; else NULL */
 	/* client_report.c */
 	struct source reports; /* the socket for reports; fd -1: none */
 	int report_program_fd; /* xroce_tell */
@@ -70,6 +71,7 @@ struct broker {
 	struct source door_source;
 	struct link_events news;
 	struct source news_source;
+	struct source packets_source; /* of mux.receive */
 	bool has_news;	/* of this interface */
 	bool has_near_news;
 	struct pins pins;

@@ -164,7 +164,8 @@ struct mux_client client_sender(const struct client *c)
 {
 	return (struct mux_client){ .number = c->number,
 				    .place = client_cm_place(c),
-				    .privileged = c->rights.raw };
+				    .privileged = c->rights.raw,
+				    .host = c->host };
 }
 
 int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS])
@@ -217,6 +218,7 @@ static int client_give(struct client *c, const struct instance *i)
 			  .native = c->broker->mux.hook.native,
 			  .privileged = c->rights.raw,
 			  .sockets = i->has_sockets,
+			  .udp = i->host != NULL,
 			  .pkeys = c->broker->options.pkeys },
 	};
 	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET;
@@ -239,13 +241,18 @@ static int client_give(struct client *c, const struct instance *i)
 static int client_connect(struct client *c, const struct instance *i)
 {
 	const u32 tap[INSTANCE_TAPS] = { i->tap, i->single };
-	int err = client_enter(c, instance_prog_fd(i), i->prog_id, tap);
+	int err;
+
+	c->host = i->host;
+	err = client_enter(c, instance_prog_fd(i), i->prog_id, tap);
 
 	if (!err) {
 		err = client_give(c, i);
 		if (err)
 			client_leave(c);
 	}
+	if (err)
+		c->host = NULL;
 	return err;
 }
 
@@ -259,6 +266,7 @@ static void client_keep(struct client *c, struct instance *i)
 	i->shown = shown_none;
 	c->rings_left = i->rings;
 	i->rings = (struct instance_rings)INSTANCE_RINGS_NONE;
+	i->host = NULL;
 	instance_close(i);
 }
 
@@ -268,7 +276,8 @@ static int client_serve_beside(struct client *c)
 	struct broker *b = c->broker;
 	struct instance i;
 	const char *step;
-	int err = sole_make_way(b);
+	/* with UDP sockets nothing is on the interface */
+	int err = b->options.udp ? 0 : sole_make_way(b);
 
 	if (err)
 		return err;
@@ -396,7 +405,7 @@ static int client_release(struct client *c, u32 qpn)
 static int client_make_ring(struct client *c)
 {
 	struct quota *q = &c->broker->quota;
-	int fd, err = quota_take(q, c->user, QUOTA_RINGS);
+	int fd, err = c->host ? -EOPNOTSUPP : quota_take(q, c->user, QUOTA_RINGS);
 
 	if (err)
 		return err;
@@ -561,7 +570,9 @@ static void client_trace(struct client *c, const struct ask *ask)
 	struct client *other = client_of(c, ask->number);
 	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
-	if (other) {
+	if (other && other->host) {
+		err = -EOPNOTSUPP;
+	} else if (other) {
 		client_report_pass_all(other); /* to earlier observers */
 		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);
 	}
@@ -887,6 +898,7 @@ void client_dismiss(struct client *c)
 	client_trace_dismiss(c);
 	readonly_maps_close(&c->shown);
 	instance_rings_close(&c->rings_left);
+	host_client_free(c->host);
 	/* not found by number from here on, even if it is still entered in the mux */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

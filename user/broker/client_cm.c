@@ -17,7 +17,7 @@ static struct xroce_place client_cm_describe(const struct client *c)
 		.pid = c->pid,
 		.serial = c->cm_serial,
 		.first_port = c->rights.low_ports ? 0 : mux_first_port(&c->broker->mux),
-		.by_sockets = c == c->broker->sole.client,
+		.by_sockets = c->host || c == c->broker->sole.client,
 	};
 }
 

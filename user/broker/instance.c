@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../attach/program.h"
+#include "../host/client.h"
 #include "../os/privilege.h"
 #include "../os/bpf_room.h"
 #include "../os/kernel.h"
@@ -23,7 +24,7 @@ static const struct instance instance_none = { .others_fd = -1,
 
 int instance_prog_fd(const struct instance *i)
 {
-	return bpf_program__fd(i->bpf->progs.xroce_xdp);
+	return i->host ? -1 : bpf_program__fd(i->bpf->progs.xroce_xdp);
 }
 
 static int instance_set_up(struct xroce_bpf *bpf, const struct instance_plan *plan,
@@ -210,11 +211,40 @@ int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
 	return err;
 }
 
-int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
+/* Gives observers the maps that they can read. */
+static void instance_show(struct instance *i)
 {
-	libbpf_print_fn_t before = privilege_hush_libbpf();
+	_Static_assert(READONLY_MAPS_MAPS >= 13, "those of shown_map_is() that a client has");
+	i->shown.num = i->host->num_shown;
+	memcpy(i->shown.fd, i->host->shown_fd, i->shown.num * sizeof(*i->shown.fd));
+	i->host->num_shown = 0;
+}
+
+static int instance_make_udp(struct instance *i, const struct instance_plan *plan,
+			     const char **step)
+{
+	static u32 made;
 	int err;
 
+	*i = instance_none;
+	/* no program of the kernel has such an ID */
+	i->prog_id = INSTANCE_UDP_ID | ++made;
+	*step = "allocate a client's memory";
+	i->ring_bytes = plan->ring_bytes;
+	err = host_client_make(plan->ring_bytes, &i->host);
+	if (!err)
+		instance_show(i);
+	return err;
+}
+
+int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
+{
+	libbpf_print_fn_t before;
+	int err;
+
+	if (plan->by_udp)
+		return instance_make_udp(i, plan, step);
+	before = privilege_hush_libbpf();
 	*i = instance_none;
 	*step = "load a client's program";
 	i->bpf = instance_open(plan, false);
@@ -250,6 +280,10 @@ static u32 instance_sockets_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS
 
 u32 instance_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS])
 {
+	if (i->host) {
+		host_client_fds(i->host, fd);
+		return ASK_FDS;
+	}
 	fd[ASK_FD_QP] = bpf_map__fd(i->bpf->maps.xroce_qp);
 	fd[ASK_FD_CQ] = bpf_map__fd(i->bpf->maps.xroce_cq);
 	fd[ASK_FD_EXPECT] = bpf_map__fd(i->bpf->maps.xroce_expect);
@@ -277,8 +311,9 @@ void instance_close(struct instance *i)
 {
 	const int fd[] = { i->others_fd, i->wake_fd, i->tap_fd, i->single_link_fd, i->single_fd };
 
-	if (!i->bpf)
+	if (!i->bpf && !i->host)
 		return;
+	host_client_free(i->host);
 	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
 		if (fd[n] >= 0)
 			close(fd[n]);

@@ -16,6 +16,9 @@
 #define INSTANCE_RINGS 4
 #define INSTANCE_KIB  10240u /* kernel memory, at most */
 
+#define INSTANCE_UDP_ID	 (1u << 31) /* in the prog_id of a client that has no program */
+
+struct host_client;
 struct xroce_bpf;
 
 /* The rings of a client's completion channels. */
@@ -31,7 +34,8 @@ struct instance_rings {
 _Static_assert(INSTANCE_RINGS == 4, "INSTANCE_RINGS_NONE");
 
 struct instance {
-	struct xroce_bpf *bpf; /* NULL: not made */
+	struct xroce_bpf *bpf;	  /* NULL: not made, or with `host` in its place: */
+	struct host_client *host; /* for a broker with UDP sockets */
 	bool has_sockets;      /* for a client with AF_XDP sockets: it has no TAP devices, */
 	int others_fd;	       /* but an eventfd (ASK_FD_OTHERS); -1: none */
 	int wake_fd;	       /* the ring of its service thread */
@@ -48,6 +52,7 @@ struct instance {
 struct instance_plan {
 	u32 ifindex;
 	u32 ring_bytes;
+	bool by_udp; /* nothing below is used */
 	bool without_others; /* a client with sockets gets no packets of other processes here */
 	int tap_ingress_fd, tap_egress_fd, tap_single_fd; /* programs */
 	/* the broker's maps, which clients' programs use as well */

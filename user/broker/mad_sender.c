@@ -73,6 +73,11 @@ void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech
 	} __attribute__((packed)) out = { 0 };
 	u32 len;
 
+	if (s->mux->host) {
+		len = mad_sender_build(s, speech, out.frame);
+		mux_udp_send(s->mux, out.frame, len);
+		return;
+	}
 	if (!mad_sender_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
 		return;
 	len = mad_sender_build(s, speech, out.frame);

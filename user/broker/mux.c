@@ -24,6 +24,44 @@ static int mux_prog_fd(const struct mux *m)
 	return bpf_program__fd(m->programs->progs.xroce_mux);
 }
 
+/* ---- the maps that both kinds of mux have ---- */
+
+static int mux_map_fd(const struct mux *m, enum host_map_name which)
+{
+	switch (which) {
+	case HOST_OWNER:
+		return bpf_map__fd(m->bpf->maps.xroce_owner);
+	case HOST_PLACE:
+		return bpf_map__fd(m->bpf->maps.xroce_place);
+	case HOST_SERVICE:
+		return bpf_map__fd(m->bpf->maps.xroce_service);
+	case HOST_ASKED:
+		return bpf_map__fd(m->bpf->maps.xroce_asked);
+	case HOST_CONN:
+		return bpf_map__fd(m->bpf->maps.xroce_conn);
+	case HOST_MEMBERS:
+		return bpf_map__fd(m->bpf->maps.xroce_members);
+	default:
+		return bpf_map__fd(m->bpf->maps.xroce_gid);
+	}
+}
+
+int mux_map_put(struct mux *m, enum host_map_name which, const void *key, const void *value)
+{
+	return m->host ? host_map_put(&m->host->map[which], key, value) :
+			 bpf_map_update_elem(mux_map_fd(m, which), key, value, BPF_ANY);
+}
+
+void mux_map_remove(struct mux *m, enum host_map_name which, const void *key)
+{
+	if (m->host)
+		host_map_remove(&m->host->map[which], key);
+	else
+		bpf_map_delete_elem(mux_map_fd(m, which), key);
+}
+
+/* ---- programs and maps of the kernel ---- */
+
 int mux_clients_fd(const struct mux *m)
 {
 	return bpf_map__fd(m->bpf->maps.xroce_client);
@@ -61,7 +99,7 @@ int mux_tap_single_fd(const struct mux *m)
 
 u32 mux_max_qps(const struct mux *m)
 {
-	return bpf_map__max_entries(m->bpf->maps.xroce_owner);
+	return m->host ? XROCE_MAX_OWNED : bpf_map__max_entries(m->bpf->maps.xroce_owner);
 }
 
 /* ---- loading ---- */
@@ -214,7 +252,7 @@ static int mux_say_pair(struct mux *m, const struct netdev *dev)
 }
 
 /* Reads ip_unprivileged_port_start of this thread's network namespace. */
-static u32 mux_read_first_port(void)
+u32 mux_read_first_port(void)
 {
 	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
 	u32 port;
@@ -281,7 +319,7 @@ int mux_put_on(struct mux *m)
 {
 	int err;
 
-	if (m->is_on)
+	if (m->is_on || m->host)
 		return 0;
 	if (hook_is_in_dispatcher(&m->hook))
 		return -EBUSY;
@@ -316,12 +354,17 @@ void mux_take_off(struct mux *m)
 
 void mux_detach(struct mux *m)
 {
+	if (m->host) {
+		host_receive_close(&m->receive);
+		return;
+	}
 	mux_take_off(m);
 	mux_close(&m->hairpin_link_fd);
 }
 
 void mux_unmake(struct mux *m)
 {
+	mux_udp_unmake(m);
 	mux_detach(m);
 	mux_close(&m->hairpin_fd);
 	xroce_broker_bpf__destroy(m->programs);
@@ -333,8 +376,11 @@ int mux_publish(struct mux *m, const struct netdev *now)
 {
 	struct xroce_engine engine = { .pid = (u32)getpid() };
 	const u32 first = 0;
-	int err = netdev_publish_gids(mux_gids_fd(m), &m->dev, now);
+	int err;
 
+	if (m->host)
+		return mux_udp_publish(m, now);
+	err = netdev_publish_gids(mux_gids_fd(m), &m->dev, now);
 	/* the programs may read a mix of old and new here: then they look it up in xroce_gid */
 	if (now->num_gids)
 		memcpy(engine.gid, now->gid[0].gid.raw, sizeof(engine.gid));
@@ -351,7 +397,9 @@ int mux_publish(struct mux *m, const struct netdev *now)
 
 int mux_follow_near(struct mux *m)
 {
-	return neighbours_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
+	/* a client's sockets find their way by the kernel's routes */
+	return m->host ? 0 : neighbours_follow(&m->near,
+					       bpf_map__fd(m->bpf->maps.xroce_near));
 }
 
 int mux_add_tap(struct mux *m, const struct mux_client *c, u32 tap)
@@ -365,6 +413,8 @@ int mux_add_tap(struct mux *m, const struct mux_client *c, u32 tap)
 
 void mux_remove_tap(struct mux *m, u32 tap)
 {
+	if (m->host)
+		return;
 	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap);
 }
 
@@ -373,6 +423,10 @@ int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 {
 	int err = 0;
 
+	if (m->host) {
+		m->host->client[c->number] = c->host;
+		return 0;
+	}
 	for (u32 i = 0; !err && i < INSTANCE_TAPS; i++)
 		if (tap[i])
 			err = mux_add_tap(m, c, tap[i]);
@@ -386,6 +440,10 @@ int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 
 void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS])
 {
+	if (m->host) {
+		m->host->client[client] = NULL;
+		return;
+	}
 	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client);
 	for (u32 i = 0; i < INSTANCE_TAPS; i++)
 		mux_remove_tap(m, tap[i]);
@@ -395,31 +453,27 @@ int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)
 {
 	const struct xroce_owner owner = { .client = client, .pid = pid };
 
-	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_owner), &qpn, &owner, BPF_ANY);
+	return mux_map_put(m, HOST_OWNER, &qpn, &owner);
 }
 
 void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 {
-	const int fd = bpf_map__fd(m->bpf->maps.xroce_owner);
-
 	for (u32 i = 0; i < n; i++)
-		bpf_map_delete_elem(fd, &qpn[i]);
+		mux_map_remove(m, HOST_OWNER, &qpn[i]);
 }
 
 int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p)
 {
-	const int fd = bpf_map__fd(m->bpf->maps.xroce_place);
-
 	if (p)
-		return bpf_map_update_elem(fd, &place, p, BPF_ANY);
-	bpf_map_delete_elem(fd, &place);
+		return mux_map_put(m, HOST_PLACE, &place, p);
+	mux_map_remove(m, HOST_PLACE, &place);
 	return 0;
 }
 
 void mux_unbind(struct mux *m, const struct binding_keys *keys)
 {
 	for (u32 i = 0; i < keys->num; i++)
-		bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_service), &keys->key[i]);
+		mux_map_remove(m, HOST_SERVICE, &keys->key[i]);
 }
 
 int mux_bind(struct mux *m, const struct binding_keys *keys, u32 place, u32 pid)
@@ -428,8 +482,7 @@ int mux_bind(struct mux *m, const struct binding_keys *keys, u32 place, u32 pid)
 	int err = 0;
 
 	for (u32 i = 0; !err && i < keys->num; i++)
-		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_service), &keys->key[i],
-					  &s, BPF_ANY);
+		err = mux_map_put(m, HOST_SERVICE, &keys->key[i], &s);
 	if (err)
 		mux_unbind(m, keys);
 	return err;
@@ -442,11 +495,9 @@ u32 mux_first_port(const struct mux *m)
 
 int mux_put_members(struct mux *m, const struct gid *group, const struct xroce_members *members)
 {
-	const int fd = bpf_map__fd(m->bpf->maps.xroce_members);
-
 	if (members)
-		return bpf_map_update_elem(fd, group, members, BPF_ANY);
-	bpf_map_delete_elem(fd, group);
+		return mux_map_put(m, HOST_MEMBERS, group, members);
+	mux_map_remove(m, HOST_MEMBERS, group);
 	return 0;
 }
 
@@ -455,6 +506,8 @@ void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_ta
 	struct xroce_tap one;
 
 	*sent = (struct xroce_tap){ 0 };
+	if (m->host)
+		return; /* a client's sockets are its own */
 	for (u32 i = 0; i < INSTANCE_TAPS; i++) {
 		if (bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap[i], &one))
 			continue;

@@ -10,6 +10,7 @@
 #include <xroce/trace.h>
 
 #include "../attach/hook.h"
+#include "../host/receive.h"
 #include "../os/netdev.h"
 #include "bindings.h"
 #include "instance.h"
@@ -18,7 +19,8 @@
 struct xroce_broker_bpf;
 
 struct mux {
-	struct xroce_broker_bpf *bpf;	   /* the maps, and the programs that guard TAP devices */
+	/* the maps, and the programs that guard TAP devices; NULL: UDP sockets are used instead */
+	struct xroce_broker_bpf *bpf;
 	/* all others, which use these maps; NULL: not loaded, and there is no hairpin */
 	struct xroce_broker_bpf *programs;
 	struct netdev dev; /* as published */
@@ -29,6 +31,10 @@ struct mux {
 	u32 hairpin;	/* its ifindex */
 	u32 first_port; /* the first that needs no privilege */
 	bool is_on;	/* the mux is on the hook, and not a client's program */
+	/* with UDP sockets (mux_udp.c) these are used, and of the above only dev and first_port */
+	struct host *host;
+	struct host_receive receive;
+	struct tx *udp; /* sends the broker's MADs */
 };
 
 /*
@@ -36,6 +42,8 @@ struct mux {
  * -errno after a line on standard error and undoing all steps.
  */
 int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys);
+/* The same with UDP sockets: packets reach it from now on, and it takes no privilege. */
+int mux_make_udp(struct mux *m, const struct netdev *dev);
 /*
  * Attaches the mux to the interface, in place of a program that is attached. At first loads the
  * programs, which takes the kernel 50 to 200 ms, and makes the hairpin. Publishes no address.
@@ -71,6 +79,26 @@ int mux_tap_single_fd(const struct mux *m); /* XDP */
 /* Returns the highest number of QPs of all clients together. */
 u32 mux_max_qps(const struct mux *m);
 
+/* Change one of the maps that both kinds have. mux_map_put() returns 0 or -errno. */
+int mux_map_put(struct mux *m, enum host_map_name which, const void *key, const void *value);
+void mux_map_remove(struct mux *m, enum host_map_name which, const void *key);
+
+/* The peer of a client that has ended (mux_conn.c). */
+struct mux_orphan {
+	struct xroce_conn conn;
+	u64 tid;
+	u32 own_id;	 /* 0 for a request */
+	bool is_request; /* a peer's request without an answer; else a connection */
+};
+typedef void mux_orphan_fn(void *arg, const struct mux_orphan *o);
+
+/* ---- mux_udp.c ---- */
+void mux_udp_unmake(struct mux *m);
+int mux_udp_publish(struct mux *m, const struct netdev *now);
+void mux_udp_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg);
+/* Sends a frame of the broker's own. */
+void mux_udp_send(struct mux *m, const u8 *frame, u32 len);
+
 /*
  * Directs a client's packets to its program, and admits frames from its TAPs, of which some may be
  * 0. Returns 0 or -errno.
@@ -78,6 +106,7 @@ u32 mux_max_qps(const struct mux *m);
 struct mux_client {
 	u32 number, place; /* place: of its communication ids */
 	bool privileged;
+	struct host_client *host; /* its memory, with UDP sockets; else NULL */
 };
 int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 	      const u32 tap[INSTANCE_TAPS]);
@@ -100,6 +129,7 @@ int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p);
 /* Directs requests with these keys to a place: all, or none after -errno. Returns 0 or -errno. */
 int mux_bind(struct mux *m, const struct binding_keys *keys, u32 place, u32 pid);
 void mux_unbind(struct mux *m, const struct binding_keys *keys);
+u32 mux_read_first_port(void);
 /* Returns ip_unprivileged_port_start, as it was in mux_make(). */
 u32 mux_first_port(const struct mux *m);
 
@@ -111,13 +141,6 @@ int mux_put_members(struct mux *m, const struct gid *group, const struct xroce_m
 
 /* ---- mux_conn.c: connections of clients that have ended ---- */
 
-struct mux_orphan {
-	struct xroce_conn conn;
-	u64 tid;
-	u32 own_id;	 /* 0 for a request */
-	bool is_request; /* a peer's request without an answer; else a connection */
-};
-typedef void mux_orphan_fn(void *arg, const struct mux_orphan *o);
 /* Calls fn for each orphan of the QP 1 with this serial. */
 void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg);
 /* Returns whether a client with a QP 1 has this place. */

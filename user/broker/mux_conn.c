@@ -16,6 +16,8 @@ bool mux_has_place(const struct mux *m, u32 place)
 {
 	struct xroce_place p;
 
+	if (m->host)
+		return host_map_find(&m->host->map[HOST_PLACE], &place);
 	return !bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_place), &place, &p);
 }
 
@@ -97,6 +99,10 @@ static void mux_take_requests(struct mux *m, u64 serial, mux_orphan_fn *fn, void
 
 void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
 {
+	if (m->host) {
+		mux_udp_take_orphans(m, serial, fn, arg);
+		return;
+	}
 	mux_take_conns(m, serial, fn, arg);
 	mux_take_requests(m, serial, fn, arg);
 }

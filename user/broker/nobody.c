@@ -4,37 +4,58 @@
 #include <bpf/libbpf.h>
 
 #include "../cm/cm.h"
+#include "../engine/icrc.h"
 #include "../engine/packet.h"
 #include "broker_object.h"
 
 #define NOBODY_AT_ONCE 16u /* MADs a turn, so that clients are served in between */
 
-/* Decodes the MAD of a packet from xroce_mux. Returns false if its ICRC or content is wrong. */
-static bool nobody_read(const struct packet *p, struct cm_mad *m)
+/* Checks the ICRC; a UDP socket does not show the identification. */
+static bool nobody_is_whole(const struct packet *p, bool by_udp)
+{
+	const u32 difference = packet_icrc_difference(p);
+	struct icrc_unknown unknown;
+
+	if (!difference || !by_udp || p->is_ipv6)
+		return !difference;
+	icrc_unknown_init(&unknown, packet_bytes(p) - ICRC_BEFORE_TAIL - ROCE_ICRC_BYTES);
+	return icrc_unknown_explains(&unknown, difference);
+}
+
+/* Decodes the MAD of a packet from the mux. Returns false if its ICRC or content is wrong. */
+static bool nobody_read(const struct packet *p, bool by_udp, struct cm_mad *m)
 {
 	u8 mad[CM_MAD_BYTES];
 
-	if (p->payload_len != CM_MAD_BYTES || p->src_qpn != XROCE_CM_QPN || !packet_icrc_ok(p))
+	if (p->payload_len != CM_MAD_BYTES || p->src_qpn != XROCE_CM_QPN ||
+	    !nobody_is_whole(p, by_udp))
 		return false;
 	packet_copy_payload(p, 0, mad, sizeof(mad));
 	return cm_mad_decode(m, mad, sizeof(mad)) == CM_DROP_none;
 }
 
-static int nobody_record(void *arg, void *data, size_t size)
+static void nobody_frame(void *arg, const u8 *bytes, u32 len)
 {
-	const struct xroce_rx_record *r = data;
-	const struct rx_frame frame = { .data = r->frame, .len = r->len };
+	const struct rx_frame frame = { .data = bytes, .len = len };
 	struct broker *b = arg;
 	struct speech speech;
 	struct packet p;
 	struct cm_mad m;
 
-	if (packet_parse(&p, &frame) == XROCE_DROP_none && nobody_read(&p, &m) &&
+	if (packet_parse(&p, &frame) == XROCE_DROP_none && nobody_read(&p, b->mux.host, &m) &&
 	    cm_refuse(&m, &speech.mad)) {
 		speech.own = p.dst;
 		speech.peer = p.src;
 		mad_sender_say(&b->speaker, XROCE_CM_PLACE_NOBODY, &speech);
 	}
+}
+
+static int nobody_record(void *arg, void *data, size_t size)
+{
+	const struct xroce_rx_record *r = data;
+	struct broker *b = arg;
+
+	nobody_frame(b, r->frame, r->len);
 	return --b->nobody.left ? 0 : -EAGAIN;
 }
 
@@ -51,6 +72,11 @@ int nobody_open(struct broker *b)
 	struct nobody *n = &b->nobody;
 	int err;
 
+	if (b->mux.host) {
+		b->mux.host->nobody = nobody_frame;
+		b->mux.host->nobody_arg = b;
+		return 0;
+	}
 	n->source = (struct source){ .ready = nobody_ready, .fd = mux_nobody_fd(&b->mux) };
 	n->ring = ring_buffer__new(n->source.fd, nobody_record, b, NULL);
 	err = n->ring ? loop_add(b->loop, &n->source) : -errno;

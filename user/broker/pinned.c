@@ -9,7 +9,9 @@ int pinned_begin(struct broker *b)
 {
 	int err;
 
-	if (!b->options.pin) {
+	if (b->options.udp && b->options.pin)
+		attach_complain(&b->dev, "with UDP sockets there are no BPF maps to pin");
+	if (!b->options.pin || b->options.udp) {
 		pins_sweep(PIN_DIR);
 		return 0;
 	}
@@ -37,7 +39,7 @@ void pinned_client(struct client *c, const struct instance *i)
 	char name[sizeof(c->pin.name)];
 	int err;
 
-	if (b->pins.dir_fd < 0)
+	if (b->pins.dir_fd < 0 || !i->bpf)
 		return;
 	snprintf(name, sizeof(name), "client-%u-%u", c->number, c->pid);
 	err = pins_add(&b->pins, name, &c->pin);

@@ -195,7 +195,9 @@ int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_s
 	struct xsk *x = calloc(1, sizeof(*x));
 	int err;
 
-	*s = (struct xsk_set){ .step = 1, .count = 1, .xsk = x, .multibuffer = true };
+	*s = (struct xsk_set){
+		.step = 1, .count = 1, .xsk = x, .multibuffer = true, .event_fd = -1
+	};
 	err = x ? rx_ring_open(&s->ring, ring_fd, ring_bytes) : -ENOMEM;
 	if (err) {
 		free(x);
@@ -293,10 +295,33 @@ u32 xsk_local_polls(const struct xsk_set *s, struct pollfd *fds)
 	return n;
 }
 
+void xsk_set_event(struct xsk_set *s, int event_fd)
+{
+	s->event_fd = event_fd;
+}
+
+/*
+ * Fills in the eventfd of a ring. A thread that watches the ring clears it, then looks: a packet
+ * that comes later raises it again, as does this one for a packet that was there.
+ */
+static void xsk_poll_event(const struct xsk_set *s, struct pollfd *fd)
+{
+	kernel_event_clear(s->event_fd);
+	/* pairs with the barrier of the kernel in the write to the eventfd */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (xsk_has_own_input(s))
+		kernel_event_raise(s->event_fd);
+	*fd = (struct pollfd){ .fd = s->event_fd, .events = POLLIN };
+}
+
 u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds)
 {
 	u32 n = 0;
 
+	if (xsk_is_ring(s) && s->event_fd >= 0) {
+		xsk_poll_event(s, fds);
+		return 1 + xsk_local_polls(s, fds + 1);
+	}
 	for (u32 i = 0; i < s->count; i++)
 		fds[n++] = (struct pollfd){ .fd = s->xsk[i].fd, .events = POLLIN };
 	return n + xsk_local_polls(s, fds + n);

@@ -13,9 +13,14 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 16u
+#define ASK_VERSION 17u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
+/*
+ * of a broker that may not write to ASK_DIR: an abstract address (unix(7)), which belongs to the
+ * network namespace. %u: the index, the broker's user
+ */
+#define ASK_ABSTRACT "xroce/%u/user/%u"
 #define ASK_PARENT  "/run"
 #define ASK_DIR	    ASK_PARENT "/xroce"
 
@@ -150,6 +155,9 @@ enum ask_fd {
 	ASK_FD_MR_STAT,
 	ASK_FD_TELL, /* the program that shows sent packets to observers, or a socket */
 	ASK_FDS,
+	/* of a port by UDP, in place of two others: eventfds that wake the rings' readers */
+	ASK_FD_RX_EVENT = ASK_FD_TAP,
+	ASK_FD_WAKE_EVENT = ASK_FD_SINGLE,
 	/* of a port with sockets, in place of two others: */
 	ASK_FD_XSK = ASK_FD_TAP,       /* xroce_xsk, for the process's own AF_XDP sockets */
 	ASK_FD_OTHERS = ASK_FD_SINGLE, /* eventfd(2): other processes come or go (ASK_OTHERS) */
@@ -209,6 +217,7 @@ struct ask_port {
 	u32 native;
 	u32 privileged;	/* may send from QP 1 and use privileged Q_Keys without limits */
 	u32 sockets;	/* receives by AF_XDP sockets, which the process makes */
+	u32 udp;	/* the broker receives by UDP sockets; the process sends by its own */
 	struct pkey_table pkeys;
 };
 

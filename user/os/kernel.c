@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -173,21 +174,55 @@ static size_t ring_readable_bytes(u32 bytes)
 	return (size_t)sysconf(_SC_PAGESIZE) + 2 * (size_t)bytes;
 }
 
+/* Maps n bytes at `at`, where memory is reserved. */
+static bool ring_map_at(u8 *at, size_t n, int fd, off_t from)
+{
+	return mmap(at, n, PROT_READ, MAP_SHARED | MAP_FIXED, fd, from) != MAP_FAILED;
+}
+
+/*
+ * Maps what is read of a ring: the kernel maps the data of a BPF ring twice in a row, a file
+ * (user/host/client.c) has it once. Returns 0 or -errno.
+ */
+static int ring_map_readable(int fd, u32 bytes, u8 **out)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), all = ring_readable_bytes(bytes);
+	struct stat st;
+	bool is_file;
+	u8 *p;
+
+	if (fstat(fd, &st))
+		return -errno;
+	is_file = S_ISREG(st.st_mode);
+	if (is_file && (u64)st.st_size != 2 * page + bytes)
+		return -EINVAL;
+	p = is_file ? mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) :
+		      mmap(NULL, all, PROT_READ, MAP_SHARED, fd, (off_t)page);
+	if (p == MAP_FAILED)
+		return -errno;
+	*out = p;
+	if (!is_file || (ring_map_at(p, page + bytes, fd, (off_t)page) &&
+			 ring_map_at(p + page + bytes, bytes, fd, (off_t)(2 * page))))
+		return 0;
+	munmap(p, all);
+	return -ENOMEM;
+}
+
 int kernel_ring_map(int fd, u32 bytes, struct ring_memory *out)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), *rest;
+	void *consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	u8 *rest = NULL;
 	int err;
 
 	if (consumer == MAP_FAILED)
 		return -errno;
-	rest = mmap(NULL, ring_readable_bytes(bytes), PROT_READ, MAP_SHARED, fd, (off_t)page);
-	if (rest == MAP_FAILED) {
-		err = -errno;
+	err = ring_map_readable(fd, bytes, &rest);
+	if (err) {
 		munmap(consumer, page);
 		return err;
 	}
-	*out = (struct ring_memory){ consumer, rest, (const u8 *)rest + page, bytes };
+	*out = (struct ring_memory){ consumer, (unsigned long *)rest, rest + page, bytes };
 	return 0;
 }
 

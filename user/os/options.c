@@ -32,6 +32,11 @@ static const char *const share_words[] = {
 	[SHARE_ALWAYS] = "always",
 	NULL,
 };
+static const char *const port_words[] = {
+	[PORT_XDP] = "xdp",
+	[PORT_SOCKETS] = "sockets",
+	NULL,
+};
 static const char *const off_words[] = {
 	"reorder", "selective", "rto", "window", "credits", "flow", NULL,
 };
@@ -78,6 +83,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_SHARE] = {
 		"XROCE_SHARE", "share", "HOW", OPTION_IS_WORD, share_words,
 		.help = "share the interface with other processes by its broker",
+	},
+	[OPTION_PORT] = {
+		"XROCE_PORT", "port", "KIND", OPTION_IS_WORD, port_words,
+		.help = "use an XDP program, or UDP sockets, which need no privilege",
 	},
 	[OPTION_PKEY] = {
 		"XROCE_PKEY", "pkey", "LIST", OPTION_IS_PKEYS,
@@ -286,6 +295,11 @@ enum attach_choice options_attach(void)
 enum share_choice options_share(void)
 {
 	return (enum share_choice)options_word(OPTION_SHARE);
+}
+
+enum port_choice options_port(void)
+{
+	return (enum port_choice)options_word(OPTION_PORT);
 }
 
 struct pkey_table options_pkeys(void)

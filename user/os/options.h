@@ -22,6 +22,7 @@ enum option_id {
 	OPTION_XDP,
 	OPTION_ATTACH,
 	OPTION_SHARE,
+	OPTION_PORT,
 	OPTION_PKEY,
 	OPTION_OFF,
 	OPTION_ECN,
@@ -78,6 +79,9 @@ enum attach_choice options_attach(void);
 /* XROCE_SHARE: whether the interface is used through a broker, with other processes. */
 enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
+/* XROCE_PORT: by what a broker that the process starts receives. */
+enum port_choice { PORT_XDP, PORT_SOCKETS };
+enum port_choice options_port(void);
 /* XROCE_PKEY: the P_Key table of a broker that the process starts. */
 struct pkey_table options_pkeys(void);
 /* XROCE_SHARDS, XROCE_SPIN_US, XROCE_YIELD. */

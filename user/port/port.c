@@ -132,6 +132,7 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 		.sibling = s->all->shard[0].engine,
 		.number = s->number,
 		.pkeys = &port->made.info.pkeys,
+		.unknown_ids = port->made.info.udp,
 	};
 	int err;
 

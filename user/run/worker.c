@@ -91,13 +91,18 @@ static void worker_adapt_spin(struct worker *s, u64 slept_ns)
 }
 
 /* Takes wake-ups other than the sockets': kicks and XDP's records. */
-static void worker_take_wakeup(struct worker *s, const struct pollfd fds[2])
+static void worker_take_wakeup(struct shard *sh, const struct pollfd fds[2])
 {
+	struct worker *s = &sh->service;
+
 	if (fds[0].revents & POLLNVAL)
 		/* the application closed a descriptor of ours: exiting is better than spinning */
 		atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	else if (fds[0].revents)
 		kernel_event_clear(s->control_fd);
+	/* an eventfd before the ring: a later record raises it again */
+	if (fds[1].revents & POLLIN && sh->io->ring_event_fd >= 0)
+		kernel_event_clear(sh->io->ring_event_fd);
 	if (fds[1].revents & POLLIN)
 		kernel_ring_consume(s->ring);
 }
@@ -128,7 +133,10 @@ static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_
 	struct worker *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XSK_POLLS] = { { .fd = s->control_fd, .events = POLLIN },
-					     { .fd = sh->io->ring_fd, .events = POLLIN } };
+					     { .fd = sh->io->ring_event_fd >= 0 ?
+							     sh->io->ring_event_fd :
+							     sh->io->ring_fd,
+					       .events = POLLIN } };
 	const bool sleepers = standby && worker_has_sleepers(sh);
 	const u64 tick_end_ns = since_ns + worker_tick_ns(s, sleepers, tick_ns);
 	const bool settled = s->settled;
@@ -161,7 +169,7 @@ static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_
 	if (!standby)
 		worker_adapt_spin(s, clock_now_ns() - since_ns);
 	if (woken)
-		worker_take_wakeup(s, fds);
+		worker_take_wakeup(sh, fds);
 	else
 		s->settled = sleepers && (settled || until_ns == tick_end_ns);
 awake:

@@ -47,6 +47,8 @@ const struct counters_field counters_fields[] = {
 	ENGINE(tx_live_runs, "system calls for tx_live"),
 	ENGINE(tx_gso, "frames sent in UDP super-packets or together with them"),
 	ENGINE(tx_gso_sends, "packets that carried these frames"),
+	ENGINE(tx_udp, "frames that left through UDP sockets"),
+	ENGINE(tx_udp_sends, "datagrams that carried these frames"),
 	ENGINE(rx_handed, "frames handed over to the engine that owns their QP"),
 	ENGINE(qps_moved, "QPs that moved to where their packets arrive"),
 	ENGINE(flow_probes, "UC and UD: requests for the receiver's limit"),

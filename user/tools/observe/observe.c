@@ -450,7 +450,10 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 	iface->is_hidden = iface->is_silent = iface->is_partial = false;
 	iface->is_left = false;
 	if (observe_hook(iface->ifindex, &hook) || !hook.prog_id) {
-		iface->is_left = broker_socket_is_left(iface->ifindex);
+		/* a broker with UDP sockets has nothing on the hook */
+		observer_ask(o, iface);
+		if (!iface->asks)
+			iface->is_left = broker_socket_is_left(iface->ifindex);
 		return;
 	}
 	if (hook.ours_id && !hook.is_broker) {

@@ -50,6 +50,7 @@ enum observed_kind {
 struct observed_map {
 	char name[OBSERVED_NAME_MAX];
 	int fd;
+	const u8 *memory; /* of a process at a broker with UDP sockets; else NULL */
 	u32 type, max_entries, key_size, value_size;
 };
 

@@ -6,8 +6,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../attach/shared_maps.h"
 #include "../../os/xdp_maps.h"
 #include "observe_options.h"
 
@@ -18,18 +20,90 @@
 
 /* ---- opening ---- */
 
+/* Numbers of entries of the maps that are files (user/host/client.c). */
+static u32 observed_file_entries(const char *name)
+{
+	static const struct {
+		const char *name;
+		u32 num;
+	} all[] = {
+#define X(member, map, which, n) { #map, n },
+		SHARED_MAPS(X)
+#undef X
+		{ XROCE_MAP_DROP, 1 },
+		{ XROCE_MAP_RX, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].num;
+	return 0;
+}
+
+/* Describes a map that is a file, by the name that it was made with. */
+static bool observed_describe_file(int fd, struct bpf_map_info *info)
+{
+	static const char prefix[] = "/memfd:";
+	char path[40], name[64] = "";
+	struct stat st;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	if (n < (ssize_t)sizeof(prefix) || strncmp(name, prefix, sizeof(prefix) - 1) ||
+	    fstat(fd, &st))
+		return false;
+	snprintf(info->name, sizeof(info->name), "%.*s",
+		 (int)min_u32((u32)strcspn(name + sizeof(prefix) - 1, " "),
+			      sizeof(info->name) - 1),
+		 name + sizeof(prefix) - 1);
+	info->type = BPF_MAP_TYPE_ARRAY;
+	info->key_size = sizeof(u32);
+	info->max_entries = observed_file_entries(info->name);
+	info->value_size = info->max_entries ? (u32)st.st_size / info->max_entries : 0;
+	return info->value_size;
+}
+
+static size_t observed_bytes(const struct observed_map *m)
+{
+	return (size_t)m->max_entries * m->value_size;
+}
+
+/* Reads a value. Returns 0 or -errno. */
+static int observed_read(const struct observed_map *m, u32 key, void *value)
+{
+	if (!m->memory)
+		return bpf_map_lookup_elem(m->fd, &key, value);
+	memcpy(value, m->memory + (size_t)key * m->value_size, m->value_size);
+	return 0;
+}
+
 /* Takes ownership of fd: adds it to the port's maps or closes it. */
 static int observed_take(struct observed *p, int fd)
 {
 	struct bpf_map_info info = { 0 };
 	u32 len = sizeof(info);
 	struct observed_map *maps;
+	const u8 *memory = NULL;
+	struct stat st;
+	bool is_file;
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.value_size > OBSERVED_VALUE_MAX ||
+	is_file = !fstat(fd, &st) && S_ISREG(st.st_mode);
+	if ((is_file ? !observed_describe_file(fd, &info) :
+		       bpf_obj_get_info_by_fd(fd, &info, &len)) ||
+	    info.value_size > OBSERVED_VALUE_MAX ||
 	    info.max_entries > OBSERVED_ENTRIES_MAX ||
 	    info.key_size > sizeof(struct xroce_service_key) || !shown_map_is(info.name)) {
 		close(fd);
 		return 0;
+	}
+	if (is_file) {
+		memory = mmap(NULL, (size_t)info.max_entries * info.value_size, PROT_READ,
+			      MAP_SHARED, fd, 0);
+		if (memory == MAP_FAILED) {
+			close(fd);
+			return -errno;
+		}
 	}
 	if (p->num_maps == p->room) {
 		maps = reallocarray(p->maps, p->room + 32, sizeof(*maps));
@@ -41,6 +115,7 @@ static int observed_take(struct observed *p, int fd)
 		p->room += 32;
 	}
 	p->maps[p->num_maps] = (struct observed_map){ .fd = fd,
+						      .memory = memory,
 						      .type = info.type,
 						      .max_entries = info.max_entries,
 						      .key_size = info.key_size,
@@ -108,7 +183,8 @@ int observed_open(struct observed *p)
 
 	if (p->num_maps)
 		return 0;
-	err = observed_open_ids(p);
+	/* a process at a broker with UDP sockets has no program */
+	err = p->prog_id >> 31 ? -EPERM : observed_open_ids(p);
 	if (err == -EPERM)
 		err = observed_open_asked(p);
 	if (err)
@@ -118,8 +194,11 @@ int observed_open(struct observed *p)
 
 void observed_close(struct observed *p)
 {
-	for (u32 i = 0; i < p->num_maps; i++)
+	for (u32 i = 0; i < p->num_maps; i++) {
+		if (p->maps[i].memory)
+			munmap((void *)(uintptr_t)p->maps[i].memory, observed_bytes(&p->maps[i]));
 		close(p->maps[i].fd);
+	}
 	free(p->maps);
 	p->maps = NULL;
 	p->num_maps = p->room = 0;
@@ -164,7 +243,7 @@ int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t co
 	if (!value)
 		return -ENOMEM;
 	for (u32 i = 0; !err && i < m->max_entries; i++) {
-		err = bpf_map_lookup_elem(m->fd, &i, value);
+		err = observed_read(m, i, value);
 		for (int c = 0; !err && c < cpus; c++)
 			for (size_t k = 0; k < counters && k < stride; k++)
 				sum[k] += value[(size_t)c * stride + k];
@@ -178,6 +257,22 @@ static void map_fit(const struct observed_map *m, const u8 *from, u8 *to, size_t
 {
 	memset(to, 0, size);
 	memcpy(to, from, m->value_size < size ? m->value_size : size);
+}
+
+/* As map_each(), for a map that is a file. */
+static int map_each_in_file(const struct observed *p, const struct observed_map *m, size_t size,
+			    observed_fn *fn, void *arg)
+{
+	u8 *one = calloc(1, size);
+
+	if (!one)
+		return -ENOMEM;
+	for (u32 i = 0; i < m->max_entries; i++) {
+		map_fit(m, m->memory + (size_t)i * m->value_size, one, size);
+		fn(arg, p, &i, one);
+	}
+	free(one);
+	return (int)m->max_entries;
 }
 
 static int map_each(const struct observed *p, const struct observed_map *m, size_t size,
@@ -215,7 +310,8 @@ int observed_each(const struct observed *p, const char *name, size_t size, obser
 	for (const struct observed_map *m = NULL; (m = observed_map(p, name, m));) {
 		if (map_is_per_cpu(m))
 			continue;
-		n = map_each(p, m, size, fn, arg);
+		n = m->memory ? map_each_in_file(p, m, size, fn, arg) :
+				map_each(p, m, size, fn, arg);
 		if (n < 0)
 			return n;
 		all += n;
@@ -234,7 +330,7 @@ int observed_get(const struct observed *p, const char *name, u32 key, void *valu
 	whole = calloc(1, m->value_size);
 	if (!whole)
 		return -ENOMEM;
-	err = bpf_map_lookup_elem(m->fd, &key, whole);
+	err = key < m->max_entries ? observed_read(m, key, whole) : -ENOENT;
 	if (!err)
 		map_fit(m, whole, value, size);
 	free(whole);

@@ -99,6 +99,7 @@ enum {
 	OPTION_FILES,
 	OPTION_FIRST,
 	OPTION_SOCKETS,
+	OPTION_KIND,
 	OPTION_PKEYS,
 	OPTION_PINS,
 	OPTION_PIN_GROUP,
@@ -127,6 +128,9 @@ static const struct cli_option serve_table[] = {
 	/* attach/spawn.c */
 	{ OPTION_FIRST, "first", NULL, NULL, NULL },
 	{ OPTION_SOCKETS, "sockets", NULL, NULL, NULL },
+	{ OPTION_KIND, "port", "KIND",
+	  "receive by an XDP program (xdp, the default), or by UDP\n"
+	  "sockets (sockets), which need no privilege", "xdp or sockets" },
 	{ OPTION_PKEYS, "pkey", "KEY[,...]",
 	  "add P_Keys after the default 0xffff to the table, up to 31:\n"
 	  "0x8001 for full members, 0x0001 for limited members", NULL },
@@ -178,6 +182,10 @@ static int serve_option(void *arg, int opt, char *value)
 		break;
 	case OPTION_SOCKETS:
 		o->sockets = true;
+		break;
+	case OPTION_KIND:
+		o->udp = !strcmp(value, "sockets");
+		good = o->udp || !strcmp(value, "xdp");
 		break;
 	case OPTION_WHILE_USED:
 		o->while_used = true;

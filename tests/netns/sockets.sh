@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+#
+# XROCE_PORT=sockets: unmodified programs of a user without any capability, whose broker receives by
+# UDP sockets: between hosts, on one host, on lo; what observers see; what ends leave behind.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$(dirname "$0")/lib/unprivileged.sh"
+# a number that a user namespace keeps
+USER_ID=4321
+NOBODY=(setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups --inh-caps=-all --bounding-set=-all)
+chown $USER_ID:$USER_ID "$OWN/home"
+install -m 755 "$TOOLS/cm_crowd" "$OWN/bin"
+export XROCE_PORT=sockets HOME=$OWN/home
+RUN=("${NOBODY[@]}" "$OWN/bin/xroce" run)
+
+# nothing_is_left NS: no program on the hook, no socket at the port.
+nothing_is_left() {
+	[ -z "$(in_ns "$1" ss -Huan 'sport = 4791')" ] && ! in_ns "$1" ip link show | grep -q xdp
+}
+none_is_left() { nothing_is_left a && nothing_is_left b; }
+need_nothing_left() { wait_until 20 none_is_left || fail "left: $(in_a ss -uan; in_b ss -uan; in_a ip link)"; }
+
+# both CLIENT_NS CLIENT_DEV ADDRESS PORT COMMAND...: a server on A, and the same as a client.
+both() {
+	local ns=$1 dev=$2 address=$3 port=$4 server rc
+	shift 4
+	start server a "${RUN[@]}" --dev "${SERVER_DEV:-$IF_A}" -- "$@"
+	server=$child
+	wait_until 10 listens_or_gone a "$port" "$server"
+	start client "$ns" "${RUN[@]}" --dev "$dev" -- "$@" "$address"
+	finish "$child" 60
+	rc=$?
+	[ $rc -eq 0 ] || { fail "the client ended with $rc: $*"; show client; stop "$server"; show server; return 1; }
+	finish "$server" 10 || { fail "the server ended with $?: $*"; show server; }
+}
+
+# The pingpongs check the data that they get.
+pingpongs() {
+	local program
+	for program in rc uc srq; do
+		both b $IF_B $IP4_A 18515 "ibv_${program}_pingpong" -g 0 -c -n 500 || return
+	done
+	both b $IF_B $IP4_A 18515 ibv_ud_pingpong -g 0 -c -s 1024 -n 500 || return
+	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 500 -e || return
+	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 1 -c -n 500
+	need_nothing_left
+}
+
+perftest() {
+	both b $IF_B $IP4_A 18515 ib_write_bw -x 0 -F -n 500 -s 65536 || return
+	both b $IF_B $IP4_A 18515 ib_send_bw -x 0 -F -n 5000 -s 64 || return
+	both b $IF_B $IP4_A 18515 ib_read_bw -x 0 -F -n 500 -s 65536 || return
+	both b $IF_B $IP4_A 18515 ib_atomic_bw -x 0 -F -n 500 || return
+	both b $IF_B $IP4_A 18515 ib_send_bw -x 0 -F -c UD -n 2000 -s 1024 || return
+	both b $IF_B $IP4_A 18515 ib_write_lat -x 0 -F -n 500
+}
+
+# Two processes of one broker, and of one on lo.
+one_host() {
+	both a $IF_A $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 500 || return
+	both a $IF_A $IP4_A 18515 ib_write_bw -x 0 -F -n 500 -s 65536 || return
+	SERVER_DEV=lo both a lo 127.0.0.1 18515 ibv_rc_pingpong -g 0 -c -n 500
+	need_nothing_left
+}
+
+# crowd SERVER_NS: connections by rdma_cm, whose messages are checked.
+crowd() {
+	local server
+	start server a "${RUN[@]}" --dev $IF_A -- "$OWN/bin/cm_crowd" serve $IP4_A
+	server=$child
+	wait_until 20 grep -q '^ready' "$WORK/server.out" || { fail "no server"; show server; }
+	for _ in 1 2; do
+		start often "$1" "${RUN[@]}" --dev "$2" -- "$OWN/bin/cm_crowd" connect $IP4_A 4 5 10
+		finish "$child" 60 || { fail "the client ended with $?"; show often; }
+		need_line often '^cm_crowd: 20 connections$'
+	done
+	is_gone_or_zombie "$server" && { fail "the server has ended"; show server; }
+	stop "$server"
+	need_nothing_left
+}
+crowds() { crowd b $IF_B && crowd a $IF_A; }
+
+# A killed process is one client less. Its peer learns of it from the transport.
+killed() {
+	local server peer
+	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -n 1000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start peer b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -n 1000000 $IP4_A
+	peer=$child
+	wait_until 20 has_traffic || fail "no packets"
+	in_a pkill -KILL -x ibv_rc_pingpong
+	finish "$server" 10
+	finish "$peer" 60 && fail "the peer of a killed process succeeded"
+	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
+	need_nothing_left
+}
+look() { in_a "${NOBODY[@]}" "$OWN/bin/xroce" "$@"; }
+has_traffic() { [ "$(look clients --json 2>&1 | grep -oE '"rx_packets": *[0-9]+' | grep -oE '[0-9]+$' | head -1)0" -gt 1000 ]; }
+
+# The user sees the own process as behind any broker; packets cannot be traced.
+observed() {
+	local server
+	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -n 1000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start peer b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -n 1000000 $IP4_A
+	wait_until 20 has_traffic || fail "no packets"
+	look qp >"$WORK/qp.out" 2>&1
+	need_line qp "^$IF_A +0x[0-9a-f]+ +RC +rts .*ibv_rc_pingpong +$IP4_B "
+	look explain >"$WORK/explain.out" 2>&1
+	need_line explain 'No problem found'
+	look stat >"$WORK/stat.out" 2>&1
+	need_line stat ' tx_udp +[1-9]'
+	look trace --duration 1 >"$WORK/trace.out" 2>&1
+	need_line trace 'not supported'
+	stop "$child"
+	stop "$server"
+	need_nothing_left
+}
+
+# Another program has the port: the message names port and address.
+taken() {
+	local other
+	start other a python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 4791))
+print("bound", flush=True)
+time.sleep(60)' $IP4_A
+	other=$child
+	wait_until 10 grep -q bound "$WORK/other.out"
+	start refused a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0
+	finish "$child" 20 && fail "a port without its socket"
+	need_line refused "UDP port 4791 of $IP4_A is in use"
+	stop "$other"
+}
+
+run_case pingpongs pingpongs
+run_case one_host one_host
+run_case crowds crowds
+run_case observed observed
+run_case taken taken
+run_long_case perftest perftest
+run_long_case killed killed
+finish_cases

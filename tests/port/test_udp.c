@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/*
+ * RoCEv2 by UDP sockets: what user/io/tx_udp.c puts on the wire, as a packet socket sees it, and
+ * what user/host makes of datagrams. In a network namespace of the test's own, which needs root.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../unit/packets.h"
+
+#include "../../user/engine/gso.h"
+#include "../../user/host/receive.h"
+#include "../../user/io/tx_udp.h"
+#include "../../user/io/xsk.h"
+
+#define LOOPBACK   1 /* ifindex of lo */
+#define QPN	   0x123456
+#define RING_BYTES (1u << 20)
+#define CLIENT	   3
+#define WAIT_MS	   2000
+
+static u64 seed = 0x0d9;
+static struct xroce_engine_stats stats;
+static struct gid v4 = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+static struct gid v6 = { .raw = { [15] = 1 } };
+
+static u32 make(u8 *frame, const struct gid *address, u8 opcode, u32 psn, u32 payload_len)
+{
+	struct path path = { .is_ipv6 = !gid_is_ipv4(address),
+			     .tos = 0x28,
+			     .hop_limit = 33,
+			     .udp_sport = 0xc123,
+			     .local = *address,
+			     .peer = *address };
+	struct packet p = random_packet(&seed, opcode);
+	u8 *payload;
+
+	p.dest_qpn = QPN;
+	p.pkey = 0xffff;
+	p.psn = psn;
+	p.ip_id = 0;
+	p.qkey = 0x11111111;
+	p.payload_len = payload_len;
+	payload = packet_put_headers(frame, &path, &p);
+	fill_random(&seed, payload, payload_len);
+	return packet_seal(frame, payload, payload_len);
+}
+
+static struct tx *open_sender(void)
+{
+	struct tx *tx = NULL;
+
+	assert_int_equal(tx_udp_open(LOOPBACK, &stats, &tx), 0);
+	return tx;
+}
+
+static void send_one(struct tx *tx, const struct gid *address, u8 opcode, u32 psn, u32 payload_len)
+{
+	u8 *frame = tx_frame(tx);
+
+	assert_non_null(frame);
+	tx_commit(tx, frame, make(frame, address, opcode, psn, payload_len));
+}
+
+#define MIDDLE OPCODE(XROCE_RC, OP5_SEND_MIDDLE)
+
+/* ---- on the wire ---- */
+
+static int open_wire(void)
+{
+	const struct sockaddr_ll at = { .sll_family = AF_PACKET,
+					.sll_protocol = htons(ETH_P_ALL),
+					.sll_ifindex = LOOPBACK };
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+/* The next RoCEv2 packet that arrives at lo. */
+static u32 next_on_wire(int fd, u8 *frame, size_t room)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct sockaddr_ll from;
+
+	while (poll(&p, 1, WAIT_MS) == 1) {
+		socklen_t len = sizeof(from);
+		const ssize_t n = recvfrom(fd, frame, room, 0, (struct sockaddr *)&from, &len);
+		const struct rx_frame f = { .data = frame, .len = (u32)n };
+		struct packet parsed;
+
+		/* each packet is seen twice: when it leaves, and when it arrives */
+		if (n > 0 && from.sll_pkttype != PACKET_OUTGOING &&
+		    packet_parse(&parsed, &f) == XROCE_DROP_none)
+			return (u32)n;
+	}
+	return 0;
+}
+
+/*
+ * The kernel cuts the super-packets of lo, as its segmentation is off here. Each packet is correct
+ * with the identification and the port that the kernel has given it.
+ */
+static void tx_udp__each_packet_is_correct(void **state)
+{
+	static const u32 lengths[] = { 64, 64, 64, 64, 20, 1024, 1024, 1024, 0, 64, 4096, 4096 };
+	static u8 frame[1 << 17];
+	const int wire_fd = open_wire();
+	struct tx *tx = open_sender();
+	u16 port = 0;
+	u32 n = 0;
+
+	memset(&stats, 0, sizeof(stats));
+	for (u32 i = 0; i < ARRAY_SIZE(lengths); i++)
+		send_one(tx, i == 9 ? &v6 : &v4, MIDDLE, i, lengths[i]);
+	assert_true(tx_flush(tx));
+	for (u32 i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct rx_frame f = { .data = frame };
+		struct packet p;
+
+		f.len = next_on_wire(wire_fd, frame, sizeof(frame));
+		assert_true(f.len);
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+		assert_true(packet_icrc_ok(&p));
+		assert_int_equal(p.psn, i);
+		assert_int_equal(p.payload_len, lengths[i]);
+		assert_int_equal(p.is_ipv6, i == 9);
+		assert_int_equal(p.tos, 0x28);
+		assert_int_equal(p.hop_limit, 33);
+		if (!p.is_ipv6) {
+			/* one source port for all */
+			assert_true(!port || p.udp_sport == port);
+			port = p.udp_sport;
+			n += p.ip_id != 0;
+		}
+	}
+	/* 4 of 5, 3 of 4 (the empty one is last) and 1 of 2 follow another one */
+	assert_int_equal(n, 4 + 3 + 1);
+	assert_int_equal(stats.tx_udp, ARRAY_SIZE(lengths));
+	assert_int_equal(stats.tx_udp_sends, 4);
+	assert_int_equal(stats.tx_lost, 0);
+	tx_close(tx);
+	close(wire_fd);
+}
+
+/* A frame that no route takes is lost and counted; the next one leaves. */
+static void tx_udp__counts_what_is_refused(void **state)
+{
+	struct gid nowhere = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } };
+	struct tx *tx = open_sender();
+
+	memset(&stats, 0, sizeof(stats));
+	send_one(tx, &nowhere, MIDDLE, 0, 64);
+	send_one(tx, &v4, MIDDLE, 1, 64);
+	assert_true(tx_flush(tx));
+	assert_int_equal(stats.tx_lost, 1);
+	assert_int_equal(stats.tx_udp, 1);
+	tx_close(tx);
+}
+
+/* All frames of the pool can wait, and come back. */
+static void tx_udp__gives_frames_back(void **state)
+{
+	struct tx *tx = open_sender();
+	u8 *taken[XROCE_TX_FRAMES];
+	u32 n = 0;
+
+	for (u32 round = 0; round < 3; round++) {
+		n = 0;
+		while (n < XROCE_TX_FRAMES && (taken[n] = tx_frame(tx)))
+			n++;
+		assert_int_equal(n, XROCE_TX_FRAMES);
+		assert_null(tx_frame(tx));
+		while (n)
+			tx_give_back(tx, taken[--n]);
+	}
+	tx_close(tx);
+}
+
+/* ---- from a datagram to a client's ring ---- */
+
+struct end {
+	struct host *host;
+	struct host_client *client;
+	struct xroce_sock counted;
+	struct xsk_set ring; /* as the client reads it */
+};
+
+static void end_begin(struct end *e)
+{
+	const struct xroce_owner owner = { .client = CLIENT };
+	const u32 qpn = QPN, index = 0;
+	struct xroce_qp *qp;
+
+	memset(e, 0, sizeof(*e));
+	assert_int_equal(host_make(&e->host), 0);
+	assert_int_equal(host_client_make(RING_BYTES, &e->client), 0);
+	e->host->client[CLIENT] = e->client;
+	assert_int_equal(host_map_put(&e->host->map[HOST_OWNER], &qpn, &owner), 0);
+	assert_int_equal(host_map_put(&e->host->map[HOST_GID], &v4, &index), 0);
+	assert_int_equal(host_map_put(&e->host->map[HOST_GID], &v6, &index), 0);
+	qp = &e->client->maps.qp[XROCE_QP_SLOT(QPN)];
+	*qp = (struct xroce_qp){
+		.qpn = QPN, .transport = XROCE_RC, .receiving = 1, .pkey = 0xffff
+	};
+	memcpy(qp->local, v4.raw, sizeof(qp->local));
+	memcpy(qp->peer, v4.raw, sizeof(qp->peer));
+	assert_int_equal(xsk_open_ring(&e->ring, e->client->rx.fd, RING_BYTES, &e->counted), 0);
+	xsk_set_event(&e->ring, e->client->rx.event_fd);
+}
+
+static void end_end(struct end *e)
+{
+	xsk_close(&e->ring);
+	host_client_free(e->client);
+	host_free(e->host);
+}
+
+/* How many of the drops of this reason the client's program has counted. */
+static u64 dropped(const struct end *e, enum xroce_drop drop)
+{
+	return ((const u64 *)e->client->drops)[XROCE_DROP_INDEX(drop)];
+}
+
+/* Passes n frames, of which segment bytes of payload are in each but the last, as one datagram. */
+static void pass(struct end *e, u8 (*frame)[PACKET_FRAME_MAX], const u32 *len, u32 n, u32 segment)
+{
+	static u8 memory[HOST_HEADROOM + (1 << 16)] __attribute__((aligned(64)));
+	struct host_datagram d = { .payload = memory + HOST_HEADROOM,
+				   .segment = segment,
+				   .src = v4, .dst = v4, .sport = 0xc123, .ttl = 9 };
+
+	for (u32 i = 0; i < n; i++) {
+		memcpy(d.payload + d.len, frame[i] + GSO_HEADER_BYTES, len[i] - GSO_HEADER_BYTES);
+		d.len += len[i] - GSO_HEADER_BYTES;
+	}
+	host_receive_datagram(e->host, &d);
+	host_wake(e->host);
+}
+
+/* The frames in the client's ring, super-packets cut; their PSNs must go up from `first`. */
+static u32 take(struct end *e, u32 first)
+{
+	static struct segments segments;
+	struct xsk_batch b;
+	u32 psn = first;
+
+	while (xsk_peek(&e->ring, e->ring.xsk, &b)) {
+		for (u32 i = 0; i < b.n; i++) {
+			struct rx_frame f = b.frame[i].frame;
+			struct packet p;
+
+			if (f.data) {
+				assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+				assert_int_equal(p.psn, psn++);
+				continue;
+			}
+			assert_int_equal(b.odd_parts[i], 1);
+			segments.part[0] = b.part[b.odd_first[i]];
+			segments.parts = 1;
+			assert_true(segments_begin(&segments, b.frame[i].hint->l3_offset));
+			while (segments_next(&segments, &f)) {
+				assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+				assert_int_equal(p.psn, psn++);
+			}
+		}
+		xsk_release(&e->ring, e->ring.xsk, &b);
+	}
+	return psn - first;
+}
+
+static bool is_raised(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static u8 frames[8][PACKET_FRAME_MAX];
+static u32 lens[8];
+
+static void host__one_packet(void **state)
+{
+	struct pollfd fds[XSK_POLLS];
+	struct end e;
+
+	end_begin(&e);
+	lens[0] = make(frames[0], &v4, MIDDLE, 7, 1024);
+	pass(&e, frames, lens, 1, 0);
+	/* no thread watches the ring */
+	assert_false(is_raised(e.client->rx.event_fd));
+	/* one that begins to sees that there is a packet */
+	assert_int_equal(xsk_polls(&e.ring, fds), 1);
+	assert_true(is_raised(fds[0].fd));
+	assert_int_equal(take(&e, 7), 1);
+	assert_int_equal(xsk_polls(&e.ring, fds), 1);
+	assert_false(is_raised(fds[0].fd));
+	/* a later one wakes it */
+	e.client->maps.vector[0].watched = 1;
+	pass(&e, frames, lens, 1, 0);
+	assert_true(is_raised(fds[0].fd));
+	assert_int_equal(take(&e, 7), 1);
+	end_end(&e);
+}
+
+static void host__super_packets(void **state)
+{
+	struct end e;
+
+	end_begin(&e);
+	for (u32 i = 0; i < 6; i++)
+		lens[i] = make(frames[i], &v4, MIDDLE, i, i < 5 ? 1024 : 100);
+	pass(&e, frames, lens, 6, lens[0] - GSO_HEADER_BYTES);
+	assert_int_equal(take(&e, 0), 6);
+	assert_int_equal(e.client->stats->super_packets, 1);
+	/* the kernel may also join packets for two QPs: each QP gets its own */
+	for (u32 i = 3; i < 6; i++)
+		lens[i] = make(frames[i], &v4, MIDDLE, i - 1, i < 5 ? 1024 : 100);
+	frames[2][GSO_HEADER_BYTES + 7] ^= 1;
+	pass(&e, frames, lens, 6, lens[0] - GSO_HEADER_BYTES);
+	assert_int_equal(e.client->stats->super_packets, 3);
+	assert_int_equal(e.host->stats.dropped, 1);
+	assert_int_equal(take(&e, 0), 5);
+	end_end(&e);
+}
+
+/* What is not for a QP of the client does not reach it, and is counted once. */
+static void host__refuses(void **state)
+{
+	struct end e;
+
+	end_begin(&e);
+	lens[0] = make(frames[0], &v4, OPCODE(XROCE_UC, OP5_SEND_ONLY), 0, 64);
+	pass(&e, frames, lens, 1, 0);
+	assert_int_equal(dropped(&e, XROCE_DROP_qp_transport), 1);
+	lens[0] = make(frames[0], &v4, MIDDLE, 0, 64);
+	e.client->maps.qp[XROCE_QP_SLOT(QPN)].peer[15] = 2;
+	pass(&e, frames, lens, 1, 0);
+	assert_int_equal(dropped(&e, XROCE_DROP_peer), 1);
+	e.client->maps.qp[XROCE_QP_SLOT(QPN)].peer[15] = 1;
+	/* another QP's number, and none that is owned */
+	frames[0][GSO_HEADER_BYTES + 7] ^= 1;
+	pass(&e, frames, lens, 1, 0);
+	assert_int_equal(e.host->stats.dropped, 1);
+	lens[0] = GSO_HEADER_BYTES + 8;
+	pass(&e, frames, lens, 1, 0);
+	assert_int_equal(e.host->stats.dropped, 2);
+	assert_int_equal(take(&e, 0), 0);
+	end_end(&e);
+}
+
+/* A client that does not read, or stores any position, loses its own packets only. */
+static void host__ring_of_a_hostile_client(void **state)
+{
+	unsigned long *consumer;
+	struct end e;
+	u32 n = 0;
+
+	end_begin(&e);
+	lens[0] = make(frames[0], &v4, MIDDLE, 0, 4096);
+	while (!dropped(&e, XROCE_DROP_ring_full) && n < 10000) {
+		pass(&e, frames, lens, 1, 0);
+		n++;
+	}
+	assert_in_range(n, 2, RING_BYTES / 4096);
+	consumer = e.ring.ring.memory.consumer;
+	for (u32 i = 0; i < 1000; i++) {
+		*consumer = next_random(&seed) >> (i % 64);
+		pass(&e, frames, lens, 1, 0);
+	}
+	/* all of it lies in the ring: reading the last of it is enough, with a sanitizer */
+	assert_true(e.client->rx.at);
+	end_end(&e);
+}
+
+/* ---- sockets ---- */
+
+static bool all_arrive(struct end *e, struct host_receive *r, u32 n)
+{
+	u32 got = 0;
+
+	for (u32 i = 0; i < 200 && got < n; i++) {
+		struct pollfd p = { .fd = r->set_fd, .events = POLLIN };
+
+		poll(&p, 1, 10);
+		host_receive_take(r);
+		got += take(e, got);
+	}
+	return got == n;
+}
+
+static void host_receive__both_families(void **state)
+{
+	struct netdev dev = { .num_gids = 2 };
+	struct host_receive r, other;
+	struct gid failed;
+	struct tx *tx;
+	struct end e;
+
+	end_begin(&e);
+	dev.gid[0].gid = v4;
+	dev.gid[1].gid = v6;
+	assert_int_equal(host_receive_open(&r, e.host, LOOPBACK), 0);
+	assert_int_equal(host_receive_follow(&r, &dev, &failed), 0);
+	assert_int_equal(r.num, 2);
+	tx = open_sender();
+	for (u32 i = 0; i < 40; i++)
+		send_one(tx, &v4, MIDDLE, i, 1024);
+	assert_true(tx_flush(tx));
+	assert_true(all_arrive(&e, &r, 40));
+	memcpy(e.client->maps.qp[XROCE_QP_SLOT(QPN)].local, v6.raw, 16);
+	memcpy(e.client->maps.qp[XROCE_QP_SLOT(QPN)].peer, v6.raw, 16);
+	for (u32 i = 0; i < 10; i++)
+		send_one(tx, &v6, MIDDLE, i, 64);
+	assert_true(tx_flush(tx));
+	assert_true(all_arrive(&e, &r, 10));
+	/* a second one for the same address */
+	assert_int_equal(host_receive_open(&other, e.host, LOOPBACK), 0);
+	assert_int_equal(host_receive_follow(&other, &dev, &failed), -EADDRINUSE);
+	assert_memory_equal(&failed, &v4, sizeof(v4));
+	/* an address that goes */
+	dev.num_gids = 1;
+	dev.gid[0].gid = v6;
+	assert_int_equal(host_receive_follow(&r, &dev, &failed), 0);
+	assert_int_equal(r.num, 1);
+	assert_memory_equal(&r.address[0].gid, &v6, sizeof(v6));
+	dev.gid[0].gid = v4;
+	assert_int_equal(host_receive_follow(&other, &dev, &failed), 0);
+	host_receive_close(&other);
+	host_receive_close(&r);
+	tx_close(tx);
+	end_end(&e);
+}
+
+/* ---- maps ---- */
+
+static void add_key(void *arg, const void *key, const void *value)
+{
+	u64 *sum = arg;
+	u32 k;
+
+	memcpy(&k, key, sizeof(k));
+	sum[0] += k;
+	sum[1]++;
+	assert_int_equal(*(const u64 *)value, k * 3ull);
+}
+
+static void host_map__as_a_hash_map(void **state)
+{
+	const u32 max = 1000;
+	struct host_map m;
+	u64 sum[2] = { 0 };
+
+	assert_int_equal(host_map_make(&m, sizeof(u32), sizeof(u64), max, false), 0);
+	for (u32 round = 0; round < 3; round++) {
+		for (u32 k = 0; k < max; k++) {
+			const u64 value = k * 3ull, before = 1;
+
+			assert_null(host_map_find(&m, &k));
+			assert_int_equal(host_map_put(&m, &k, &before), 0);
+			assert_int_equal(host_map_put(&m, &k, &value), 0);
+		}
+		assert_int_equal(host_map_put(&m, &max, &sum[0]), -E2BIG);
+		for (u32 k = 0; k < max; k += 2)
+			assert_int_equal(host_map_remove(&m, &k), 0);
+		assert_int_equal(host_map_remove(&m, &(u32){ 0 }), -ENOENT);
+		memset(sum, 0, sizeof(sum));
+		host_map_each(&m, add_key, sum);
+		assert_int_equal(sum[0], max / 2 * (max / 2));
+		assert_int_equal(sum[1], max / 2);
+		for (u32 k = 1; k < max; k += 2)
+			assert_int_equal(host_map_remove(&m, &k), 0);
+	}
+	host_map_free(&m);
+}
+
+static void host_map__the_oldest_goes(void **state)
+{
+	struct host_map m;
+
+	assert_int_equal(host_map_make(&m, sizeof(u32), 68, 10, true), 0);
+	for (u32 k = 0; k < 100; k++) {
+		const u8 value[68] = { [67] = (u8)k };
+		const u32 gone = k - 10;
+
+		assert_int_equal(host_map_put(&m, &k, value), 0);
+		assert_memory_equal(host_map_find(&m, &k), value, sizeof(value));
+		assert_null(host_map_find(&m, &gone));
+		assert_int_equal(m.num, min_u32(k + 1, 10));
+	}
+	host_map_free(&m);
+}
+
+static int setup(void **state)
+{
+	if (unshare(CLONE_NEWNET) ||
+	    system("ip link set lo mtu 9000 up && ethtool -K lo gso off tx-udp-segmentation off "
+		   ">/dev/null 2>&1"))
+		return -1;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tx_udp__each_packet_is_correct),
+		cmocka_unit_test(tx_udp__counts_what_is_refused),
+		cmocka_unit_test(tx_udp__gives_frames_back),
+		cmocka_unit_test(host__one_packet),
+		cmocka_unit_test(host__super_packets),
+		cmocka_unit_test(host__refuses),
+		cmocka_unit_test(host__ring_of_a_hostile_client),
+		cmocka_unit_test(host_receive__both_families),
+		cmocka_unit_test(host_map__as_a_hash_map),
+		cmocka_unit_test(host_map__the_oldest_goes),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The memory that a client of a broker with UDP sockets shares with it: the maps of
+ * attach/shared_maps.h, and rings like BPF's, each in a file (memfd_create(2)) that neither side
+ * can resize. The client can write all of it at any time. Here values are read once, and positions
+ * that decide where to write are kept in private memory.
+ */
+#ifndef HOST_CLIENT_H
+#define HOST_CLIENT_H
+
+#include <xroce/abi.h>
+
+#include "../os/ask.h"
+#include "../os/xdp_maps.h"
+
+/* A ring of records, and the eventfd that wakes its reader. */
+struct host_ring {
+	int fd, event_fd;
+	u8 *memory;	     /* the consumer's page, the producer's, the data twice */
+	u32 bytes;	     /* of the data, a power of two */
+	unsigned long at;    /* the producer's position */
+	bool wakes;	     /* host_ring_wake() has work */
+};
+
+/* Returns 0 or -errno. */
+int host_ring_make(struct host_ring *r, const char *name, u32 bytes);
+void host_ring_free(struct host_ring *r);
+/* Returns a record of `bytes`, in one piece, or NULL: there is no room. */
+void *host_ring_reserve(struct host_ring *r, u32 bytes);
+/* Publishes it, or gives it up. Nothing may be reserved in between. */
+void host_ring_submit(struct host_ring *r, u32 bytes);
+/* Wakes the reader, if a record asked for that. */
+void host_ring_wake(struct host_ring *r);
+
+#define HOST_SHOWN (ASK_FDS + 2)
+
+struct host_client {
+	struct xdp_maps maps;	   /* descriptors are not used */
+	int map_fd[ASK_FDS];	   /* of the maps; -1: none */
+	struct host_ring rx, wake; /* wake: of the service thread */
+	/* counted by the program, in memory that the client does not get */
+	struct xroce_drops *drops;
+	struct xroce_rx_stats *stats;
+	u32 num_shown;
+	int shown_fd[HOST_SHOWN];  /* read-only descriptors of the maps, for observers */
+};
+
+/* Returns 0 or -errno. */
+int host_client_make(u32 ring_bytes, struct host_client **out);
+void host_client_free(struct host_client *c);
+/* Lists the descriptors for the client in the order of enum ask_fd; they stay the broker's. */
+void host_client_fds(const struct host_client *c, int fd[ASK_FDS]);
+
+#endif

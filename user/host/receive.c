@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE /* recvmmsg() */
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <xroce/wire.h>
+
+#include "../engine/gso.h"
+#include "../os/kernel.h"
+#include "receive.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104 /* newer than the C library's headers */
+#endif
+
+#define DATAGRAMS     16u /* in one call */
+#define ROUNDS	      4u  /* of calls for one socket, before the next one's turn */
+#define PAYLOAD_MAX   65536u
+#define RECEIVE_BYTES (8 << 20)
+#define IPV4_VERSION  0x45
+#define IPV4_DF	      0x4000
+
+/* ---- frames ---- */
+
+static bool host_is_ipv4(const struct gid *g)
+{
+	static const u8 prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(g->raw, prefix, sizeof(prefix));
+}
+
+/* Writes an IPv4 header before the UDP header. id: 0, or the segment length of a super-packet. */
+static u8 *host_put_ipv4(u8 *udp, const struct host_datagram *d, u32 bytes, u32 id)
+{
+	struct iphdr *ip = (struct iphdr *)udp - 1;
+
+	*ip = (struct iphdr){ .tot_len = htons((u16)(sizeof(*ip) + bytes)),
+			      .tos = d->tos,
+			      .id = htons((u16)id),
+			      .frag_off = htons(IPV4_DF),
+			      .ttl = d->ttl,
+			      .protocol = IPPROTO_UDP };
+	*(u8 *)ip = IPV4_VERSION;
+	memcpy(&ip->saddr, d->src.raw + 12, sizeof(ip->saddr));
+	memcpy(&ip->daddr, d->dst.raw + 12, sizeof(ip->daddr));
+	return (u8 *)ip;
+}
+
+static u8 *host_put_ipv6(u8 *udp, const struct host_datagram *d, u32 bytes)
+{
+	struct ip6_hdr *ip = (struct ip6_hdr *)udp - 1;
+
+	ip->ip6_flow = htonl(6u << 28 | (u32)d->tos << 20);
+	ip->ip6_plen = htons((u16)bytes);
+	ip->ip6_nxt = IPPROTO_UDP;
+	ip->ip6_hlim = d->ttl;
+	memcpy(&ip->ip6_src, d->src.raw, sizeof(ip->ip6_src));
+	memcpy(&ip->ip6_dst, d->dst.raw, sizeof(ip->ip6_dst));
+	return (u8 *)ip;
+}
+
+/*
+ * Passes a packet, or equal ones in a row, as a frame. The headers overwrite what is before the
+ * payload: earlier packets of the datagram, which are done with.
+ */
+static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload, u32 len,
+		      bool is_super)
+{
+	const u32 bytes = (u32)sizeof(struct udphdr) + len;
+	const bool is_ipv4 = host_is_ipv4(&d->dst);
+	struct udphdr *udp = (struct udphdr *)payload - 1;
+	struct ethhdr *eth;
+	u8 *ip;
+
+	udp->source = htons(d->sport);
+	udp->dest = htons(ROCE_UDP_PORT);
+	udp->len = htons((u16)bytes);
+	udp->check = 0;
+	ip = is_ipv4 ? host_put_ipv4((u8 *)udp, d, bytes, is_super ? d->segment : 0) :
+		       host_put_ipv6((u8 *)udp, d, bytes);
+	/* by this sum the programs know a super-packet: parse_count_segments() */
+	if (is_super)
+		put16((u8 *)&udp->check,
+		      fold16(sum16(ip + offsetof(struct iphdr, saddr), 2 * sizeof(__be32)) +
+			     IPPROTO_UDP + bytes));
+	eth = (struct ethhdr *)ip - 1;
+	memset(eth, 0, sizeof(*eth));
+	eth->h_proto = htons(is_ipv4 ? ETH_P_IP : ETH_P_IPV6);
+	host_input(h, (u8 *)eth, (u32)(payload + len - (u8 *)eth));
+}
+
+/*
+ * Returns whether b may be in a super-packet with a: the kernel joins datagrams of one sender to
+ * one port, and the programs check only the first packet. As in engine/gso.c, UD has its Q_Key
+ * after the BTH.
+ */
+static bool host_is_alike(const u8 *a, const u8 *b)
+{
+	/* of the BTH: transport, P_Key and QP number */
+	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff };
+
+	for (u32 i = 0; i < sizeof(alike); i++)
+		if ((a[i] ^ b[i]) & alike[i])
+			return false;
+	return OPCODE_TRANSPORT(a[0]) != XROCE_UD ||
+	       !memcmp(a + sizeof(struct bth), b + sizeof(struct bth), sizeof(__be32));
+}
+
+/* Returns the bytes of the packets from at on that can pass as one super-packet, or of one. */
+static u32 host_run(const struct host_datagram *d, u32 at)
+{
+	const u32 size = d->segment, shortest = sizeof(struct bth) + sizeof(__be32);
+	u32 end = at + size;
+
+	if (d->len - at <= size)
+		return d->len - at;
+	/* MADs may be for several clients */
+	if (!host_is_ipv4(&d->dst) || size < XROCE_SEGMENT_MIN || size < shortest || size % 4 ||
+	    get16(d->payload + at + 6) == XROCE_CM_QPN)
+		return size;
+	while (end < d->len && (end - at) / size < XROCE_SEGMENTS_MAX &&
+	       d->len - end >= shortest && host_is_alike(d->payload + at, d->payload + end))
+		end += min_u32(size, d->len - end);
+	return end - at;
+}
+
+void host_receive_datagram(struct host *h, const struct host_datagram *d)
+{
+	u32 run;
+
+	for (u32 at = 0; at < d->len; at += run) {
+		run = d->segment ? host_run(d, at) : d->len;
+		host_pass(h, d, d->payload + at, run, d->segment && run > d->segment);
+	}
+}
+
+/* ---- sockets ---- */
+
+struct host_buffers {
+	struct mmsghdr msg[DATAGRAMS];
+	struct iovec iov[DATAGRAMS];
+	struct sockaddr_in6 from[DATAGRAMS];
+	union {
+		struct cmsghdr align;
+		u8 bytes[128];
+	} control[DATAGRAMS];
+	/* 2 more, so that IP and UDP headers are aligned to 4 behind that of Ethernet */
+	u8 bytes[DATAGRAMS][HOST_HEADROOM + PAYLOAD_MAX] __attribute__((aligned(64)));
+};
+
+static int host_set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* Sets the options of a socket; those that it can do without are not checked. */
+static int host_tune(int fd, bool is_ipv4)
+{
+	int err;
+
+	if (host_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES))
+		host_set(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+	host_set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	if (is_ipv4) {
+		err = host_set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+		return err ? err : host_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	}
+	err = host_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!err)
+		err = host_set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	return err ? err : host_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+}
+
+static int host_bind(int fd, const struct gid *gid, bool is_ipv4, u32 ifindex)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
+
+	memcpy(&v4.sin_addr, gid->raw + 12, sizeof(v4.sin_addr));
+	memcpy(&v6.sin6_addr, gid->raw, sizeof(v6.sin6_addr));
+	if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr))
+		v6.sin6_scope_id = ifindex;
+	return (is_ipv4 ? bind(fd, (const struct sockaddr *)&v4, sizeof(v4)) :
+			  bind(fd, (const struct sockaddr *)&v6, sizeof(v6))) ?
+		       -errno :
+		       0;
+}
+
+/* Opens the socket of an address. Returns its descriptor or -errno. */
+static int host_open(const struct host_receive *r, const struct gid *gid)
+{
+	const bool is_ipv4 = host_is_ipv4(gid);
+	const int fd = socket(is_ipv4 ? AF_INET : AF_INET6,
+			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = host_tune(fd, is_ipv4);
+	if (!err)
+		err = host_bind(fd, gid, is_ipv4, r->ifindex);
+	if (!err)
+		err = kernel_set_add(r->set_fd, fd);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+int host_receive_open(struct host_receive *r, struct host *host, u32 ifindex)
+{
+	*r = (struct host_receive){ .host = host, .ifindex = ifindex, .set_fd = -1 };
+	r->buffers = aligned_zero(sizeof(*r->buffers));
+	r->set_fd = r->buffers ? kernel_set_make() : -ENOMEM;
+	return r->set_fd < 0 ? r->set_fd : 0;
+}
+
+void host_receive_close(struct host_receive *r)
+{
+	for (u32 i = 0; i < r->num; i++)
+		close(r->address[i].fd);
+	r->num = 0;
+	if (r->set_fd >= 0)
+		close(r->set_fd);
+	r->set_fd = -1;
+	free(r->buffers);
+	r->buffers = NULL;
+}
+
+static bool host_has_gid(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (!memcmp(&dev->gid[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+static bool host_has_socket(const struct host_receive *r, const struct gid *gid)
+{
+	for (u32 i = 0; i < r->num; i++)
+		if (!memcmp(&r->address[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+int host_receive_follow(struct host_receive *r, const struct netdev *dev, struct gid *failed)
+{
+	int err = 0;
+
+	for (u32 i = r->num; i-- > 0;) {
+		if (host_has_gid(dev, &r->address[i].gid))
+			continue;
+		close(r->address[i].fd);
+		r->address[i] = r->address[--r->num];
+	}
+	for (u32 i = 0; i < dev->num_gids && r->num < XROCE_MAX_GID; i++) {
+		const struct gid *gid = &dev->gid[i].gid;
+		int fd;
+
+		if (host_has_socket(r, gid))
+			continue;
+		fd = host_open(r, gid);
+		if (fd >= 0) {
+			r->address[r->num++] = (struct host_address){ *gid, fd };
+		} else if (!err) {
+			err = fd;
+			*failed = *gid;
+		}
+	}
+	return err;
+}
+
+/* ---- datagrams ---- */
+
+static void host_prepare(struct host_buffers *b)
+{
+	for (u32 i = 0; i < DATAGRAMS; i++) {
+		b->iov[i] = (struct iovec){ b->bytes[i] + HOST_HEADROOM, PAYLOAD_MAX };
+		b->msg[i].msg_hdr = (struct msghdr){ .msg_name = &b->from[i],
+						     .msg_namelen = sizeof(b->from[i]),
+						     .msg_iov = &b->iov[i],
+						     .msg_iovlen = 1,
+						     .msg_control = b->control[i].bytes,
+						     .msg_controllen =
+							     sizeof(b->control[i].bytes) };
+	}
+}
+
+/* Reads the control messages. */
+static void host_read_control(struct msghdr *m, struct host_datagram *d)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		const bool is_byte = c->cmsg_len == CMSG_LEN(1);
+		int value = 0;
+
+		if (is_byte)
+			value = *CMSG_DATA(c);
+		else
+			memcpy(&value, CMSG_DATA(c), sizeof(value));
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
+			d->segment = (u32)value;
+		else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
+			d->tos = (u8)value;
+		else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+			d->ttl = (u8)value;
+	}
+}
+
+static void host_read_sender(const struct sockaddr_in6 *from, struct host_datagram *d)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+
+	d->sport = ntohs(from->sin6_port);
+	if (from->sin6_family == AF_INET6) {
+		memcpy(d->src.raw, &from->sin6_addr, sizeof(d->src.raw));
+		return;
+	}
+	d->src = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
+	memcpy(d->src.raw + 12, &v4->sin_addr, sizeof(v4->sin_addr));
+}
+
+/* Takes what one call gets from a socket. Returns whether there may be more. */
+static bool host_take(struct host_receive *r, const struct host_address *a)
+{
+	struct host_buffers *b = r->buffers;
+	int n;
+
+	host_prepare(b);
+	n = recvmmsg(a->fd, b->msg, DATAGRAMS, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++) {
+		struct host_datagram d = { .payload = b->bytes[i] + HOST_HEADROOM,
+					   .len = b->msg[i].msg_len,
+					   .dst = a->gid };
+
+		if (b->msg[i].msg_hdr.msg_flags & MSG_TRUNC)
+			continue;
+		host_read_sender(&b->from[i], &d);
+		host_read_control(&b->msg[i].msg_hdr, &d);
+		if (d.segment >= d.len)
+			d.segment = 0;
+		host_receive_datagram(r->host, &d);
+	}
+	return n == (int)DATAGRAMS;
+}
+
+void host_receive_take(struct host_receive *r)
+{
+	for (u32 i = 0; i < r->num; i++)
+		for (u32 n = 0; n < ROUNDS && host_take(r, &r->address[i]); n++)
+			;
+	host_wake(r->host);
+}
