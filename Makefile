@@ -193,6 +193,9 @@ $(BUILD)/librdmacm.a: $(call objs,$(RDMACM_SRC))
 LINK = $(call say,LINK,$@)$(CC) $(ALL_LDFLAGS)
 INPUTS = $(filter %.o,$^) $(filter %.a,$^)
 
+# Its assembler directives name functions, which link time optimisation would move elsewhere.
+$(BUILD)/obj/user/verbs/private.o: ALL_CFLAGS += -fno-lto
+
 MAP := user/verbs/libibverbs.map
 $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libengine.a $(MAP)
 	@mkdir -p $(@D)

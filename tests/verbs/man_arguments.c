@@ -461,11 +461,13 @@ ON_PAIR(inline_verbs, inline_verbs_body)
 	X(execute_ioctl)                                                                           \
 	X(ibv_cmd_advise_mr)                                                                       \
 	X(ibv_cmd_alloc_dm)                                                                        \
+	X(ibv_cmd_alloc_dmah)                                                                      \
 	X(ibv_cmd_alloc_mw)                                                                        \
 	X(ibv_cmd_alloc_pd)                                                                        \
 	X(ibv_cmd_attach_mcast)                                                                    \
 	X(ibv_cmd_close_xrcd)                                                                      \
 	X(ibv_cmd_create_ah)                                                                       \
+	X(ibv_cmd_create_comp_cntr)                                                                \
 	X(ibv_cmd_create_counters)                                                                 \
 	X(ibv_cmd_create_cq)                                                                       \
 	X(ibv_cmd_create_cq_ex)                                                                    \
@@ -483,6 +485,7 @@ ON_PAIR(inline_verbs, inline_verbs_body)
 	X(ibv_cmd_dealloc_pd)                                                                      \
 	X(ibv_cmd_dereg_mr)                                                                        \
 	X(ibv_cmd_destroy_ah)                                                                      \
+	X(ibv_cmd_destroy_comp_cntr)                                                               \
 	X(ibv_cmd_destroy_counters)                                                                \
 	X(ibv_cmd_destroy_cq)                                                                      \
 	X(ibv_cmd_destroy_flow)                                                                    \
@@ -492,8 +495,12 @@ ON_PAIR(inline_verbs, inline_verbs_body)
 	X(ibv_cmd_destroy_srq)                                                                     \
 	X(ibv_cmd_destroy_wq)                                                                      \
 	X(ibv_cmd_detach_mcast)                                                                    \
+	X(ibv_cmd_export_dmabuf_fd)                                                                \
 	X(ibv_cmd_free_dm)                                                                         \
+	X(ibv_cmd_free_dmah)                                                                       \
 	X(ibv_cmd_get_context)                                                                     \
+	X(ibv_cmd_inc_comp_cntr)                                                                   \
+	X(ibv_cmd_inc_err_comp_cntr)                                                               \
 	X(ibv_cmd_modify_cq)                                                                       \
 	X(ibv_cmd_modify_flow_action_esp)                                                          \
 	X(ibv_cmd_modify_qp)                                                                       \
@@ -506,19 +513,28 @@ ON_PAIR(inline_verbs, inline_verbs_body)
 	X(ibv_cmd_post_recv)                                                                       \
 	X(ibv_cmd_post_send)                                                                       \
 	X(ibv_cmd_post_srq_recv)                                                                   \
+	X(ibv_cmd_qp_attach_comp_cntr)                                                             \
+	X(ibv_cmd_query_comp_cntr_caps)                                                            \
 	X(ibv_cmd_query_context)                                                                   \
+	X(ibv_cmd_query_device)                                                                    \
 	X(ibv_cmd_query_device_any)                                                                \
 	X(ibv_cmd_query_mr)                                                                        \
 	X(ibv_cmd_query_port)                                                                      \
+	X(ibv_cmd_query_port_speed)                                                                \
 	X(ibv_cmd_query_qp)                                                                        \
 	X(ibv_cmd_query_srq)                                                                       \
+	X(ibv_cmd_read_comp_cntr)                                                                  \
 	X(ibv_cmd_read_counters)                                                                   \
+	X(ibv_cmd_read_err_comp_cntr)                                                              \
 	X(ibv_cmd_reg_dm_mr)                                                                       \
 	X(ibv_cmd_reg_dmabuf_mr)                                                                   \
 	X(ibv_cmd_reg_mr)                                                                          \
+	X(ibv_cmd_reg_mr_ex)                                                                       \
 	X(ibv_cmd_req_notify_cq)                                                                   \
 	X(ibv_cmd_rereg_mr)                                                                        \
-	X(ibv_cmd_resize_cq)
+	X(ibv_cmd_resize_cq)                                                                       \
+	X(ibv_cmd_set_comp_cntr)                                                                   \
+	X(ibv_cmd_set_err_comp_cntr)
 
 static void *private_symbol(const char *name)
 {
@@ -548,7 +564,16 @@ static bool private_symbols(void)
 	good &= ROW(PRIVATE_MAKER(_verbs_init_and_alloc_context), NULL, ENOSYS);
 	good &= RETURNS(PRIVATE(__verbs_log));
 	good &= RETURNS(PRIVATE(verbs_init_cq));
+	good &= ROW(PRIVATE_MAKER(ibv_dmabuf_heap_alloc), NULL, ENOSYS);
+	good &= ROW(PRIVATE_MAKER(ibv_dmabuf_heap_cc_shared_init), NULL, ENOSYS);
+	good &= RETURNS(PRIVATE(ibv_dmabuf_heap_destroy));
+	good &= RETURNS(PRIVATE(ibv_dmabuf_heap_free));
+	good &= RETURNS(PRIVATE(verbs_register_driver_33));
 	good &= RETURNS(PRIVATE(verbs_register_driver_34));
+	good &= RETURNS(PRIVATE(verbs_register_driver_57));
+	good &= RETURNS(PRIVATE(verbs_register_driver_59));
+	good &= RETURNS(PRIVATE(verbs_register_driver_64));
+	good &= RETURNS(PRIVATE(verbs_register_driver_65));
 	good &= RETURNS(PRIVATE(verbs_set_ops));
 	good &= RETURNS(PRIVATE(verbs_uninit_context));
 	good &= ROW(gid_type(ctx, 0, 0, &type), -1, EINVAL);

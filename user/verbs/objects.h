@@ -541,6 +541,13 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 		  size_t len);
 int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size);
+/* rdma-core's private type of a GID, as in sysfs. */
+enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
+/* ibv_query_gid_type() of the private nodes: returns 0, or -1 with errno set. */
+int query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		   enum gid_type_sysfs *type);
+/* ibv_wr_opcode_str() of the private nodes. */
+const char *wr_opcode_str(enum ibv_wr_opcode opcode);
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values);
 int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 /* The largest path MTU, in bytes, currently possible on the device. */

@@ -15,11 +15,6 @@
 #define CAP_FLUSH_GLOBAL (1ull << 38)
 #define CAP_ATOMIC_WRITE (1ull << 40)
 
-/* Not in <infiniband/verbs.h>: rdma-core's private type of a GID, as in sysfs. */
-enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-			      enum gid_type_sysfs *type);
-
 /* Returns the P_Keys of the port, or of the one to be created. 0 or a positive errno. */
 static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
 {
@@ -294,8 +289,8 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	return nd.num_gids;
 }
 
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-			      enum gid_type_sysfs *type)
+int query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		   enum gid_type_sysfs *type)
 {
 	struct ibv_gid_entry entry;
 	int err = gid_entry(context, port_num, index, &entry);
@@ -430,9 +425,7 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME(names, status);
 }
 
-/* A private symbol of rdma-core 53 and later, declared only in its verbs.h. */
-EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
-EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+const char *wr_opcode_str(enum ibv_wr_opcode opcode)
 {
 	static const char *const names[] = {
 		[IBV_WR_RDMA_WRITE] = "rdma-write",
