@@ -341,6 +341,24 @@ static void sq_advance(struct qp *qp)
 	atomic_store_explicit(&qp->sq.cons, sq_cons(&qp->sq) + 1, memory_order_release);
 }
 
+/* Counts a WQE that ends, signaled or not. The opcodes of the other requests have no counter. */
+static rare void count_sent(struct qp *qp, const struct send_wqe *wqe, enum cqe_status status)
+{
+	switch (cqe_opcode_of(wqe->opcode)) {
+	case CQE_SEND:
+		comp_cntr_add(qp->counter[COUNTED_SEND], status, wqe->length);
+		break;
+	case CQE_WRITE:
+		comp_cntr_add(qp->counter[COUNTED_WRITE], status, wqe->length);
+		break;
+	case CQE_READ:
+		comp_cntr_add(qp->counter[COUNTED_READ], status, wqe->length);
+		break;
+	default:
+		break;
+	}
+}
+
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
 		 u64 now_ns)
 {
@@ -354,6 +372,8 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 		sq_advance(qp);
 		return;
 	}
+	if (unlikely(qp->is_counted))
+		count_sent(qp, wqe, status);
 	if (completes) {
 		cqe = engine_complete_begin(qp->send_cq);
 		*cqe = (struct cqe){
@@ -405,6 +425,8 @@ static void flush_receives(struct engine *e, struct qp *qp)
 
 		qp->resp.seq.have_recv = false;
 		qp->resp.recv_srq = NULL;
+		if (unlikely(qp->is_counted))
+			comp_cntr_add(qp->counter[COUNTED_RECV], CQE_WR_FLUSH_ERR, 0);
 		engine_complete(e, cq, &cqe, false);
 		e->stats->resp_flushed++;
 	}

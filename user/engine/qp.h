@@ -18,6 +18,7 @@
 
 #include <xroce/stat.h>
 
+#include "comp_cntr.h"
 #include "cq.h"
 #include "credit.h"
 #include "mr.h"
@@ -488,7 +489,8 @@ struct qp {
 	/* READY_*: on the engine's list of QPs that may have something to send */
 	u8 ready;
 	bool rate_limited;
-	bool cnp_due;		 /* a CNP is to be sent */
+	bool cnp_due : 1;	 /* a CNP is to be sent */
+	bool is_counted : 1;	 /* an entry of counter[] is set */
 	u8 access;		 /* rights of remote requests: qp_granted() */
 	/* the application's threads' */
 	_Atomic u8 doorbell;	 /* 1 while on an engine's doorbell stack */
@@ -520,6 +522,8 @@ struct qp {
 	struct shared_sends *shared; /* with tag_matching, else NULL */
 	struct qp *doorbell_next; /* of the pushing thread, then of the one that takes it */
 	struct xroce_qp_stat *stat_own; /* what stat_free() frees, or NULL: the caller's memory */
+	/* by operation, or NULL; the verbs layer's. Kept until the QP is destroyed */
+	struct comp_cntr *counter[COUNTED_OPS];
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
 	/* Responses that XDP waits for, written by requester.c */

@@ -279,6 +279,13 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 			   p->payload_len - skip);
 }
 
+/* Counts a receive that ends: of a message that matched a tag, its last completion. */
+static rare void count_received(struct qp *qp, const struct cqe *cqe)
+{
+	if ((cqe->flags & (CQE_TM_MATCH | CQE_TM_DATA_VALID)) != CQE_TM_MATCH)
+		comp_cntr_add(qp->counter[COUNTED_RECV], cqe->status, cqe->byte_len);
+}
+
 /* Fills in and pushes a receive completion. cqe has the fields that differ between receives. */
 static per_packet void responder_push(struct engine *e, struct qp *qp, const struct packet *p,
 				      const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
@@ -292,6 +299,8 @@ static per_packet void responder_push(struct engine *e, struct qp *qp, const str
 	cqe->tos = p->tos;
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
+	if (unlikely(qp->is_counted))
+		count_received(qp, cqe);
 	engine_complete(e, cq, cqe, p->solicited);
 	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target) {
 		qp->resp.overran = true;
@@ -525,6 +534,15 @@ static void responder_acknowledge(struct engine *e, struct qp *qp, const struct 
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, p->psn);
 }
 
+/* Counts the peer's READ or WRITE that was executed. */
+static rare void count_executed(struct qp *qp, const struct packet *p)
+{
+	if (p->flags & OP_READ)
+		comp_cntr_add(qp->counter[COUNTED_REMOTE_READ], CQE_SUCCESS, p->dma_len);
+	else if (p->flags & OP_WRITE && p->flags & OP_END)
+		comp_cntr_add(qp->counter[COUNTED_REMOTE_WRITE], CQE_SUCCESS, qp->resp.seq.offset);
+}
+
 static enum verdict responder_execute(struct engine *e, struct qp *qp, const struct packet *p,
 				      const struct xroce_rx_cqe *hint, u64 now_ns)
 {
@@ -550,6 +568,8 @@ static enum verdict responder_execute(struct engine *e, struct qp *qp, const str
 	seq->migreq |= p->migreq;
 	if (p->flags & OP_END)
 		seq->msn = psn_add(seq->msn, 1);
+	if (unlikely(qp->is_counted))
+		count_executed(qp, p);
 	if (is_reliable(qp))
 		responder_acknowledge(e, qp, p);
 	return ACCEPT;

@@ -522,6 +522,8 @@ void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 
 	qp->shared->fetching--;
 	if (wqe->opcode == WR_READ) {
+		if (unlikely(qp->is_counted))
+			comp_cntr_add(qp->counter[COUNTED_RECV], status, wqe->length);
 		engine_complete(e, qp->recv_cq, &cqe, wqe->flags & WR_SOLICITED);
 		if (status == CQE_SUCCESS)
 			rendezvous_send_fin(e, qp, wqe);
