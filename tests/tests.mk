@@ -76,7 +76,7 @@ $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMO
 # Manual pages as specification (tests/verbs/man.sh, tests/rdmacm/man.sh): programs that are linked
 # with the installed libraries and run on ours. They look up their own functions by name.
 PAGES := $(patsubst %,$(BUILD)/%,$(basename $(wildcard tests/verbs/man_*.c tests/rdmacm/man_*.c)))
-PAGE_OBJS := $(call objs,$(addprefix tests/verbs/,man.c pair.c tm.c wr.c rights.c held.c limits.c \
+PAGE_OBJS := $(call objs,$(addprefix tests/verbs/,man.c pair.c tm.c wr.c rights.c held.c limits.c newer.c \
 	cancelled.c walk_model.c walk_objects.c walk_requests.c))
 CM_PAGE_OBJS := $(call objs,tests/rdmacm/man.c $(addprefix tests/verbs/,pair.c held.c cancelled.c))
 $(PAGES) $(PAGE_OBJS) $(CM_PAGE_OBJS): ALL_CFLAGS += -fvisibility=default

@@ -15,7 +15,15 @@
  * and of the destroying verbs, of which contract_errno.c has more:
  *
  *     ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq,
- *     ibv_destroy_qp, ibv_destroy_srq
+ *     ibv_destroy_qp, ibv_destroy_srq, ibv_free_buf, ibv_dealloc_dmah, ibv_destroy_comp_cntr
+ *
+ * and of the calls on a completion counter, ibv_inc_comp_cntr, ibv_inc_err_comp_cntr,
+ * ibv_read_comp_cntr, ibv_read_err_comp_cntr, ibv_set_comp_cntr and ibv_set_err_comp_cntr, of
+ * ibv_export_buf_dmabuf_fd and of ibv_dm_export_dmabuf_fd. The verbs of rdma-core 59 and later,
+ * v_NAME here, are
+ *
+ *     _ibv_query_comp_cntr_caps, ibv_alloc_buf, ibv_alloc_dmah, ibv_create_comp_cntr,
+ *     ibv_qp_attach_comp_cntr, ibv_query_port_speed, ibv_reg_buf_mr, ibv_reg_mr_ex
  *
  * Our librdmacm alone calls xroce_cm_bind, xroce_cm_count, xroce_cm_create_ah, xroce_cm_heard,
  * xroce_cm_hide, xroce_cm_place, xroce_cm_show,
@@ -28,6 +36,7 @@
 
 #include "arguments.h"
 #include "man.h"
+#include "newer.h"
 
 /* Not in <infiniband/verbs.h>. */
 const char *ibv_get_sysfs_path(void);
@@ -454,6 +463,47 @@ static bool inline_verbs_body(struct pair *p)
 }
 ON_PAIR(inline_verbs, inline_verbs_body)
 
+/* ---- verbs of rdma-core 59 and later ---- */
+
+static bool newer_verbs_body(struct pair *p)
+{
+	struct dmah_attr dmah = { .comp_mask = UINT32_MAX };
+	struct mr_attr mr = { .comp_mask = UINT64_MAX };
+	struct cntr_attr attr = { .comp_mask = UINT32_MAX };
+	struct cntr_attach attach = { .op_mask = UINT32_MAX };
+	struct cntr_caps caps;
+	struct cntr *cntr;
+	struct ibv_buf *buf;
+	uint64_t speed;
+	bool good = true;
+
+	good &= ROW(v_alloc_dmah(ctx, &dmah), NULL, EOPNOTSUPP);
+	good &= ROW(v_reg_mr_ex(p->pd, &mr), NULL, EOPNOTSUPP);
+	mr.comp_mask = WITH_ADDR;
+	good &= ROW(v_reg_mr_ex(p->pd, &mr), NULL, EINVAL);
+	mr.length = SIZE_MAX;
+	good &= ROW(v_reg_mr_ex(p->pd, &mr), NULL, EINVAL);
+	mr.comp_mask = WITH_ADDR | WITH_DMAH;
+	good &= ROW(v_reg_mr_ex(p->pd, &mr), NULL, EINVAL);
+	mr.comp_mask = WITH_ADDR | WITH_BUF;
+	good &= ROW(v_reg_mr_ex(p->pd, &mr), NULL, EINVAL);
+	good &= ROW(v_reg_buf_mr(p->pd, NULL, NULL, SIZE_MAX, -1), NULL, EINVAL);
+	good &= ROW(v_alloc_buf(p->pd, SIZE_MAX, &buf), NULL, ENOMEM);
+	good &= ROW(v_query_port_speed(ctx, UINT32_MAX, &speed), EINVAL, EINVAL);
+	good &= ROW(v_query_comp_cntr_caps(ctx, &caps, 0), 0, 0);
+	good &= ROW(v_create_comp_cntr(ctx, &attr), NULL, EINVAL);
+	attr = (struct cntr_attr){ .type = UINT32_MAX };
+	good &= ROW(v_create_comp_cntr(ctx, &attr), NULL, ENOTSUP);
+	attr.type = 0;
+	MUST(cntr = v_create_comp_cntr(ctx, &attr));
+	good &= ROW(v_qp_attach_comp_cntr(p->qp[0], cntr, &attach), ENOTSUP, ENOTSUP);
+	attach.op_mask = 0;
+	good &= ROW(v_qp_attach_comp_cntr(p->qp[0], cntr, &attach), EINVAL, EINVAL);
+	good &= ROW(v_destroy_comp_cntr(cntr), 0, 0);
+	return good;
+}
+ON_PAIR(newer_verbs, newer_verbs_body)
+
 /* ---- for providers ---- */
 
 /* These look at no argument: a provider has nothing to ask of this library. */
@@ -599,6 +649,7 @@ const struct test_case man_cases[] = {
 	CASE(posting),
 	CASE(addresses),
 	CASE(inline_verbs),
+	CASE(newer_verbs),
 	CASE(private_symbols),
 	{ 0 },
 };

@@ -184,7 +184,6 @@ static void context_set_ops(struct verbs_context *v)
 	ops->dealloc_mw = dealloc_mw_op;
 	ops->bind_mw = bind_mw_op;
 
-	v->sz = sizeof(*v);
 	v->query_port = query_port_op;
 	v->query_device_ex = query_device_ex_op;
 	v->query_rt_values = query_rt_values_op;
@@ -240,6 +239,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 		(int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
 	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context_set_ops(&ctx->v);
+	context_set_newer_ops(ctx);
 	context_init_locks(ctx);
 	async_init(ctx);
 	fork_add(&ctx->forks, context_abandon);
@@ -416,7 +416,7 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 	static const u32 limits[LIMITS] = {
 		[LIMIT_PD] = VERBS_MAX_PD, [LIMIT_MR] = VERBS_MAX_MR, [LIMIT_MW] = VERBS_MAX_MW,
 		[LIMIT_AH] = VERBS_MAX_AH, [LIMIT_CQ] = VERBS_MAX_CQ, [LIMIT_SRQ] = VERBS_MAX_SRQ,
-		[LIMIT_TABLE] = VERBS_MAX_TABLE,
+		[LIMIT_TABLE] = VERBS_MAX_TABLE, [LIMIT_COMP_CNTR] = VERBS_MAX_COMP_CNTR,
 	};
 
 	if (atomic_fetch_add_explicit(&to_vdevice(context->device)->made[kind], 1,

@@ -11,6 +11,12 @@
 
 #include "objects.h"
 
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC, in <infiniband/verbs.h> since rdma-core
+ * 64: a permission, which only a device that bounces DMA in a confidential guest uses.
+ */
+#define UNPROTECTED_ALLOC (1 << 2)
+
 static struct vlist pds;
 
 static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number)
@@ -231,7 +237,8 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 	struct vpd *pd;
 
 	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) ||
+				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+				     UNPROTECTED_ALLOC) ||
 	    !attr->pd)
 		return verb_fail(EINVAL);
 	if (attr->pd->context != context || (attr->td && attr->td->context != context))

@@ -291,6 +291,8 @@ static void mr_free(struct vmr *vmr)
 	pd_unuse(to_vpd(vmr->ibv.pd));
 	if (vmr->dm)
 		dm_unuse(vmr->dm);
+	if (vmr->dmah)
+		users_count(&vmr->dmah->users, -1);
 	free(vmr);
 	context_put(ctx);
 }

@@ -31,6 +31,7 @@
 #include "../os/signals.h"
 #include "../port/port.h"
 #include "domain.h"
+#include "newer.h"
 
 /* Functions that the header replaces by macros are defined here under their own names. */
 #undef ibv_query_port
@@ -123,7 +124,8 @@ void fork_remove(struct fork_entry *entry);
  * process. The engine counts QPs.
  */
 enum vlimit {
-	LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_TABLE, LIMITS
+	LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_TABLE, LIMIT_COMP_CNTR,
+	LIMITS
 };
 #define VERBS_MAX_PD  (1 << 16)
 #define VERBS_MAX_MR  (1 << 19)
@@ -132,6 +134,7 @@ enum vlimit {
 #define VERBS_MAX_CQ  XROCE_MAX_CQ
 #define VERBS_MAX_SRQ ENGINE_MAX_SRQ
 #define VERBS_MAX_TABLE (1 << 12)
+#define VERBS_MAX_COMP_CNTR (1 << 16)
 #define VERBS_MAX_DM  (1u << 24) /* bytes of device memory, in whole pages */
 /*
  * Converts the result of a port call, 0 or -errno, to an errno. -ENOSPC, a limit of the port or its
@@ -179,7 +182,11 @@ struct vcontext {
 	pthread_mutex_t ah_lock;     /* guards the next two */
 	u64 ah_silent_until_ns;	     /* until then no sender of a datagram is waited for */
 	struct neigh_cache ah_cache; /* of address vectors; emptied when the interface changes */
-	/* last: the public context is its last member and has grown only at its front */
+	/*
+	 * last: the public context is its last member and has grown only at its front. Members that
+	 * the header of the build lacks are in newer_ops; with a newer header, that is unused.
+	 */
+	struct newer_ops newer_ops;
 	struct verbs_context v;
 };
 
@@ -228,12 +235,18 @@ struct mr_mapping {
 	size_t length;
 };
 
+struct vdmah {
+	struct newer_dmah ibv;
+	_Atomic u32 users; /* regions */
+};
+
 struct vmr {
 	struct ibv_mr ibv;
 	struct vid id;
 	struct mr *mr;
 	u32 access;
 	struct dm *dm; /* device memory of the region, or NULL */
+	struct vdmah *dmah; /* its hints, or NULL */
 	/* of a dma-buf; unmapped with the region, by whichever handle */
 	struct mr_mapping mapping;
 	struct vlink listed;
@@ -308,6 +321,14 @@ struct vsrq {
 	struct port *port;
 };
 
+/* A completion counter: comp_cntr.c. */
+struct vcomp_cntr {
+	struct newer_comp_cntr ibv;
+	struct vid id;
+	struct comp_cntr cntr;
+	_Atomic u32 users; /* operations of QPs */
+};
+
 struct vqp {
 	union {
 		struct ibv_qp ibv;
@@ -323,6 +344,7 @@ struct vqp {
 	struct vqp *sibling;
 	struct vlock sq_lock, rq_lock;
 	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
+	struct vcomp_cntr *counters[COUNTED_OPS]; /* under the port's lock; NULL for most */
 	bool is_ex;		   /* created with send_ops_flags: ibv_qp_to_qp_ex() succeeds */
 	u32 qkey;		   /* for sends with a Q_Key whose top bit is set */
 	struct ibv_ah_attr ah_attr; /* the last one given to ibv_modify_qp() */
@@ -536,6 +558,9 @@ static inline struct port *context_made_port(struct vcontext *ctx)
  */
 int context_port(struct vcontext *ctx, struct port **out);
 
+/* newer.c: sets v.sz and the members of the table that older headers lack. */
+void context_set_newer_ops(struct vcontext *ctx);
+
 /* query.c: the verbs_context ops */
 int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		  size_t len);
@@ -625,6 +650,9 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 /* Like xroce_create_qp1() (xroce_cm.h). */
 struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+
+/* comp_cntr.c: the QP is destroyed and counts no more. */
+void comp_cntrs_leave(struct vqp *vqp);
 
 /* wq.c */
 struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr *attr);

@@ -544,6 +544,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 		return verb_report(EBUSY);
 	fork_remove(&vqp->forks);
 	qp_take_away(vqp);
+	comp_cntrs_leave(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
 	memory_give_back_queues(vqp);
 	count_users(vqp, -1);

@@ -200,6 +200,17 @@ EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 			     offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
+int query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	struct netdev nd;
+	int err = port_num == VERBS_PORT ? context_netdev_link(context, &nd) : EINVAL;
+
+	if (err)
+		return verb_report(err);
+	*port_speed = (nd.speed_mbps ? nd.speed_mbps : netdev_port_speed(&nd).mbps) / 100;
+	return 0;
+}
+
 /* ---- GIDs ---- */
 
 /* Returns 0 or a positive errno: EINVAL outside the table, ENODATA for an empty slot. */
