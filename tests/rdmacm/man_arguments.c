@@ -10,10 +10,15 @@
  *
  *     rdma_destroy_ep, rdma_destroy_event_channel, rdma_destroy_id
  *
- * and rdma_create_event_channel has no argument.
+ * and rdma_create_event_channel has no argument. The calls that came with rdma-core 60 and 65,
+ * v_NAME here, are
+ *
+ *     rdma_query_addrinfo, rdma_resolve_addrinfo, rdma_write_cm_event,
+ *     repoll_create, repoll_ctl, repoll_wait
  *
  * librspreload.so alone calls xroce_rsocket_stand_in, xroce_rsocket_unread and xroce_rsocket_watch.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -23,6 +28,7 @@
 
 #include "../verbs/arguments.h"
 #include "man.h"
+#include "newer.h"
 
 /* Returns an address of that family and nothing else. */
 static union address of_family(sa_family_t family)
@@ -364,6 +370,40 @@ static bool fresh_rsocket(int type)
 	return good;
 }
 
+/* ---- calls of rdma-core 60 and 65 ---- */
+
+static bool newer_calls(void)
+{
+	struct rdma_addrinfo hints = { .ai_flags = -1 }, *info;
+	struct epoll_event event = { .events = UINT32_MAX };
+	struct rdma_cm_id *id;
+	bool good = true;
+	int set;
+
+	MUST(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	good &= ROW(v_resolve_addrinfo(NULL, NULL, NULL, NULL), -1, EINVAL);
+	good &= ROW(v_resolve_addrinfo(id, NULL, NULL, NULL), -1, EINVAL);
+	good &= ROW(v_resolve_addrinfo(id, "", "", &hints), -1, EOPNOTSUPP);
+	good &= ROW(v_query_addrinfo(NULL, &info), -1, EINVAL);
+	good &= ROW(v_query_addrinfo(id, NULL), -1, EINVAL);
+	good &= ROW(v_query_addrinfo(id, &info), -1, ENOENT);
+	good &= ROW(v_write_cm_event(NULL, USER, 0, 0), -1, EINVAL);
+	good &= ROW(v_write_cm_event(id, -1, INT_MIN, UINT64_MAX), -1, EINVAL);
+	good &= ROW(v_write_cm_event(id, INT_MAX, INT_MIN, UINT64_MAX), -1, EINVAL);
+	MUST_EQ(rdma_destroy_id(id), 0);
+	good &= ROW(v_repoll_create(-1), -1, EINVAL);
+	MUST((set = v_repoll_create(0)) >= 0);
+	good &= ROW(v_repoll_ctl(set, INT_MIN, INT_MIN, NULL), -1, EINVAL);
+	good &= ROW(v_repoll_ctl(set, EPOLL_CTL_ADD, INT_MAX, &event), -1, EBADF);
+	good &= ROW(v_repoll_ctl(INT_MAX, EPOLL_CTL_ADD, 0, &event), -1, EBADF);
+	good &= ROW(v_repoll_wait(set, NULL, INT_MIN, INT_MIN), -1, EINVAL);
+	good &= ROW(v_repoll_wait(set, NULL, 1, INT_MAX), -1, EFAULT);
+	good &= ROW(v_repoll_wait(INT_MIN, &event, 1, -1), -1, EBADF);
+	good &= ROW(v_repoll_ctl(set, EPOLL_CTL_ADD, STDOUT_FILENO, &event), 0, 0);
+	MUST_EQ(rclose(set), 0);
+	return good;
+}
+
 static bool fresh_streams(void)
 {
 	return fresh_rsocket(SOCK_STREAM);
@@ -386,6 +426,7 @@ const struct test_case man_cases[] = {
 	CASE(connect_absurdly_v6),
 	CASE(bad_descriptors),
 	CASE(bad_kinds),
+	CASE(newer_calls),
 	CASE(fresh_streams),
 	CASE(fresh_datagrams),
 	{ 0 },

@@ -376,7 +376,7 @@ static bool names(void)
 
 	for (int i = 0; i < 16; i++)
 		MUST(!strcmp(rdma_event_str((enum rdma_cm_event_type)i), name[i]));
-	MUST(!strcmp(rdma_event_str((enum rdma_cm_event_type)16), "UNKNOWN EVENT"));
+	MUST(!strcmp(rdma_event_str((enum rdma_cm_event_type)19), "UNKNOWN EVENT"));
 	MUST(!strcmp(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT"));
 	return true;
 }

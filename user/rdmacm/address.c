@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "address.h"
+#include "newer.h"
 #include "rdmacm.h"
 
 u32 address_bytes(const struct sockaddr *sa)
@@ -343,6 +344,18 @@ static int addrinfo_of_hints(struct rdma_addrinfo *res, const struct rdma_addrin
 				   0;
 }
 
+/*
+ * Returns the -errno of a question to the subnet administration. "Non-Infiniband ports will be
+ * skipped", and this library has no others.
+ */
+static int addrinfo_refuse_sa(const char *node, const char *service,
+			      const struct rdma_addrinfo *hints)
+{
+	if (node || hints->ai_flags & RAI_DNS)
+		return -EOPNOTSUPP;
+	return service ? -ENOENT : -EINVAL;
+}
+
 EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **out)
 {
@@ -353,6 +366,8 @@ EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 
 	if (!node && !service && !hints)
 		return rdmacm_report(-EINVAL);
+	if (h->ai_flags & RAI_SA)
+		return rdmacm_report(addrinfo_refuse_sa(node, service, h));
 	res = calloc(1, sizeof(*res));
 	if (!res)
 		return rdmacm_report(-ENOMEM);

@@ -17,6 +17,7 @@
 #include "../os/signals.h"
 #include "channel.h"
 #include "id.h"
+#include "newer.h"
 #include "rdmacm.h"
 
 /* ---- the descriptor of several channels ---- */
@@ -450,6 +451,9 @@ EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 		NAME(RDMA_CM_EVENT_DISCONNECTED),    NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
 		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),  NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
 		NAME(RDMA_CM_EVENT_ADDR_CHANGE),     NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+		[EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[EVENT_ADDRINFO_ERROR] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+		[EVENT_USER] = "RDMA_CM_EVENT_USER",
 	};
 #undef NAME
 

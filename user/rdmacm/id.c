@@ -59,6 +59,7 @@ static void id_free(struct rdmacm_id *id)
 		rdma_destroy_event_channel(id->pub.channel);
 	pthread_cond_destroy(&id->all_acked);
 	free(id->pub.route.path_rec);
+	rdma_freeaddrinfo(id->info);
 	free(id->qp_init_attr);
 	free(id->connect);
 	free(id);
@@ -136,6 +137,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)
 	}
 	rdmacm_enter();
 	id->state = ID_DESTROYING;
+	info_forget(id);
 	addr_forget(id);
 	id_silence(id);
 	rdmacm_leave();

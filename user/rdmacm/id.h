@@ -43,6 +43,7 @@ struct id_connection {
 struct id_listener;  /* listen.c */
 struct addr_resolve; /* resolve.c: a resolution in progress */
 struct addr_binding; /* bind.c: the port of the id */
+struct info_question; /* resolve_info.c: a running rdma_resolve_addrinfo() */
 
 struct rdmacm_id {
 	struct rdma_cm_id pub; /* first */
@@ -66,6 +67,8 @@ struct rdmacm_id {
 	struct addr_resolve *resolve;
 	struct addr_binding *binding;
 	struct rdmacm_multicast *memberships;
+	struct info_question *info_question;
+	struct rdma_addrinfo *info; /* its result until rdma_query_addrinfo() */
 	u8 mac[6];	/* of the device's interface */
 	u8 peer_mac[6]; /* of the next hop to the peer, from the last resolution; 0: not known */
 	u32 pins;  /* library threads that use the id without the lock */
@@ -153,6 +156,9 @@ int addr_listen(struct rdmacm_id *id);
 void multicast_acked(struct rdmacm_multicast *mc);
 /* True if the listener's address or wildcard is served on this device. Caller holds the lock. */
 bool addr_is_of_device(const struct rdmacm_id *id, const struct rdmacm_device *dev);
+
+/* resolve_info.c: abandons the running question of an id that ends. Caller holds the lock. */
+void info_forget(struct rdmacm_id *id);
 
 /* ---- connections and listeners: under rdmacm_lock ---- */
 

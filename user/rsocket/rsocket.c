@@ -133,10 +133,9 @@ RSOCKET_EXPORT int rclose(int socket)
 	struct rsocket *rs = rsocket_remove(socket);
 	int cancel;
 
-	if (!rs) {
-		errno = EBADF;
-		return -1;
-	}
+	if (!rs)
+		return repoll_close(socket);
+	repoll_forget(socket);
 	if (rs == &rsocket_inherited)
 		return close(socket);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -140,6 +140,13 @@ void rsocket_end_turn(pthread_mutex_t *turn);
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
 bool rsocket_nonblocking(const struct rsocket *rs, int flags);
 
+/* ---- sets of descriptors: repoll.c ---- */
+
+/* rclose() of a set. Returns 0, or -1 with errno EBADF if the descriptor is none. */
+int repoll_close(int fd);
+/* Removes a descriptor that is being closed from all sets. */
+void repoll_forget(int fd);
+
 /* ---- buffers of a message: rsocket_transfer.c ---- */
 
 /* Returns whether a non-empty buffer is NULL. */
