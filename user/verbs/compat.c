@@ -85,9 +85,9 @@ EXPORT int ibv_fork_init(void)
 	return 0;
 }
 
-EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+int is_fork_initialized(void)
 {
-	return IBV_FORK_UNNEEDED;
+	return FORK_UNNEEDED;
 }
 
 /* Exported without a declaration in any header; older programs call them. */

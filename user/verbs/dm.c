@@ -221,15 +221,15 @@ static int dm_copy_from(void *host, struct ibv_dm *ibdm, uint64_t offset, size_t
 static struct ibv_dm *vdm_ready(struct vdm *vdm, struct ibv_context *context, struct dm *dm)
 {
 	vdm->dm = dm;
-	vdm->ibv = (struct ibv_dm){ .context = context,
-				    .memcpy_to_dm = dm_copy_to,
-				    .memcpy_from_dm = dm_copy_from,
-				    .comp_mask = IBV_DM_MASK_HANDLE,
-				    .handle = dm->handle };
+	vdm->ibv = (struct newer_dm){ .context = context,
+				      .memcpy_to_dm = dm_copy_to,
+				      .memcpy_from_dm = dm_copy_from,
+				      .comp_mask = DM_MASK_HANDLE,
+				      .handle = dm->handle };
 	object_know(vdm);
 	context_get(to_vcontext(context));
 	vlist_add(&dms, &vdm->listed);
-	return &vdm->ibv;
+	return (struct ibv_dm *)&vdm->ibv;
 }
 
 static void vdm_free(struct vdm *vdm)

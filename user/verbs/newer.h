@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Verbs that <infiniband/verbs.h> declares since rdma-core 59: structs, values and functions, for
- * builds against older headers. The types have names of our own and each function its exported name
- * by an assembler label, so this header is also valid beside a newer <infiniband/verbs.h>.
- * newer.c compares the layouts where that header has the structs.
+ * Verbs that <infiniband/verbs.h> lacks in rdma-core 33: structs, values and functions, for builds
+ * against any header. The types have names of our own and each function its exported name by an
+ * assembler label, so this header is also valid beside a newer <infiniband/verbs.h>. newer.c
+ * compares the layouts where that header has the structs.
  */
 #ifndef VERBS_NEWER_H
 #define VERBS_NEWER_H
@@ -13,6 +13,30 @@
 #include <stdint.h>
 
 #define NEWER(symbol) __asm__(symbol) __attribute__((visibility("default")))
+
+/* ---- rdma-core 34 to 44 ---- */
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access);
+struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle);
+void ibv_unimport_dm(struct ibv_dm *dm);
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+
+#define FORK_UNNEEDED 2 /* enum ibv_fork_status */
+int is_fork_initialized(void) NEWER("ibv_is_fork_initialized");
+
+/* struct ibv_dm, whose last member was padding. */
+struct newer_dm {
+	struct ibv_context *context;
+	int (*memcpy_to_dm)(struct ibv_dm *dm, uint64_t dm_offset, const void *host_addr,
+			    size_t length);
+	int (*memcpy_from_dm)(void *host_addr, struct ibv_dm *dm, uint64_t dm_offset,
+			      size_t length);
+	uint32_t comp_mask;
+	uint32_t handle;
+};
+_Static_assert(sizeof(struct newer_dm) == sizeof(struct ibv_dm), "struct ibv_dm");
+#define DM_MASK_HANDLE (1 << 0) /* of comp_mask */
 
 /* ---- DMA handles: hints for the PCIe transactions of a region ---- */
 

@@ -223,7 +223,7 @@ struct dm;
 
 /* A handle of device memory: dm.c. */
 struct vdm {
-	struct ibv_dm ibv;
+	struct newer_dm ibv;
 	struct vid id;
 	struct dm *dm;
 	struct vlink listed;

@@ -13,7 +13,6 @@ _Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) &&
 	       "mr.h: one element as in verbs.h");
 _Static_assert((int)IBV_WR_SEND_WITH_INV == WR_SEND_WITH_INV && (int)IBV_WR_RDMA_READ == WR_READ &&
 		       (int)IBV_WR_BIND_MW == WR_BIND_MW &&
-		       (int)IBV_WR_ATOMIC_WRITE == WR_ATOMIC_WRITE &&
 		       (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE,
 	       "qp.h takes its values from verbs.h");
 

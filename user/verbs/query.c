@@ -15,6 +15,14 @@
 #define CAP_FLUSH_GLOBAL (1ull << 38)
 #define CAP_ATOMIC_WRITE (1ull << 40)
 
+/* struct ibv_device_attr_ex's last member; of rdma-core 33 it is padding. */
+#define PORT_CNT_EX_AT (offsetof(struct ibv_device_attr_ex, xrc_odp_caps) + sizeof(u32))
+_Static_assert(PORT_CNT_EX_AT + sizeof(u32) <= sizeof(struct ibv_device_attr_ex), "padding");
+
+/* enum ibv_rate, not in rdma-core 33 */
+#define RATE_800_GBPS  ((enum ibv_rate)23)
+#define RATE_1200_GBPS ((enum ibv_rate)24)
+
 /* Returns the P_Keys of the port, or of the one to be created. 0 or a positive errno. */
 static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
 {
@@ -79,6 +87,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size)
 {
+	const u32 phys_port_cnt_ex = 1; /* the member after xrc_odp_caps, not in rdma-core 33 */
 	struct ibv_device_attr_ex full = { 0 };
 	int err;
 
@@ -91,7 +100,6 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 		full.orig_attr.device_cap_flags | CAP_FLUSH_GLOBAL | CAP_ATOMIC_WRITE;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
-	full.phys_port_cnt_ex = 1;
 	odp_query_caps(&full);
 	full.tm_caps.max_rndv_hdr_size = TAG_MAX_RENDEZVOUS_BYTES;
 	full.tm_caps.max_num_tags = TAG_MAX_TAGS;
@@ -111,6 +119,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	full.cq_mod_caps.max_cq_count = UINT16_MAX;
 	full.cq_mod_caps.max_cq_period = UINT16_MAX;
 	full.max_dm_size = VERBS_MAX_DM;
+	memcpy((u8 *)&full + PORT_CNT_EX_AT, &phys_port_cnt_ex, sizeof(phys_port_cnt_ex));
 	memset(attr, 0, size);
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
@@ -451,8 +460,9 @@ const char *wr_opcode_str(enum ibv_wr_opcode opcode)
 		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 		[IBV_WR_TSO] = "tso",
 		[IBV_WR_DRIVER1] = "driver1",
-		[14] = "flush", /* IBV_WR_FLUSH, not in rdma-core 44 */
-		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+		/* not in the headers of older rdma-core */
+		[WR_FLUSH] = "flush",
+		[WR_ATOMIC_WRITE] = "atomic-write",
 	};
 
 	return NAME(names, opcode);
@@ -478,8 +488,8 @@ static const struct {
 	{ IBV_RATE_100_GBPS, 40, 103125 },    { IBV_RATE_200_GBPS, 80, 206250 },
 	{ IBV_RATE_300_GBPS, 120, 309375 },   { IBV_RATE_28_GBPS, 11, 28125 },
 	{ IBV_RATE_50_GBPS, 20, 53125 },      { IBV_RATE_400_GBPS, 160, 425000 },
-	{ IBV_RATE_600_GBPS, 240, 637500 },   { IBV_RATE_800_GBPS, 320, 850000 },
-	{ IBV_RATE_1200_GBPS, 480, 1275000 },
+	{ IBV_RATE_600_GBPS, 240, 637500 },   { RATE_800_GBPS, 320, 850000 },
+	{ RATE_1200_GBPS, 480, 1275000 },
 };
 
 EXPORT int ibv_rate_to_mult(enum ibv_rate rate)

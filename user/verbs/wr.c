@@ -8,17 +8,23 @@
 #include "objects.h"
 
 /*
- * FLUSH for the verbs of rdma-core 45, which the compile-time header may lack. Programs built with
- * them find the member after the last one of rdma-core 44.
+ * ATOMIC WRITE and FLUSH for the verbs of rdma-core 44 and 45, which the compile-time header may
+ * lack. Programs built with them find the members after the last one of older headers.
  */
-#define QP_EX_WITH_FLUSH ((u64)1 << 11)
-#define WR_FLUSH_AT	 (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void)))
+#define QP_EX_WITH_FLUSH	((u64)1 << 11)
+#define QP_EX_WITH_ATOMIC_WRITE ((u64)1 << 12)
+#define LATER_BUILDERS_AT	(offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void (*)(void)))
 #define FLUSH_TYPES	 3u /* IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT */
 #define FLUSH_LEVEL_MAX	 1u /* IBV_FLUSH_RANGE, IBV_FLUSH_MR */
 
-typedef void wr_flush_fn(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
-			 uint8_t type, uint8_t level);
-_Static_assert(WR_FLUSH_AT + sizeof(wr_flush_fn *) <= sizeof(struct ibv_qp_ex) + VERBS_SLACK,
+struct later_builders {
+	void (*atomic_write)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			     const void *atomic_wr);
+	void (*flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+		      uint8_t type, uint8_t level);
+};
+_Static_assert(LATER_BUILDERS_AT + sizeof(struct later_builders) <=
+		       sizeof(struct ibv_qp_ex) + VERBS_SLACK,
 	       "behind the object");
 
 /* Requests that carry no data, or get all data from their builder. */
@@ -31,7 +37,7 @@ _Static_assert(WR_FLUSH_AT + sizeof(wr_flush_fn *) <= sizeof(struct ibv_qp_ex) +
 #define OPS_RC                                                                                     \
 	(OPS_SEND | OPS_WRITE | OPS_LOCAL | IBV_QP_EX_WITH_RDMA_READ |                             \
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                 \
-	 IBV_QP_EX_WITH_SEND_WITH_INV | QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE)
+	 IBV_QP_EX_WITH_SEND_WITH_INV | QP_EX_WITH_FLUSH | QP_EX_WITH_ATOMIC_WRITE)
 #define NO_SRQN	  UINT32_MAX /* wr_set_xrc_srqn() was not called */
 
 u64 wr_supported_ops(enum xroce_transport transport)
@@ -390,7 +396,10 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 void wr_set_ops(struct vqp *vqp, u64 ops)
 {
-	wr_flush_fn *flush = ops & QP_EX_WITH_FLUSH ? wr_flush : NULL;
+	const struct later_builders later = {
+		.atomic_write = ops & QP_EX_WITH_ATOMIC_WRITE ? wr_atomic_write : NULL,
+		.flush = ops & QP_EX_WITH_FLUSH ? wr_flush : NULL,
+	};
 	struct ibv_qp_ex *ex = &vqp->ex;
 
 	vqp->is_ex = true;
@@ -406,14 +415,13 @@ void wr_set_ops(struct vqp *vqp, u64 ops)
 	ex->wr_atomic_cmp_swp = ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ? wr_atomic_cmp_swp : NULL;
 	ex->wr_atomic_fetch_add =
 		ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
-	ex->wr_atomic_write = ops & IBV_QP_EX_WITH_ATOMIC_WRITE ? wr_atomic_write : NULL;
 	ex->wr_local_inv = ops & IBV_QP_EX_WITH_LOCAL_INV ? wr_local_inv : NULL;
 	ex->wr_bind_mw = ops & IBV_QP_EX_WITH_BIND_MW ? wr_bind_mw : NULL;
 	ex->wr_set_xrc_srqn = vqp->qp->transport == XROCE_XRC ? wr_set_xrc_srqn : NULL;
 	ex->wr_set_ud_addr = vqp->qp->transport == XROCE_UD ? wr_set_ud_addr : NULL;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
-	memcpy((u8 *)vqp + offsetof(struct vqp, ex) + WR_FLUSH_AT, &flush, sizeof(flush));
+	memcpy((u8 *)vqp + offsetof(struct vqp, ex) + LATER_BUILDERS_AT, &later, sizeof(later));
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 }
