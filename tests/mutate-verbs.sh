@@ -21,6 +21,29 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 # rdmacm-SUBJECT (of rdmacm/man.sh)
 mutations() {
 	cat <<'TABLE'
+cntr_sent         | user/engine/qp.c         | /^static rare void count_sent/,/^}/s/COUNTED_READ\]/COUNTED_WRITE]/ | ibv_create_comp_cntr
+cntr_flushed      | user/engine/qp.c         | s/comp_cntr_add(qp->counter\[COUNTED_RECV\], CQE_WR_FLUSH_ERR, 0);/;/ | ibv_create_comp_cntr
+cntr_received     | user/engine/responder.c  | s/^		count_received(qp, cqe);/		;/ | ibv_create_comp_cntr
+cntr_executed     | user/engine/responder.c  | s/p->flags \& OP_WRITE \&\& p->flags \& OP_END)/p->flags \& OP_WRITE)/ | ibv_create_comp_cntr
+cntr_failed       | user/engine/comp_cntr.h  | s/if (status != CQE_SUCCESS)/if (0)/ | ibv_create_comp_cntr
+cntr_bytes        | user/engine/comp_cntr.h  | s/c->counts_bytes ? bytes : 1/1/ | ibv_create_comp_cntr
+cntr_state        | user/verbs/comp_cntr.c   | s/if (state != QPS_RESET \&\& state != QPS_INIT)/if (0)/ | ibv_create_comp_cntr
+cntr_overlap      | user/verbs/comp_cntr.c   | s/return EBUSY;/continue;/ | ibv_create_comp_cntr
+cntr_busy         | user/verbs/comp_cntr.c   | s/if (users_left(\&c->users))/if (0)/ | ibv_create_comp_cntr
+cntr_kept         | user/verbs/qp.c          | s/comp_cntrs_leave(vqp);/;/ | ibv_create_comp_cntr
+buf_bounds        | user/verbs/newer.c       | s/offset > buf->length || attr->length > buf->length - offset/offset > buf->length/ | ibv_reg_mr_ex
+buf_pd            | user/verbs/newer.c       | s/ || buf->pd != pd//;s/^	pd_use(to_vpd(pd));/	;/ | ibv_reg_mr_ex
+dmah_busy         | user/verbs/newer.c       | s/if (users_left(\&dmah->users))/if (0)/ | ibv_reg_mr_ex
+dmah_foreign      | user/verbs/newer.c       | s/ || attr->dmah->context != pd->context//  | ibv_reg_mr_ex
+ops_size          | user/verbs/newer.c       | s/ctx->v.sz = .*/ctx->v.sz = sizeof(ctx->v);/ | ibv_reg_mr_ex
+speed_unit        | user/verbs/query.c       | s|netdev_port_speed(\&nd).mbps) / 100;|netdev_port_speed(\&nd).mbps);| | ibv_reg_mr_ex
+info_busy         | user/rdmacm/resolve_info.c | s/if (id->info || id->info_question)/if (0)/ | rdmacm-addrinfo
+info_destroyed    | user/rdmacm/resolve_info.c | s/id->info_question->id = NULL;/;/ | rdmacm-addrinfo
+user_event_arg    | user/rdmacm/resolve_info.c | s/memcpy(\&ev->pub.param, \&arg, sizeof(arg));/;/ | rdmacm-addrinfo
+repoll_turns      | user/rsocket/repoll.c    | s/set->first = at + 1;/;/ | rdmacm-repoll
+repoll_wakes      | user/rsocket/repoll.c    | /^static int set_change/,/^}/s/set_changed(set);/;/ | rdmacm-repoll
+repoll_one_shot   | user/rsocket/repoll.c    | s/e->disarmed = .*/;/ | rdmacm-repoll
+repoll_closed     | user/rsocket/rsocket.c   | s/repoll_forget(socket);/;/ | rdmacm-repoll
 inv_too_early     | user/engine/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
 dealloc_leaves    | user/verbs/mr.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
 write_opens_once  | user/engine/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
@@ -49,7 +72,7 @@ rate_queried      | user/verbs/qp.c          | s/attr->rate_limit = a.rate_limit
 rate_burst_passed | user/verbs/qp_modify.c   | s/.burst_bytes = attr->max_burst_sz,/.burst_bytes = 0,/ | ibv_modify_qp_rate_limit
 rt_values_mask    | user/verbs/query.c       | s/if (values->comp_mask & ~(u32)IBV/if (0 \& ~(u32)IBV/ | answers
 data_in_order     | user/verbs/qp.c          | /^EXPORT int ibv_query_qp_data_in_order/,/^}/s/return 0;/return 1;/ | answers
-data_in_order_caps | user/verbs/qp.c         | s/return flags ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;/return 1;/ | answers
+data_in_order_caps | user/verbs/qp.c         | s/return flags & IN_ORDER_RETURN_CAPS ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;/return 1;/ | answers
 data_in_order_ud  | user/verbs/qp.c          | s/return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_XRC_RECV;/return true;/ | answers
 ece_zeros         | user/verbs/qp_modify.c   | s/memset(ece, 0, sizeof(.ece));/;/ | answers
 alternate_path    | user/verbs/qp_modify.c   | s/(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)/(IBV_QP_CAP)/ | answers

@@ -489,6 +489,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 
 /* In headers newer than rdma-core 44. */
 #define IN_ORDER_RETURN_CAPS (1u << 0) /* IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS */
+#define IN_ORDER_DEVICE_ONLY (1u << 1) /* IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY */
 #define IN_ORDER_WHOLE_MSG   1	       /* IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG */
 #define IN_ORDER_ALIGNED_128 2	       /* IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES */
 
@@ -512,13 +513,15 @@ static bool qp_writes_here(enum ibv_qp_type type, enum ibv_wr_opcode op)
 
 /*
  * A message's packets are written in PSN order: early ones wait, and duplicates are not written.
- * guard_write() writes the bytes of a packet in order.
+ * guard_write() writes the bytes of a packet in order. The device is the CPU, so asking about the
+ * device alone changes nothing.
  */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	if (!GUARD_ORDERED || flags & ~IN_ORDER_RETURN_CAPS || !qp_writes_here(qp->qp_type, op))
+	if (!GUARD_ORDERED || flags & ~(IN_ORDER_RETURN_CAPS | IN_ORDER_DEVICE_ONLY) ||
+	    !qp_writes_here(qp->qp_type, op))
 		return 0;
-	return flags ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;
+	return flags & IN_ORDER_RETURN_CAPS ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;
 }
 
 /* True if attached to a multicast group or with flows: ibv_destroy_qp(3) then fails. */
