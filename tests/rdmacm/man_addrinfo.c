@@ -106,8 +106,8 @@ static bool failures(void)
 /* "no event will be generated on the event channel" */
 static bool refusals(void)
 {
-	struct rdma_addrinfo sa = { .ai_flags = FLAG_SA }, both = { .ai_flags = FLAG_SA | FLAG_DNS };
-	struct rdma_addrinfo *got;
+	struct rdma_addrinfo sa = { .ai_flags = FLAG_SA }, *got;
+	struct rdma_addrinfo both = { .ai_flags = FLAG_SA | FLAG_DNS };
 
 	MUST(begin());
 	MUST_EQ(v_resolve_addrinfo(id, NULL, NULL, NULL), -1);

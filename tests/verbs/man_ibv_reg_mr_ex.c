@@ -2,7 +2,7 @@
 /* tier: core */
 /* tier: long san */
 /*
- * ibv_reg_mr_ex() of ibv_reg_mr(3), ibv_alloc_dmah(3), ibv_alloc_buf(3), ibv_query_port_speed(3) and
+ * ibv_reg_mr_ex() of ibv_reg_mr(3), ibv_alloc_dmah(3), ibv_alloc_buf(3), ibv_query_port_speed(3),
  * ibv_dm_export_dmabuf_fd(3), and the members of struct verbs_context that came with them.
  */
 #include <linux/ethtool.h>

@@ -2,8 +2,8 @@
 /*
  * repoll_create(), repoll_ctl() and repoll_wait(): sets of rsockets and other descriptors, with the
  * arguments and results of epoll(7). A wait is an rpoll() of the set's descriptors. So events are
- * level-triggered, EPOLLET included, and a set's descriptor only names the set: poll(2) and epoll(7)
- * know nothing of its content. EPOLLONESHOT works.
+ * level-triggered, EPOLLET included, and a set's descriptor only names the set: poll(2) never finds
+ * it ready. EPOLLONESHOT works.
  *
  * Locks, in the order in which they are taken:
  *   sets_lock	    the list of sets
