@@ -384,6 +384,53 @@ static bool shared_body(struct pair *p)
 }
 ON_PAIR(shared, shared_body)
 
+/* Receives of an SRQ count for the QP that got the message, flushed ones of the queue for none. */
+static bool srq_body(struct pair *p)
+{
+	struct cntr *c = cntr_new(0);
+	struct ibv_wc wc;
+
+	MUST(c);
+	MUST_EQ(qp_to_state(p->qp[1], IBV_QPS_RESET), 0);
+	MUST_EQ(attach(p->qp[1], c, OP_RECV), 0);
+	MUST(pair_reconnect(p));
+	for (uint64_t i = 1; i <= 3; i++)
+		MUST_EQ(post_recv(p, i, 0, BYTES), 0);
+	for (uint64_t i = 1; i <= 2; i++) {
+		MUST_EQ(post_send(p, 9, 0, BYTES, 0), 0);
+		MUST(wait_wc(p->cq[1], &wc));
+		MUST_EQ(wc.status, IBV_WC_SUCCESS);
+		MUST(reads(c, i, 0));
+	}
+	MUST_EQ(qp_to_state(p->qp[1], IBV_QPS_ERR), 0);
+	MUST(reads(c, 2, 0));
+	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
+	p->qp[1] = NULL;
+	MUST_EQ(v_destroy_comp_cntr(c), 0);
+	return true;
+}
+ON_PAIR(srq, srq_body, .srq = true)
+
+/* "ENOTSUP: Requested operation is not supported": the QP of several handles. */
+static bool xrc(void)
+{
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1, .oflags = O_CREAT };
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
+					    .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+	struct cntr *c = cntr_new(0);
+	struct ibv_qp *qp;
+
+	MUST(c && (init.xrcd = ibv_open_xrcd(ctx, &attr)));
+	MUST(qp = ibv_create_qp_ex(ctx, &init));
+	MUST_EQ(attach(qp, c, OP_REMOTE_WRITE), ENOTSUP);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
+	MUST_EQ(ibv_close_xrcd(init.xrcd), 0);
+	MUST_EQ(v_destroy_comp_cntr(c), 0);
+	return true;
+}
+
 /* Counts datagrams. A receiver needs no CQ entry to see the number of its messages. */
 static bool datagrams_body(struct pair *p)
 {
@@ -462,6 +509,8 @@ const struct test_case man_cases[] = {
 	CASE(atomics),
 	CASE(errors),
 	CASE(shared),
+	CASE(srq),
+	CASE(xrc),
 	CASE(datagrams),
 	CASE(in_child),
 	{ 0 },
