@@ -214,10 +214,16 @@ static void *sleeps(void *arg)
 	return NULL;
 }
 
+/* Two threads, each of which has found no event and has made the descriptor that it sleeps for. */
 static bool sleepers_begin(struct sleeper s[2])
 {
+	const long long until = now_ms() + WAIT_MS;
+	const int before = descriptors();
+
 	for (int i = 0; i < 2; i++)
 		MUST(!pthread_create(&s[i].thread, NULL, sleeps, &s[i]));
+	while (descriptors() < before + 2)
+		MUST(now_ms() < until);
 	return true;
 }
 

@@ -94,8 +94,10 @@ static int info_errno(int eai)
 static void info_ask(struct cm_work *work)
 {
 	struct info_question *q = container_of(work, struct info_question, work);
-	int err = rdma_getaddrinfo(q->node, q->service, q->has_hints ? &q->hints : NULL, &q->info);
+	int err;
 
+	errno = 0; /* -1 is also an error of getaddrinfo(3), EAI_BADFLAGS */
+	err = rdma_getaddrinfo(q->node, q->service, q->has_hints ? &q->hints : NULL, &q->info);
 	if (err)
 		q->status = err == -1 && errno ? -errno : info_errno(err);
 }
