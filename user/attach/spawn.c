@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -131,6 +132,7 @@ static int spawn_await(pid_t pid)
 struct spawn {
 	const char *path;
 	char *const *argv;
+	char **environment;
 	int client_fd; /* inherited by the command as SPAWN_CLIENT_FD */
 	posix_spawnattr_t attr;
 	pid_t parent;
@@ -176,7 +178,7 @@ static int spawn_help(void *arg)
 	signal(SIGCHLD, SIG_DFL);
 	err = -spawn_files(s);
 	if (!err)
-		err = posix_spawn(&pid, s->path, NULL, &s->attr, s->argv, environ);
+		err = posix_spawn(&pid, s->path, NULL, &s->attr, s->argv, s->environment);
 	return err ? err : -spawn_await(pid);
 }
 
@@ -223,6 +225,25 @@ static int spawn_by_helper(struct spawn *s)
 
 /* ---- the command ---- */
 
+/*
+ * Returns the environment without LD_PRELOAD, for free(); NULL: no memory. A preloaded library is
+ * the program's, as librspreload.so, which would make rsockets of the broker's sockets.
+ */
+static char **spawn_environment(void)
+{
+	static const char without[] = "LD_PRELOAD=";
+	char **copy;
+	size_t n = 0, kept = 0;
+
+	while (environ && environ[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++)
+		if (strncmp(environ[i], without, sizeof(without) - 1))
+			copy[kept++] = environ[i];
+	return copy;
+}
+
 static int spawn_run(const char *path, char *const argv[], int client_fd)
 {
 	struct spawn s = { .path = path, .argv = argv, .client_fd = client_fd,
@@ -231,7 +252,9 @@ static int spawn_run(const char *path, char *const argv[], int client_fd)
 
 	if (err)
 		return err;
-	err = spawn_by_helper(&s);
+	s.environment = spawn_environment();
+	err = s.environment ? spawn_by_helper(&s) : -ENOMEM;
+	free(s.environment);
 	posix_spawnattr_destroy(&s.attr);
 	return err;
 }
