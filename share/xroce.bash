@@ -48,7 +48,7 @@ _xroce_run() {
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-d | --dev | --spin | --yield | --cpus | --shards | --tx | --xdp | --attach | --share | \
-			--pkey)
+			--port | --pkey)
 			i=$((i + 1))
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
@@ -71,12 +71,13 @@ _xroce_run() {
 	--xdp) _xroce_words "auto native generic" "$cur" ;;
 	--attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
 	--share) _xroce_words "auto never always" "$cur" ;;
+	--port) _xroce_words "xdp sockets" "$cur" ;;
 	--shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
 	--spin | --yield | --cpus | --pkey) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--dev --spin --yield --cpus --shards --tx --xdp --attach --share --pkey \
+			_xroce_words "--dev --spin --yield --cpus --shards --tx --xdp --attach --share --port --pkey \
 				--no-mounts --pin --rsockets --verbose --help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;
@@ -94,12 +95,13 @@ _xroce_serve() {
 	# shellcheck disable=SC2207 # none of the words has a space
 	-g | --group | --pin-group) COMPREPLY=($(compgen -g -- "$cur")) ;;
 	-n | --netns) _xroce_words "$(ip netns list 2>/dev/null | cut -d' ' -f1)" "$cur" ;;
+	--port) _xroce_words "xdp sockets" "$cur" ;;
 	--pkey | --max-*) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
 			_xroce_words "--mode --group --netns --background --while-used \
-				--pkey --pin --pin-group --files --max-clients --max-qps --max-rings --max-services --max-memory --help" "$cur"
+				--port --pkey --pin --pin-group --files --max-clients --max-qps --max-rings --max-services --max-memory --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

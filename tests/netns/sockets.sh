@@ -138,10 +138,33 @@ time.sleep(60)' $IP4_A
 	stop "$other"
 }
 
+# A program with a preloaded library: the broker that it starts has none.
+preloaded() {
+	start server a "${RUN[@]}" --rsockets --dev $IF_A -- python3 -c "
+import socket
+s = socket.create_server(('$IP4_A', 7475))
+c, _ = s.accept()
+c.sendall(c.recv(100))"
+	server=$child
+	wait_until 20 serves_rsockets || fail "no listener"
+	start client b "${RUN[@]}" --rsockets --dev $IF_B -- python3 -c "
+import socket
+c = socket.create_connection(('$IP4_A', 7475))
+c.sendall(b'there and back')
+assert c.recv(100) == b'there and back'
+print('good')"
+	finish "$child" 30 || { fail "the client ended with $?"; show client; show server; }
+	need_line client '^good$'
+	stop "$server"
+	need_nothing_left
+}
+serves_rsockets() { look list $IF_A | grep -q 'bound to 1 service'; }
+
 run_case pingpongs pingpongs
 run_case one_host one_host
 run_case crowds crowds
 run_case observed observed
+run_case preloaded preloaded
 run_case taken taken
 run_long_case perftest perftest
 run_long_case killed killed

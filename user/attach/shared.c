@@ -211,7 +211,7 @@ static int shared_open_udp(const struct netdev *dev, struct attachment *m,
 	struct shard_io *s = &m->io[0];
 	int err;
 
-	m->info.udp = true;
+	m->info.udp_frames = port->udp;
 	s->stats = &m->maps.stats[0];
 	s->drops = &m->maps.drops[0];
 	s->ring_fd = shared_take(m, ASK_FD_WAKE);

@@ -218,7 +218,7 @@ static int client_give(struct client *c, const struct instance *i)
 			  .native = c->broker->mux.hook.native,
 			  .privileged = c->rights.raw,
 			  .sockets = i->has_sockets,
-			  .udp = i->host != NULL,
+			  .udp = i->host ? host_receive_room(&c->broker->mux.receive) : 0,
 			  .pkeys = c->broker->options.pkeys },
 	};
 	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET;

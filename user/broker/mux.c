@@ -495,9 +495,15 @@ u32 mux_first_port(const struct mux *m)
 
 int mux_put_members(struct mux *m, const struct gid *group, const struct xroce_members *members)
 {
+	int err = members && m->host ? host_receive_join(&m->receive, group) : 0;
+
+	if (err)
+		return err;
 	if (members)
 		return mux_map_put(m, HOST_MEMBERS, group, members);
 	mux_map_remove(m, HOST_MEMBERS, group);
+	if (m->host)
+		host_receive_leave(&m->receive, group);
 	return 0;
 }
 

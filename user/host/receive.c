@@ -17,6 +17,9 @@
 #include "../os/kernel.h"
 #include "receive.h"
 
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29 /* not in the C library's headers */
+#endif
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* newer than the C library's headers */
 #endif
@@ -179,6 +182,11 @@ static int host_tune(int fd, bool is_ipv4)
 	return err ? err : host_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 }
 
+static bool host_is_group(const struct gid *g)
+{
+	return g->raw[0] == 0xff || (host_is_ipv4(g) && (g->raw[12] & 0xf0) == 0xe0);
+}
+
 static int host_bind(int fd, const struct gid *gid, bool is_ipv4, u32 ifindex)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
@@ -186,7 +194,8 @@ static int host_bind(int fd, const struct gid *gid, bool is_ipv4, u32 ifindex)
 
 	memcpy(&v4.sin_addr, gid->raw + 12, sizeof(v4.sin_addr));
 	memcpy(&v6.sin6_addr, gid->raw, sizeof(v6.sin6_addr));
-	if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr))
+	if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&v6.sin6_addr) ||
+	    IN6_IS_ADDR_MC_NODELOCAL(&v6.sin6_addr))
 		v6.sin6_scope_id = ifindex;
 	return (is_ipv4 ? bind(fd, (const struct sockaddr *)&v4, sizeof(v4)) :
 			  bind(fd, (const struct sockaddr *)&v6, sizeof(v6))) ?
@@ -205,6 +214,9 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 	if (fd < 0)
 		return -errno;
 	err = host_tune(fd, is_ipv4);
+	/* of another interface's broker, in the same group */
+	if (!err && host_is_group(gid))
+		err = host_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!err)
 		err = host_bind(fd, gid, is_ipv4, r->ifindex);
 	if (!err)
@@ -256,12 +268,12 @@ int host_receive_follow(struct host_receive *r, const struct netdev *dev, struct
 	int err = 0;
 
 	for (u32 i = r->num; i-- > 0;) {
-		if (host_has_gid(dev, &r->address[i].gid))
+		if (r->address[i].is_group || host_has_gid(dev, &r->address[i].gid))
 			continue;
 		close(r->address[i].fd);
 		r->address[i] = r->address[--r->num];
 	}
-	for (u32 i = 0; i < dev->num_gids && r->num < XROCE_MAX_GID; i++) {
+	for (u32 i = 0; i < dev->num_gids && r->num < HOST_ADDRESSES; i++) {
 		const struct gid *gid = &dev->gid[i].gid;
 		int fd;
 
@@ -269,13 +281,77 @@ int host_receive_follow(struct host_receive *r, const struct netdev *dev, struct
 			continue;
 		fd = host_open(r, gid);
 		if (fd >= 0) {
-			r->address[r->num++] = (struct host_address){ *gid, fd };
+			r->address[r->num++] = (struct host_address){ *gid, false, fd };
 		} else if (!err) {
 			err = fd;
 			*failed = *gid;
 		}
 	}
 	return err;
+}
+
+/* Joins a group at the interface alone. Returns 0 or -errno. */
+static int host_join(const struct host_receive *r, int fd, const struct gid *group, bool is_ipv4)
+{
+	struct ip_mreqn v4 = { .imr_ifindex = (int)r->ifindex };
+	struct ipv6_mreq v6 = { .ipv6mr_interface = r->ifindex };
+	int err;
+
+	memcpy(&v4.imr_multiaddr, group->raw + 12, sizeof(v4.imr_multiaddr));
+	memcpy(&v6.ipv6mr_multiaddr, group->raw, sizeof(v6.ipv6mr_multiaddr));
+	err = is_ipv4 ? setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4)) :
+			setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &v6, sizeof(v6));
+	if (err)
+		return -errno;
+	return is_ipv4 ? host_set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) :
+			 host_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+}
+
+int host_receive_join(struct host_receive *r, const struct gid *group)
+{
+	const bool is_ipv4 = host_is_ipv4(group);
+	int fd, err;
+
+	if (host_has_socket(r, group))
+		return 0;
+	if (r->num == HOST_ADDRESSES)
+		return -ENOSPC;
+	fd = host_open(r, group);
+	if (fd < 0)
+		return fd;
+	err = host_join(r, fd, group, is_ipv4);
+	if (err)
+		close(fd);
+	else
+		r->address[r->num++] = (struct host_address){ *group, true, fd };
+	return err;
+}
+
+void host_receive_leave(struct host_receive *r, const struct gid *group)
+{
+	for (u32 i = 0; i < r->num; i++)
+		if (r->address[i].is_group &&
+		    !memcmp(&r->address[i].gid, group, sizeof(*group))) {
+			close(r->address[i].fd);
+			r->address[i] = r->address[--r->num];
+			return;
+		}
+}
+
+/* The kernel counts each packet with its own memory, and reports twice what was asked for. */
+u32 host_receive_room(const struct host_receive *r)
+{
+	const u32 of_frame = 2 * (ROCE_PMTU_MAX + 256);
+	u32 least = UINT32_MAX;
+
+	for (u32 i = 0; i < r->num; i++) {
+		int bytes = 0;
+		socklen_t len = sizeof(bytes);
+
+		getsockopt(r->address[i].fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
+		least = min_u32(least, (u32)bytes / of_frame);
+	}
+	return r->num && least ? least : 1;
 }
 
 /* ---- datagrams ---- */

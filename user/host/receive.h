@@ -11,8 +11,11 @@
 #include "../os/netdev.h"
 #include "program.h"
 
+#define HOST_ADDRESSES (XROCE_MAX_GID + XROCE_MAX_GROUP) /* of the interface, and groups */
+
 struct host_address {
 	struct gid gid;
+	bool is_group; /* a multicast group's */
 	int fd;
 };
 
@@ -21,7 +24,7 @@ struct host_receive {
 	u32 ifindex;
 	int set_fd; /* readable when a datagram is there; -1: not open */
 	u32 num;
-	struct host_address address[XROCE_MAX_GID];
+	struct host_address address[HOST_ADDRESSES];
 	struct host_buffers *buffers;
 };
 
@@ -34,6 +37,14 @@ void host_receive_close(struct host_receive *r);
  * program has its port.
  */
 int host_receive_follow(struct host_receive *r, const struct netdev *dev, struct gid *failed);
+/*
+ * Receives packets to a multicast group, by the interface, until host_receive_leave(). Returns 0,
+ * also if it does so already; -ENOSPC: too many groups; or -errno.
+ */
+int host_receive_join(struct host_receive *r, const struct gid *group);
+void host_receive_leave(struct host_receive *r, const struct gid *group);
+/* Returns how many frames with the largest payload a socket holds, at least. */
+u32 host_receive_room(const struct host_receive *r);
 /* Takes datagrams, a bounded number, and wakes the readers of the rings. */
 void host_receive_take(struct host_receive *r);
 /*

@@ -154,7 +154,8 @@ static void udp_address_ipv6(const struct tx_udp *t, struct msghdr *m, const str
 	struct sockaddr_in6 *to = m->msg_name;
 	struct in6_pktinfo from = { .ipi6_addr = ip->ip6_src };
 	const bool is_link_local = IN6_IS_ADDR_LINKLOCAL(&ip->ip6_dst) ||
-				   IN6_IS_ADDR_MC_LINKLOCAL(&ip->ip6_dst);
+				   IN6_IS_ADDR_MC_LINKLOCAL(&ip->ip6_dst) ||
+				   IN6_IS_ADDR_MC_NODELOCAL(&ip->ip6_dst);
 
 	*to = (struct sockaddr_in6){ .sin6_family = AF_INET6,
 				     .sin6_port = htons(ROCE_UDP_PORT),
@@ -335,6 +336,16 @@ static const struct tx_ops ops = {
 
 /* ---- making ---- */
 
+/* Has packets to multicast groups leave by the interface. Returns 0, or -1 with errno set. */
+static int udp_set_group_device(const struct tx_udp *t, int fd, bool is_ipv6)
+{
+	const struct ip_mreqn v4 = { .imr_ifindex = (int)t->ifindex };
+	const int v6 = (int)t->ifindex;
+
+	return is_ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &v6, sizeof(v6)) :
+			 setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
+}
+
 /* Opens a socket of a family, with any source port. Returns 0 or -errno. */
 static int udp_open_socket(struct tx_udp *t, bool is_ipv6)
 {
@@ -349,7 +360,8 @@ static int udp_open_socket(struct tx_udp *t, bool is_ipv6)
 	t->fd[is_ipv6] = fd;
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	if ((is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
+	if (udp_set_group_device(t, fd, is_ipv6) ||
+	    (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
 	    setsockopt(fd, is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		       is_ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof(never)) ||
 	    bind(fd, (const struct sockaddr *)&at, len) ||

@@ -217,7 +217,11 @@ struct ask_port {
 	u32 native;
 	u32 privileged;	/* may send from QP 1 and use privileged Q_Keys without limits */
 	u32 sockets;	/* receives by AF_XDP sockets, which the process makes */
-	u32 udp;	/* the broker receives by UDP sockets; the process sends by its own */
+	/*
+	 * 0; or the broker receives by UDP sockets, which hold this many frames with the largest
+	 * payload, and the process sends by its own
+	 */
+	u32 udp;
 	struct pkey_table pkeys;
 };
 

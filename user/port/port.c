@@ -119,6 +119,14 @@ static void port_free(struct port *port)
 	free(port);
 }
 
+/* How many frames with the largest payload can wait for the shard. */
+static u32 port_receive_frames(const struct port *port, const struct shard *s)
+{
+	const u32 frames = xsk_receive_frames(&s->io->xsks), udp = port->made.info.udp_frames;
+
+	return udp ? min_u32(udp, frames) : frames;
+}
+
 static int port_make_shard(struct port *port, struct shard *s, const struct netdev *dev)
 {
 	struct engine_config config = {
@@ -128,11 +136,11 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 		.drops = s->io->drops,
 		.expect = s->all->maps->expect,
 		.line_rate = dev->speed_mbps * 1000ull * 1000 / 8,
-		.receive_frames = xsk_receive_frames(&s->io->xsks),
+		.receive_frames = port_receive_frames(port, s),
 		.sibling = s->all->shard[0].engine,
 		.number = s->number,
 		.pkeys = &port->made.info.pkeys,
-		.unknown_ids = port->made.info.udp,
+		.unknown_ids = port->made.info.udp_frames,
 	};
 	int err;
 
