@@ -38,14 +38,13 @@ both() {
 }
 
 # The pingpongs check the data that they get.
+pingpong() { both b $IF_B $IP4_A 18515 "ibv_$1_pingpong" -c -n 200 "${@:2}"; }
 pingpongs() {
-	local program
-	for program in rc uc srq; do
-		both b $IF_B $IP4_A 18515 "ibv_${program}_pingpong" -g 0 -c -n 500 || return
-	done
-	both b $IF_B $IP4_A 18515 ibv_ud_pingpong -g 0 -c -s 1024 -n 500 || return
-	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 500 -e || return
-	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 1 -c -n 500
+	pingpong rc -g 0 && pingpong ud -g 0 -s 1024
+	need_nothing_left
+}
+more_pingpongs() {
+	pingpong uc -g 0 && pingpong srq -g 0 && pingpong rc -g 0 -e && pingpong rc -g 1
 	need_nothing_left
 }
 
@@ -60,9 +59,9 @@ perftest() {
 
 # Two processes of one broker, and of one on lo.
 one_host() {
-	both a $IF_A $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 500 || return
+	both a $IF_A $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 200 || return
 	both a $IF_A $IP4_A 18515 ib_write_bw -x 0 -F -n 500 -s 65536 || return
-	SERVER_DEV=lo both a lo 127.0.0.1 18515 ibv_rc_pingpong -g 0 -c -n 500
+	SERVER_DEV=lo both a lo 127.0.0.1 18515 ibv_rc_pingpong -g 0 -c -n 200
 	need_nothing_left
 }
 
@@ -112,7 +111,8 @@ observed() {
 	look qp >"$WORK/qp.out" 2>&1
 	need_line qp "^$IF_A +0x[0-9a-f]+ +RC +rts .*ibv_rc_pingpong +$IP4_B "
 	look explain >"$WORK/explain.out" 2>&1
-	need_line explain 'No problem found'
+	# whatever else it says of a busy machine
+	need_line explain 'its rings: received [1-9][0-9]* frames, lost 0; XDP dropped 0; the kernel refused 0'
 	look stat >"$WORK/stat.out" 2>&1
 	need_line stat ' tx_udp +[1-9]'
 	look trace --duration 1 >"$WORK/trace.out" 2>&1
@@ -162,7 +162,8 @@ serves_rsockets() { look list $IF_A | grep -q 'bound to 1 service'; }
 
 run_case pingpongs pingpongs
 run_case one_host one_host
-run_case crowds crowds
+run_long_case more_pingpongs more_pingpongs
+run_long_case crowds crowds
 run_case observed observed
 run_case preloaded preloaded
 run_case taken taken
