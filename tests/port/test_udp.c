@@ -216,7 +216,7 @@ static void end_begin(struct end *e)
 	memcpy(qp->local, v4.raw, sizeof(qp->local));
 	memcpy(qp->peer, v4.raw, sizeof(qp->peer));
 	assert_int_equal(xsk_open_ring(&e->ring, e->client->rx.fd, RING_BYTES, &e->counted), 0);
-	xsk_set_event(&e->ring, e->client->rx.event_fd);
+	assert_int_equal(xsk_set_event(&e->ring, e->client->rx.event_fd), 0);
 }
 
 static void end_end(struct end *e)

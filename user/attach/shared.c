@@ -222,8 +222,9 @@ static int shared_open_udp(const struct netdev *dev, struct attachment *m,
 		return attach_failed(dev, "map the receive ring", err);
 	if (err)
 		return shared_complain(dev, -EPROTO);
-	xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
-	err = tx_udp_open(dev->ifindex, s->stats, &s->tx);
+	err = xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
+	if (!err)
+		err = tx_udp_open(dev->ifindex, s->stats, &s->tx);
 	return err ? attach_failed(dev, "create UDP sockets", err) : 0;
 }
 

@@ -266,6 +266,8 @@ static void client_keep(struct client *c, struct instance *i)
 	i->shown = shown_none;
 	c->rings_left = i->rings;
 	i->rings = (struct instance_rings)INSTANCE_RINGS_NONE;
+	if (i->host)
+		host_client_given(i->host);
 	i->host = NULL;
 	instance_close(i);
 }
@@ -838,6 +840,12 @@ static void client_turn_away(struct broker *b)
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+/* An abstract address has no mode: a broker that listens there serves its own user. */
+static bool client_is_welcome(const struct broker *b, const struct visitor *v)
+{
+	return b->door.at.sun_path[0] || v->uid == geteuid();
+}
+
 void client_welcome(struct broker *b)
 {
 	struct visitor v;
@@ -845,7 +853,7 @@ void client_welcome(struct broker *b)
 
 	if (err == -EMFILE || err == -ENFILE)
 		client_turn_away(b);
-	else if (!err && client_make(b, &v))
+	else if (!err && (!client_is_welcome(b, &v) || client_make(b, &v)))
 		close(v.fd);
 }
 

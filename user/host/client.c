@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../attach/shared_maps.h"
@@ -22,7 +24,8 @@ static int host_file(const char *name, size_t bytes)
 
 	if (fd < 0)
 		return -errno;
-	if (!ftruncate(fd, (off_t)bytes) &&
+	/* 0400: a read-only descriptor cannot be opened again for writing (/proc/PID/fd) */
+	if (!fchmod(fd, 0400) && !ftruncate(fd, (off_t)bytes) &&
 	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return fd;
 	err = -errno;
@@ -77,13 +80,16 @@ static u8 *host_ring_map(const struct host_ring *r)
 
 int host_ring_make(struct host_ring *r, const char *name, u32 bytes)
 {
-	int err;
+	int pair[2] = { -1, -1 }, err;
 
-	*r = (struct host_ring){ .fd = -1, .event_fd = -1, .bytes = bytes };
+	*r = (struct host_ring){ .event_fd = -1, .wake_fd = -1, .bytes = bytes };
 	r->fd = host_file(name, host_ring_mapped(r) - bytes);
-	r->event_fd = kernel_event_make(false);
-	if (r->fd < 0 || r->event_fd < 0) {
-		err = r->fd < 0 ? r->fd : r->event_fd;
+	err = r->fd < 0 ? r->fd : 0;
+	if (!err && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		err = -errno;
+	r->wake_fd = pair[0];
+	r->event_fd = pair[1];
+	if (err) {
 		host_ring_free(r);
 		return err;
 	}
@@ -101,6 +107,7 @@ void host_ring_free(struct host_ring *r)
 		munmap(r->memory, host_ring_mapped(r));
 	host_close(&r->fd);
 	host_close(&r->event_fd);
+	host_close(&r->wake_fd);
 	r->memory = NULL;
 }
 
@@ -130,20 +137,37 @@ void *host_ring_reserve(struct host_ring *r, u32 bytes)
 	const unsigned long used =
 		r->at - atomic_load_explicit(shared_word(host_ring_consumer(r)),
 					     memory_order_acquire);
+	const u32 header[2] = { bytes | BPF_RINGBUF_BUSY_BIT, 0 };
+	u8 *record;
 
 	if (used > r->bytes || host_ring_bytes(bytes) > r->bytes - used)
 		return NULL;
-	return host_ring_record(r) + BPF_RINGBUF_HDR_SZ;
-}
-
-void host_ring_submit(struct host_ring *r, u32 bytes)
-{
-	const u32 header[2] = { bytes, 0 };
-
-	memcpy(host_ring_record(r), header, sizeof(header));
+	record = host_ring_record(r);
+	memcpy(record, header, sizeof(header));
 	r->at += host_ring_bytes(bytes);
 	/* release: pairs with the acquire in rx_ring_there() */
 	atomic_store_explicit(shared_word(host_ring_producer(r)), r->at, memory_order_release);
+	/* pairs with the barriers of threads that go to sleep (bpf/deliver.h, bpf/wake.h) */
+	atomic_thread_fence(memory_order_seq_cst);
+	return record + BPF_RINGBUF_HDR_SZ;
+}
+
+static void host_ring_commit(void *record, u32 len)
+{
+	u32 *header = (u32 *)((u8 *)record - BPF_RINGBUF_HDR_SZ);
+
+	/* pairs with the acquire in rx_ring_header() */
+	atomic_exchange_explicit(shared_word(header), len, memory_order_seq_cst);
+}
+
+void host_ring_submit(void *record, u32 bytes)
+{
+	host_ring_commit(record, bytes);
+}
+
+void host_ring_discard(void *record, u32 bytes)
+{
+	host_ring_commit(record, bytes | BPF_RINGBUF_DISCARD_BIT);
 }
 
 void host_ring_wake(struct host_ring *r)
@@ -151,7 +175,8 @@ void host_ring_wake(struct host_ring *r)
 	if (!r->wakes)
 		return;
 	r->wakes = false;
-	kernel_event_raise(r->event_fd);
+	/* without room there are messages that the reader has not taken */
+	kernel_send(r->wake_fd, "", 1);
 }
 
 /* ---- clients ---- */
@@ -203,7 +228,8 @@ int host_client_make(u32 ring_bytes, struct host_client **out)
 		return -ENOMEM;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		c->map_fd[i] = -1;
-	c->rx.fd = c->rx.event_fd = c->wake.fd = c->wake.event_fd = -1;
+	c->rx.fd = c->rx.event_fd = c->rx.wake_fd = -1;
+	c->wake = c->rx;
 	err = host_client_make_maps(c);
 	if (!err)
 		err = host_ring_make(&c->rx, "xroce_ring", ring_bytes);
@@ -238,6 +264,16 @@ void host_client_free(struct host_client *c)
 	host_ring_free(&c->rx);
 	host_ring_free(&c->wake);
 	free(c);
+}
+
+void host_client_given(struct host_client *c)
+{
+	for (u32 i = 0; i < ASK_FDS; i++)
+		host_close(&c->map_fd[i]);
+	host_close(&c->rx.fd);
+	host_close(&c->rx.event_fd);
+	host_close(&c->wake.fd);
+	host_close(&c->wake.event_fd);
 }
 
 void host_client_fds(const struct host_client *c, int fd[ASK_FDS])

@@ -13,9 +13,12 @@
 #include "../os/ask.h"
 #include "../os/xdp_maps.h"
 
-/* A ring of records, and the eventfd that wakes its reader. */
+/*
+ * A ring of records, and a pair of sockets: a message from wake_fd wakes the reader, which has
+ * event_fd. An eventfd would not do: its reader could have the broker wait in write(2).
+ */
 struct host_ring {
-	int fd, event_fd;
+	int fd, event_fd, wake_fd;
 	u8 *memory;	     /* the consumer's page, the producer's, the data twice */
 	u32 bytes;	     /* of the data, a power of two */
 	unsigned long at;    /* the producer's position */
@@ -25,10 +28,14 @@ struct host_ring {
 /* Returns 0 or -errno. */
 int host_ring_make(struct host_ring *r, const char *name, u32 bytes);
 void host_ring_free(struct host_ring *r);
-/* Returns a record of `bytes`, in one piece, or NULL: there is no room. */
+/*
+ * Returns a record of `bytes`, in one piece, or NULL: there is no room. As in a BPF ring the reader
+ * sees that it is reserved, with a full barrier after that.
+ */
 void *host_ring_reserve(struct host_ring *r, u32 bytes);
-/* Publishes it, or gives it up. Nothing may be reserved in between. */
-void host_ring_submit(struct host_ring *r, u32 bytes);
+/* Publishes the record of so many bytes, or has the reader skip it. */
+void host_ring_submit(void *record, u32 bytes);
+void host_ring_discard(void *record, u32 bytes);
 /* Wakes the reader, if a record asked for that. */
 void host_ring_wake(struct host_ring *r);
 
@@ -48,6 +55,8 @@ struct host_client {
 /* Returns 0 or -errno. */
 int host_client_make(u32 ring_bytes, struct host_client **out);
 void host_client_free(struct host_client *c);
+/* Closes the descriptors that only the client needs, which has got them. */
+void host_client_given(struct host_client *c);
 /* Lists the descriptors for the client in the order of enum ask_fd; they stay the broker's. */
 void host_client_fds(const struct host_client *c, int fd[ASK_FDS]);
 

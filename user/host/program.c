@@ -50,6 +50,8 @@ static inline __attribute__((always_inline)) void *host_lookup(const void *map, 
 	    map == &xroce_asked || map == &xroce_conn || map == &xroce_gid)
 		return host_map_find(host_map_of(map), key);
 	memcpy(&k, key, sizeof(k));
+	/* the client can change where it comes from: the number that is checked is the one used */
+	barrier_var(k);
 	if (!c)
 		return NULL;
 	if (map == &xroce_qp)
@@ -99,13 +101,13 @@ static inline void *bpf_ringbuf_reserve(void *ring, __u64 size, __u64 flags)
 
 static inline void bpf_ringbuf_submit(void *record, __u64 flags)
 {
-	host_ring_submit(now_ring, now_bytes);
+	host_ring_submit(record, now_bytes);
 	now_ring->wakes |= !(flags & BPF_RB_NO_WAKEUP);
 }
 
 static inline void bpf_ringbuf_discard(void *record, __u64 flags)
 {
-	now_ring = NULL;
+	host_ring_discard(record, now_bytes);
 }
 
 static inline long bpf_ringbuf_output(void *ring, const void *data, __u64 size, __u64 flags)

@@ -20,12 +20,16 @@
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29 /* not in the C library's headers */
 #endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
 #ifndef UDP_GRO
 #define UDP_GRO 104 /* newer than the C library's headers */
 #endif
 
 #define DATAGRAMS     16u /* in one call */
 #define ROUNDS	      4u  /* of calls for one socket, before the next one's turn */
+#define READY_MAX     16   /* sockets in one turn */
 #define PAYLOAD_MAX   65536u
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_VERSION  0x45
@@ -176,7 +180,10 @@ static int host_tune(int fd, bool is_ipv4)
 		err = host_set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 		return err ? err : host_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	}
-	err = host_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	/* senders of RoCEv2 leave the checksum out, as the ICRC protects more */
+	err = host_set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	if (!err)
+		err = host_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!err)
 		err = host_set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	return err ? err : host_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
@@ -209,6 +216,7 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 	const bool is_ipv4 = host_is_ipv4(gid);
 	const int fd = socket(is_ipv4 ? AF_INET : AF_INET6,
 			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 	int err;
 
 	if (fd < 0)
@@ -220,7 +228,7 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 	if (!err)
 		err = host_bind(fd, gid, is_ipv4, r->ifindex);
 	if (!err)
-		err = kernel_set_add(r->set_fd, fd);
+		err = epoll_ctl(r->set_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 	if (!err)
 		return fd;
 	close(fd);
@@ -273,7 +281,7 @@ int host_receive_follow(struct host_receive *r, const struct netdev *dev, struct
 		close(r->address[i].fd);
 		r->address[i] = r->address[--r->num];
 	}
-	for (u32 i = 0; i < dev->num_gids && r->num < HOST_ADDRESSES; i++) {
+	for (u32 i = 0; i < dev->num_gids; i++) {
 		const struct gid *gid = &dev->gid[i].gid;
 		int fd;
 
@@ -314,17 +322,19 @@ int host_receive_join(struct host_receive *r, const struct gid *group)
 
 	if (host_has_socket(r, group))
 		return 0;
-	if (r->num == HOST_ADDRESSES)
+	if (r->groups == XROCE_MAX_GROUP)
 		return -ENOSPC;
 	fd = host_open(r, group);
 	if (fd < 0)
 		return fd;
 	err = host_join(r, fd, group, is_ipv4);
-	if (err)
+	if (err) {
 		close(fd);
-	else
-		r->address[r->num++] = (struct host_address){ *group, true, fd };
-	return err;
+		return err;
+	}
+	r->address[r->num++] = (struct host_address){ *group, true, fd };
+	r->groups++;
+	return 0;
 }
 
 void host_receive_leave(struct host_receive *r, const struct gid *group)
@@ -334,6 +344,7 @@ void host_receive_leave(struct host_receive *r, const struct gid *group)
 		    !memcmp(&r->address[i].gid, group, sizeof(*group))) {
 			close(r->address[i].fd);
 			r->address[i] = r->address[--r->num];
+			r->groups--;
 			return;
 		}
 }
@@ -429,10 +440,26 @@ static bool host_take(struct host_receive *r, const struct host_address *a)
 	return n == (int)DATAGRAMS;
 }
 
-void host_receive_take(struct host_receive *r)
+static const struct host_address *host_address_of(const struct host_receive *r, int fd)
 {
 	for (u32 i = 0; i < r->num; i++)
-		for (u32 n = 0; n < ROUNDS && host_take(r, &r->address[i]); n++)
-			;
-	host_wake(r->host);
+		if (r->address[i].fd == fd)
+			return &r->address[i];
+	return NULL;
+}
+
+void host_receive_take(struct host_receive *r)
+{
+	struct epoll_event ready[READY_MAX];
+	const int n = epoll_wait(r->set_fd, ready, READY_MAX, 0);
+
+	for (int i = 0; i < n; i++) {
+		const struct host_address *a = host_address_of(r, ready[i].data.fd);
+		bool more = a != NULL;
+
+		for (u32 round = 0; round < ROUNDS && more; round++) {
+			more = host_take(r, a);
+			host_wake(r->host);
+		}
+	}
 }

@@ -23,7 +23,7 @@ struct host_receive {
 	struct host *host;
 	u32 ifindex;
 	int set_fd; /* readable when a datagram is there; -1: not open */
-	u32 num;
+	u32 num, groups; /* addresses in use, and how many of them are groups */
 	struct host_address address[HOST_ADDRESSES];
 	struct host_buffers *buffers;
 };

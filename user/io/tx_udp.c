@@ -394,11 +394,11 @@ int tx_udp_open(u32 ifindex, struct xroce_engine_stats *stats, struct tx **out)
 	}
 	if (!err)
 		err = udp_open_socket(t, false);
+	if (!err)
+		err = udp_open_socket(t, true);
 	/* a host without IPv6 has no IPv6 addresses to send from */
-	if (!err && udp_open_socket(t, true) && t->fd[1] >= 0) {
-		close(t->fd[1]);
-		t->fd[1] = -1;
-	}
+	if (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL)
+		err = 0;
 	if (err)
 		udp_close(&t->tx);
 	else

@@ -196,7 +196,8 @@ int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_s
 	int err;
 
 	*s = (struct xsk_set){
-		.step = 1, .count = 1, .xsk = x, .multibuffer = true, .event_fd = -1
+		.step = 1, .count = 1, .xsk = x, .multibuffer = true, .event_fd = -1,
+		.ready_fd = -1
 	};
 	err = x ? rx_ring_open(&s->ring, ring_fd, ring_bytes) : -ENOMEM;
 	if (err) {
@@ -253,6 +254,8 @@ static void xsk_close_ring(struct xsk_set *s)
 {
 	s->xsk->stats->rx_left += rx_ring_left(&s->ring);
 	rx_ring_close(&s->ring);
+	if (s->ready_fd >= 0)
+		kernel_close(s->ready_fd);
 	free(s->xsk);
 	*s = (struct xsk_set){ 0 };
 }
@@ -295,23 +298,27 @@ u32 xsk_local_polls(const struct xsk_set *s, struct pollfd *fds)
 	return n;
 }
 
-void xsk_set_event(struct xsk_set *s, int event_fd)
+int xsk_set_event(struct xsk_set *s, int event_fd)
 {
+	s->ready_fd = kernel_event_make(false);
+	if (s->ready_fd < 0)
+		return s->ready_fd;
+	kernel_event_raise(s->ready_fd);
 	s->event_fd = event_fd;
+	return 0;
 }
 
 /*
- * Fills in the eventfd of a ring. A thread that watches the ring clears it, then looks: a packet
- * that comes later raises it again, as does this one for a packet that was there.
+ * A thread that watches the ring, and is counted in `watched`, empties the socket, then looks: a
+ * packet that comes later sends a message again.
  */
 static void xsk_poll_event(const struct xsk_set *s, struct pollfd *fd)
 {
-	kernel_event_clear(s->event_fd);
-	/* pairs with the barrier of the kernel in the write to the eventfd */
+	kernel_drain(s->event_fd);
+	/* pairs with the barrier after the producer's position in host_ring_reserve() */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (xsk_has_own_input(s))
-		kernel_event_raise(s->event_fd);
-	*fd = (struct pollfd){ .fd = s->event_fd, .events = POLLIN };
+	*fd = (struct pollfd){ .fd = xsk_has_own_input(s) ? s->ready_fd : s->event_fd,
+			       .events = POLLIN };
 }
 
 u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds)

@@ -45,8 +45,11 @@ struct xsk_set {
 	u32 count;
 	struct xsk *xsk; /* `count` of them; [0] sends */
 	struct rx_ring ring; /* used instead of sockets if xsk_is_ring() */
-	/* the eventfd that becomes readable with the ring; -1: the ring's own descriptor does */
-	int event_fd;
+	/*
+	 * a socket that becomes readable with the ring, and a descriptor that is always readable;
+	 * -1: the ring's own descriptor becomes readable
+	 */
+	int event_fd, ready_fd;
 	bool copies; /* the ring has copies of frames that went elsewhere (bpf/sniff.h) */
 	/*
 	 * Next set of a list. Each set is a ring buffer: one for packets from other processes on
@@ -163,10 +166,11 @@ static inline void xsk_join(struct xsk_set *s, struct xsk_set *local)
 }
 
 /*
- * Has xsk_polls() use an eventfd in place of the ring's descriptor: packets that arrive while
- * `watched` of xroce_vector is not 0 raise it. It stays the caller's.
+ * Has xsk_polls() use a socket in place of the ring's descriptor, to which packets that arrive
+ * while `watched` of xroce_vector is not 0 send a message. It stays the caller's. Returns 0 or
+ * -errno.
  */
-void xsk_set_event(struct xsk_set *s, int event_fd);
+int xsk_set_event(struct xsk_set *s, int event_fd);
 /*
  * Fills in descriptors that become readable on input, with POLLIN: at most XSK_POLLS of them.
  * Returns how many. [any thread]

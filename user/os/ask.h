@@ -155,7 +155,7 @@ enum ask_fd {
 	ASK_FD_MR_STAT,
 	ASK_FD_TELL, /* the program that shows sent packets to observers, or a socket */
 	ASK_FDS,
-	/* of a port by UDP, in place of two others: eventfds that wake the rings' readers */
+	/* of a port by UDP, in place of two others: sockets that wake the rings' readers */
 	ASK_FD_RX_EVENT = ASK_FD_TAP,
 	ASK_FD_WAKE_EVENT = ASK_FD_SINGLE,
 	/* of a port with sockets, in place of two others: */

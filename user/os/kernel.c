@@ -363,6 +363,18 @@ void kernel_xsk_tune(int fd)
 
 /* ---- the rest ---- */
 
+#define DRAIN_MAX 1024u /* the sender may go on */
+
+void kernel_drain(int fd)
+{
+	char message[16];
+
+	for (u32 i = 0; i < DRAIN_MAX; i++)
+		if (syscall(SYS_recvfrom, fd, message, sizeof(message), MSG_DONTWAIT, NULL,
+			    NULL) < 0)
+			return;
+}
+
 int kernel_send(int fd, const void *message, u32 bytes)
 {
 	const long n = syscall(SYS_sendto, fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, NULL,

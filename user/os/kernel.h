@@ -102,6 +102,8 @@ void kernel_map_remove(int map, const void *key);
  */
 int kernel_program_run(int program, void *context, u32 bytes);
 
+/* Takes the messages that wait at a socket, without waiting for more. */
+void kernel_drain(int fd);
 /* Sends a message on a socket without waiting. Returns 0 or -errno; -EAGAIN: it has no room. */
 int kernel_send(int fd, const void *message, u32 bytes);
 

@@ -100,9 +100,9 @@ static void worker_take_wakeup(struct shard *sh, const struct pollfd fds[2])
 		atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	else if (fds[0].revents)
 		kernel_event_clear(s->control_fd);
-	/* an eventfd before the ring: a later record raises it again */
+	/* the socket before the ring: a later record sends a message again */
 	if (fds[1].revents & POLLIN && sh->io->ring_event_fd >= 0)
-		kernel_event_clear(sh->io->ring_event_fd);
+		kernel_drain(sh->io->ring_event_fd);
 	if (fds[1].revents & POLLIN)
 		kernel_ring_consume(s->ring);
 }

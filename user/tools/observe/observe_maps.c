@@ -3,8 +3,10 @@
  * Opens the maps of a port, finds them by name and reads them; joins the queue pairs of two maps by
  * QPN.
  */
+#define _GNU_SOURCE /* F_GET_SEALS */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,8 +52,9 @@ static bool observed_describe_file(int fd, struct bpf_map_info *info)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof(name) - 1);
+	/* sealed: a file that shrinks would kill its reader */
 	if (n < (ssize_t)sizeof(prefix) || strncmp(name, prefix, sizeof(prefix) - 1) ||
-	    fstat(fd, &st))
+	    fstat(fd, &st) || !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
 		return false;
 	snprintf(info->name, sizeof(info->name), "%.*s",
 		 (int)min_u32((u32)strcspn(name + sizeof(prefix) - 1, " "),
