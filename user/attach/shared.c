@@ -177,10 +177,10 @@ static int shared_open_with_sockets(const struct netdev *dev, struct attachment 
 
 /* ---- a port without ---- */
 
-static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
+static int shared_open_rx(const struct netdev *dev, struct attachment *m,
+			  const struct ask_port *port)
 {
 	struct shard_io *s = &m->io[0];
-	const int tap = m->fd[ASK_FD_TAP], single = m->fd[ASK_FD_SINGLE];
 	int err;
 
 	s->stats = &m->maps.stats[0];
@@ -190,8 +190,17 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
 	if (err == -ENOMEM)
 		return attach_failed(dev, "map the receive ring", err);
+	return err ? shared_complain(dev, -EPROTO) : 0;
+}
+
+static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
+{
+	struct shard_io *s = &m->io[0];
+	const int tap = m->fd[ASK_FD_TAP], single = m->fd[ASK_FD_SINGLE];
+	int err = shared_open_rx(dev, m, port);
+
 	if (err)
-		return shared_complain(dev, -EPROTO);
+		return err;
 	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK) ||
 	    fcntl(single, F_SETFL, O_RDWR | O_NONBLOCK))
 		return attach_failed(dev, "set up the TAP devices", -errno);
@@ -209,19 +218,12 @@ static int shared_open_udp(const struct netdev *dev, struct attachment *m,
 			   const struct ask_port *port)
 {
 	struct shard_io *s = &m->io[0];
-	int err;
+	int err = shared_open_rx(dev, m, port);
 
-	m->info.udp_frames = port->udp;
-	s->stats = &m->maps.stats[0];
-	s->drops = &m->maps.drops[0];
-	s->ring_fd = shared_take(m, ASK_FD_WAKE);
-	s->ring_event_fd = shared_take(m, ASK_FD_WAKE_EVENT);
-	m->maps.vector[0].ring = 0;
-	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
-	if (err == -ENOMEM)
-		return attach_failed(dev, "map the receive ring", err);
 	if (err)
-		return shared_complain(dev, -EPROTO);
+		return err;
+	m->info.udp_frames = port->udp;
+	s->ring_event_fd = shared_take(m, ASK_FD_WAKE_EVENT);
 	err = xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
 	if (!err)
 		err = tx_udp_open(dev->ifindex, s->stats, &s->tx);

@@ -13,6 +13,7 @@
 
 #include <xroce/wire.h>
 
+#include "../engine/engine.h"
 #include "../engine/gso.h"
 #include "../os/kernel.h"
 #include "receive.h"
@@ -36,13 +37,6 @@
 #define IPV4_DF	      0x4000
 
 /* ---- frames ---- */
-
-static bool host_is_ipv4(const struct gid *g)
-{
-	static const u8 prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(g->raw, prefix, sizeof(prefix));
-}
 
 /* Writes an IPv4 header before the UDP header. id: 0, or the segment length of a super-packet. */
 static u8 *host_put_ipv4(u8 *udp, const struct host_datagram *d, u32 bytes, u32 id)
@@ -82,7 +76,7 @@ static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload
 		      bool is_super)
 {
 	const u32 bytes = (u32)sizeof(struct udphdr) + len;
-	const bool is_ipv4 = host_is_ipv4(&d->dst);
+	const bool is_ipv4 = gid_is_ipv4(&d->dst);
 	struct udphdr *udp = (struct udphdr *)payload - 1;
 	struct ethhdr *eth;
 	u8 *ip;
@@ -130,7 +124,7 @@ static u32 host_run(const struct host_datagram *d, u32 at)
 	if (d->len - at <= size)
 		return d->len - at;
 	/* MADs may be for several clients */
-	if (!host_is_ipv4(&d->dst) || size < XROCE_SEGMENT_MIN || size < shortest || size % 4 ||
+	if (!gid_is_ipv4(&d->dst) || size < XROCE_SEGMENT_MIN || size < shortest || size % 4 ||
 	    get16(d->payload + at + 6) == XROCE_CM_QPN)
 		return size;
 	while (end < d->len && (end - at) / size < XROCE_SEGMENTS_MAX &&
@@ -189,11 +183,6 @@ static int host_tune(int fd, bool is_ipv4)
 	return err ? err : host_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 }
 
-static bool host_is_group(const struct gid *g)
-{
-	return g->raw[0] == 0xff || (host_is_ipv4(g) && (g->raw[12] & 0xf0) == 0xe0);
-}
-
 static int host_bind(int fd, const struct gid *gid, bool is_ipv4, u32 ifindex)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
@@ -213,7 +202,7 @@ static int host_bind(int fd, const struct gid *gid, bool is_ipv4, u32 ifindex)
 /* Opens the socket of an address. Returns its descriptor or -errno. */
 static int host_open(const struct host_receive *r, const struct gid *gid)
 {
-	const bool is_ipv4 = host_is_ipv4(gid);
+	const bool is_ipv4 = gid_is_ipv4(gid);
 	const int fd = socket(is_ipv4 ? AF_INET : AF_INET6,
 			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
@@ -223,7 +212,7 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 		return -errno;
 	err = host_tune(fd, is_ipv4);
 	/* of another interface's broker, in the same group */
-	if (!err && host_is_group(gid))
+	if (!err && group_is_address(gid))
 		err = host_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!err)
 		err = host_bind(fd, gid, is_ipv4, r->ifindex);
@@ -317,7 +306,7 @@ static int host_join(const struct host_receive *r, int fd, const struct gid *gro
 
 int host_receive_join(struct host_receive *r, const struct gid *group)
 {
-	const bool is_ipv4 = host_is_ipv4(group);
+	const bool is_ipv4 = gid_is_ipv4(group);
 	int fd, err;
 
 	if (host_has_socket(r, group))
