@@ -237,6 +237,15 @@ static int client_give(struct client *c, const struct instance *i)
 	return err;
 }
 
+/*
+ * The sole client's program in a dispatcher replaces a function there. The kernel accepts no such
+ * program in an array of programs; the mux never calls it, as it does not get that hook back.
+ */
+static bool client_may_be_called(const struct client *c, const struct instance *i)
+{
+	return !i->has_sockets || !hook_is_in_dispatcher(&c->broker->mux.hook);
+}
+
 /* Enters the client's program and sends the descriptors; or neither. Returns 0 or -errno. */
 static int client_connect(struct client *c, const struct instance *i)
 {
@@ -244,8 +253,8 @@ static int client_connect(struct client *c, const struct instance *i)
 	int err;
 
 	c->host = i->host;
-	err = client_enter(c, instance_prog_fd(i), i->prog_id, tap);
-
+	err = client_enter(c, client_may_be_called(c, i) ? instance_prog_fd(i) : -1, i->prog_id,
+			   tap);
 	if (!err) {
 		err = client_give(c, i);
 		if (err)

@@ -430,7 +430,7 @@ int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 	for (u32 i = 0; !err && i < INSTANCE_TAPS; i++)
 		if (tap[i])
 			err = mux_add_tap(m, c, tap[i]);
-	if (!err)
+	if (!err && prog_fd >= 0)
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &c->number,
 					  &prog_fd, BPF_ANY);
 	if (err)

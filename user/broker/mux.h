@@ -99,15 +99,16 @@ void mux_udp_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *ar
 /* Sends a frame of the broker's own. */
 void mux_udp_send(struct mux *m, const u8 *frame, u32 len);
 
-/*
- * Directs a client's packets to its program, and admits frames from its TAPs, of which some may be
- * 0. Returns 0 or -errno.
- */
 struct mux_client {
 	u32 number, place; /* place: of its communication ids */
 	bool privileged;
 	struct host_client *host; /* its memory, with UDP sockets; else NULL */
 };
+
+/*
+ * Directs a client's packets to its program (-1: it is only called without the mux), and admits
+ * frames from its TAPs, of which some may be 0. Returns 0 or -errno.
+ */
 int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
 	      const u32 tap[INSTANCE_TAPS]);
 /* Reverts mux_enter(): no packet reaches the program, and no frame leaves by the TAPs. */
