@@ -306,12 +306,13 @@ static int broker_welcome_first(struct broker *b)
 /* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
 static int broker_begin(struct broker *b)
 {
-	int err = proof_possible();
+	int err = proof_find_way();
 
-	if (err)
+	if (err < 0)
 		return attach_failed(&b->dev, "check the privileges of clients (sock_diag(7) of "
-					      "UDP)",
+					      "UDP, /proc/net/udp)",
 				     err);
+	b->proof_way = (enum proof_way)err;
 	err = broker_hold(b);
 	if (!err)
 		err = b->options.udp ? mux_make_udp(&b->mux, &b->dev) :

@@ -63,6 +63,7 @@ struct broker {
 	struct loop *loop;
 	struct broker_options options;
 	struct netdev dev;
+	enum proof_way proof_way;
 	int holder_fd;	/* of the interface's name (netdev_hold()) */
 	int alone_fd;	/* of the name for a broker that does not listen; -1: it listens */
 	int reserve_fd; /* closed to accept and refuse a connection when no descriptor is free */

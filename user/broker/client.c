@@ -648,6 +648,27 @@ static void client_move_to_admins(struct client *c)
 	quota_take(q, c->user, QUOTA_CONNECTIONS);
 }
 
+/*
+ * Reads the rights that the socket at the port proves. Without sock_diag(7) no socket proves
+ * CAP_NET_ADMIN or CAP_NET_RAW: only the process that started the broker has them, if the broker
+ * has them from it.
+ */
+static int client_read_rights(const struct client *c, const struct ask_challenge *challenge,
+			      u32 port, struct rights *rights)
+{
+	const struct broker *b = c->broker;
+	struct rights starter;
+	int err = proof_read(b->proof_way, challenge, port, rights);
+
+	if (err || !rights->here || b->proof_way == PROOF_BY_DIAG ||
+	    c->source.fd != b->options.client_fd)
+		return err;
+	err = proof_of_starter(&starter);
+	rights->admin = starter.admin;
+	rights->raw = starter.raw;
+	return err;
+}
+
 static int client_prove(struct client *c, u32 port)
 {
 	const struct ask_challenge challenge = c->challenge;
@@ -660,7 +681,7 @@ static int client_prove(struct client *c, u32 port)
 	c->challenge.nonce = 0;
 	if (!challenge.nonce)
 		return -EINVAL;
-	err = proof_read(&challenge, port, &rights);
+	err = client_read_rights(c, &challenge, port, &rights);
 	if (err || !rights.here)
 		return err ? err : -ENONET;
 	if (rights.admin && !c->rights.admin)

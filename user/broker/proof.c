@@ -4,6 +4,8 @@
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,7 +63,7 @@ static int proof_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights)
+static int proof_read_diag(const struct ask_challenge *challenge, u32 port, struct rights *rights)
 {
 	char buf[NL_REQUEST_BYTES] __attribute__((aligned(8))) = { 0 };
 	struct described d = { challenge, port, rights };
@@ -69,7 +71,6 @@ int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *r
 	struct inet_diag_req_v2 *req;
 	int err;
 
-	*rights = (struct rights){ 0 };
 	nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
 	req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
 	req->sdiag_family = AF_INET;
@@ -80,21 +81,78 @@ int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *r
 	req->id.idiag_dport = htons((u16)port);
 	req->id.idiag_dst[0] = htonl(PROOF_ADDRESS(challenge->nonce));
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	err = port && port <= UINT16_MAX ? nl_request(NETLINK_SOCK_DIAG, nlh, proof_cb, &d) : 0;
-	/* no such socket; also on a kernel without udp_diag, see proof_possible() */
+	err = nl_request(NETLINK_SOCK_DIAG, nlh, proof_cb, &d);
+	/* no such socket; also on a kernel without udp_diag, see proof_find_way() */
 	return err == -ENOENT ? 0 : err;
 }
 
-int proof_possible(void)
+/* The table shows no size of the receive buffer and no mark. */
+static int proof_read_table(const struct ask_challenge *challenge, u32 port, struct rights *rights)
+{
+	FILE *f = fopen("/proc/thread-self/net/udp", "re");
+	char line[256];
+	u32 address, its_port;
+
+	if (!f)
+		return -errno;
+	/* the address is printed as it is in memory */
+	while (!rights->here && fgets(line, sizeof(line), f))
+		rights->here = sscanf(line, "%*u: %8x:%4x ", &address, &its_port) == 2 &&
+			       address == htonl(PROOF_ADDRESS(challenge->nonce)) &&
+			       its_port == port;
+	fclose(f);
+	rights->low_ports = rights->here &&
+			    (port < challenge->first_port || challenge->first_port <= 1);
+	return 0;
+}
+
+int proof_read(enum proof_way way, const struct ask_challenge *challenge, u32 port,
+	       struct rights *rights)
+{
+	*rights = (struct rights){ 0 };
+	if (!port || port > UINT16_MAX)
+		return 0;
+	return way == PROOF_BY_DIAG ? proof_read_diag(challenge, port, rights) :
+				      proof_read_table(challenge, port, rights);
+}
+
+int proof_find_way(void)
 {
 	const struct ask_challenge challenge = { .nonce = (u32)getpid() | 1u << 31 };
+	enum proof_way way = PROOF_BY_DIAG;
 	struct rights rights;
 	u32 port;
 	int fd = prove_open(&challenge, &port), err;
 
 	if (fd < 0)
 		return fd;
-	err = proof_read(&challenge, port, &rights);
+	err = proof_read(way, &challenge, port, &rights);
+	if (err || !rights.here) {
+		way = PROOF_BY_TABLE;
+		err = proof_read(way, &challenge, port, &rights);
+	}
 	close(fd);
-	return err ? err : rights.here ? 0 : -EOPNOTSUPP;
+	return err || !rights.here ? -EOPNOTSUPP : (int)way;
+}
+
+int proof_of_starter(struct rights *rights)
+{
+	const struct ask_challenge challenge = { .nonce = (u32)getpid() | 1u << 31 };
+	int size = 0, mark = 0, fd;
+	socklen_t len = sizeof(int);
+	u32 port;
+
+	*rights = (struct rights){ 0 };
+	if (getauxval(AT_SECURE))
+		return 0;
+	fd = prove_open(&challenge, &port);
+	if (fd < 0)
+		return fd;
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len);
+	getsockopt(fd, SOL_SOCKET, SO_MARK, &mark, &len);
+	close(fd);
+	rights->here = true;
+	rights->admin = size == 2 * PROOF_FORCED(challenge.nonce) && !proof_size_is_free();
+	rights->raw = rights->admin || (u32)mark == challenge.nonce;
+	return 0;
 }

@@ -12,13 +12,29 @@ struct rights {
 	bool low_ports; /* CAP_NET_BIND_SERVICE, or there are no low ports */
 };
 
+/* How a broker finds the socket that proves a client's rights (os/ask.h). */
+enum proof_way {
+	PROOF_BY_DIAG,	/* sock_diag(7) describes all of it */
+	PROOF_BY_TABLE, /* /proc/net/udp has its address and port: proves here and low_ports only */
+};
+
+/*
+ * Returns an enum proof_way: PROOF_BY_TABLE on a kernel without CONFIG_INET_UDP_DIAG. -EOPNOTSUPP:
+ * there is no /proc/net/udp either; or -errno.
+ */
+int proof_find_way(void);
+
 /*
  * Reads the rights that the client's socket for a challenge proves (os/ask.h). port comes from the
  * client. Returns 0, also if there is no such socket, or -errno.
  */
-int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights);
+int proof_read(enum proof_way way, const struct ask_challenge *challenge, u32 port,
+	       struct rights *rights);
 
-/* Returns 0 if this kernel describes such sockets, -EOPNOTSUPP (CONFIG_INET_UDP_DIAG) or -errno. */
-int proof_possible(void);
+/*
+ * Reads the rights of this thread, without low_ports. None if the broker's program was executed
+ * with more privileges than the process had that started it (AT_SECURE). Returns 0 or -errno.
+ */
+int proof_of_starter(struct rights *rights);
 
 #endif
