@@ -101,7 +101,7 @@ objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 ENGINE_SRC := $(wildcard user/engine/*.c user/engine/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
-PORT_ROOMS    := os io run attach host broker port
+PORT_ROOMS    := os io run client host broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)
@@ -298,7 +298,7 @@ UNITDIR := $(PREFIX)/lib/systemd/system
 DATADIR := $(PREFIX)/share/xroce
 
 # The command finds the library from where it lies itself, so an installation can be moved.
-$(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
+$(BUILD)/obj/user/client/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
 $(BUILD)/obj/user/tools/run/run.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
 $(BUILD)/obj/user/tools/run/run.o: $(BUILD)/places
 

@@ -59,7 +59,7 @@ static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroc
 	       XDP_REDIRECT;
 }
 
-/* Set before the program is loaded, in user/attach/hook.c. */
+/* Set before the program is loaded, in user/broker/hook.c. */
 const volatile bool xroce_in_dispatcher = false;
 
 /*

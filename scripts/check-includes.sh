@@ -17,15 +17,15 @@ declare -A rooms=(
 	[os]='engine'
 	[io]='engine|os'
 	[run]='engine|os|io'
-	[attach]='engine|os|io|run'
-	[host]='engine|os|attach'
-	[broker]='engine|os|io|attach|host|cm'
-	[port]='engine|os|io|run|attach'
+	[client]='engine|os|io|run'
+	[host]='engine|os|client'
+	[broker]='engine|os|io|client|host|cm'
+	[port]='engine|os|io|run|client'
 	[verbs]='engine|os|port'
 	[rdmacm]='engine|os|cm'
 	[rsocket]='engine|os|rdmacm'
 	[rspreload]='none'
-	[tools]='engine|os|io|attach|broker|port'
+	[tools]='engine|os|io|client|broker|port'
 	[tools/bench]='engine|os|cm'
 	[tools/export]='engine|os'
 )
@@ -36,7 +36,7 @@ for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
 done
 # The skeletons of BPF programs, each for the room that loads it.
-declare -A skeletons=([attach]='xroce' [io]='xroce_tx' [broker]='(xroce|xroce_broker)')
+declare -A skeletons=([io]='xroce_tx' [broker]='(xroce|xroce_broker)')
 
 # What a directory may include, as extended regular expressions on the text between (and with) <> or
 # "".
@@ -74,7 +74,7 @@ for room in "${!rooms[@]}"; do
 done
 # Making a port needs no thread that runs one. Interfaces are above frames, locks and the clock, but
 # for the worker, which asks for the CPU of a queue.
-never[user/attach]+='|"\.\./run/(worker|port_channel)\.h"'
+never[user/client]+='|<bpf/|<xdp/|"\.\./run/(worker|port_channel)\.h"'
 interfaces='(netdev[a-z_]*|link_watch)\.h"'
 never_file() {
 	case $1 in

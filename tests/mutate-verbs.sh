@@ -233,9 +233,9 @@ flow_dropped      | user/run/steer.c       | s/(f->rule.drops ? XROCE_FLOW_DROP 
 flow_equal        | user/verbs/flow.c        | s/rule->raw.order = ORDER_DEFAULT;/rule->raw.order |= ORDER_DEFAULT;/ | netns-raw_model
 flow_first_tag    | include/xroce/flow.h     | s/^		if (!i) {/		if (1) {/ | netns-raw_model
 flow_fragment     | include/xroce/flow.h     | s/return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;/return at + header;/ | netns-raw_model
-counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
-counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | netns-flows
-counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
+counter_key_taken | user/port/port_flow.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
+counter_before    | user/port/port_flow.c | s/ - c->before.packets//;s/ - c->before.bytes// | netns-flows
+counter_own       | user/port/port_flow.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
 counter_cpus      | user/os/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
 counters_busy     | user/verbs/flow.c    | s/	if (flows)/	if (0)/ | ibv_create_counters
 counters_bound    | user/verbs/flow.c    | s/err = c->flows ? EBUSY :/err =/ | ibv_create_counters
@@ -443,10 +443,10 @@ everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NU
 everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
 everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
 holder_door       | user/tools/observe/observe.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
-dead_socket_lives | user/attach/broker_socket_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
+dead_socket_lives | user/client/broker_socket.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
-no_capability     | user/attach/attach_error.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
+no_capability     | user/client/attach_error.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
 limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits
 limits_srq_wr     | user/verbs/query.c       | s/max_srq_wr = VERBS_MAX_SRQ_WR/max_srq_wr = VERBS_MAX_SRQ_WR - 1/ | limits_queues
@@ -547,13 +547,13 @@ rs_accept_edge    | user/rsocket/rsocket_listen.c | s/l->rs.standin.arrived = tr
 rs_closed_set     | user/rspreload/poll.c   | s/real.epoll_ctl(watch->set, EPOLL_CTL_DEL, watch->fd, NULL);/;/ | netns-cm_epoll
 rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
-spawn_descriptors | user/attach/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
+spawn_descriptors | user/client/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
 pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&pkeys, be16toh(pkey))/pkey_table_find(\&pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() != SHARE_NEVER)/if (0)/ | netns-partitions
 pkey_said         | user/broker/mux.c        | s/err = mux_say_pkeys(m, pkeys)/(void)mux_say_pkeys/ | netns-partitions
-pkey_viol_xdp     | user/port/port_counters.c | s/&device->bad_pkeys/\&(__u64){ 0 }/ | netns-partitions
-qkey_viol_engine  | user/port/port_counters.c | s/v->qkey += d->qkey;// | ibv_query_pkey
+pkey_viol_xdp     | user/port/port_stat.c | s/&device->bad_pkeys/\&(__u64){ 0 }/ | netns-partitions
+qkey_viol_engine  | user/port/port_stat.c | s/v->qkey += d->qkey;// | ibv_query_pkey
 viol_16_bits      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u16)v.qkey/ | ibv_query_pkey
 viol_no_more      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u32)v.qkey/ | ibv_query_pkey
 TABLE

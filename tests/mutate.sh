@@ -94,7 +94,7 @@ kind_of() {
 	user/os/loop.*) echo rdmacm brokersim ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;
 	user/io/rx_ring.* | user/io/umem.* | user/io/xsk.*) echo port portsim ;;
-	user/broker/* | user/attach/ask.c) echo brokersim port ;;
+	user/broker/* | user/client/ask.c) echo brokersim port ;;
 	user/port/port_qp.c | user/port/follow.c) echo brokersim ;;
 	user/*) echo port ;;
 	esac

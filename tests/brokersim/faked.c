@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../user/attach/attach_error.h"
-#include "../../user/attach/iface_lock.h"
-#include "../../user/attach/trace_slot.h"
-#include "../../user/attach/prove.h"
+#include "../../user/client/attach_error.h"
+#include "../../user/broker/iface_lock.h"
+#include "../../user/broker/trace_slot.h"
+#include "../../user/client/prove.h"
 #include "../../user/os/kernel.h"
 #include "../../user/os/privilege.h"
 #include "../../user/os/process.h"
@@ -86,7 +86,7 @@ u32 faked_generation(void)
 	return faked.generation;
 }
 
-/* ---- user/attach/trace_slot.c: no reader of packets either ---- */
+/* ---- user/broker/trace_slot.c: no reader of packets either ---- */
 
 const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
@@ -242,7 +242,7 @@ int faked_connect(u32 pid, u32 uid)
 	return fd_own(pair[0]);
 }
 
-/* ---- user/attach/prove.c, user/broker/proof.c: uid 0 has all capabilities, others none ---- */
+/* ---- user/client/prove.c, user/broker/proof.c: uid 0 has all capabilities, others none ---- */
 
 int prove_open(const struct ask_challenge *challenge, u32 *port)
 {

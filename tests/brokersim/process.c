@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/attach/attach_error.h"
+#include "../../user/client/attach_error.h"
 #include "../../user/engine/packet.h"
 
 #define USER	 1000

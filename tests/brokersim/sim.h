@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Brokers and their clients in one process: the code of user/broker and the client code of
- * user/attach/ask.c and user/port, over socket pairs and epoll of the real kernel. Each process of
+ * user/client/ask.c and user/port, over socket pairs and epoll of the real kernel. Each process of
  * the simulated machine is an actor with its own stack; one runs at a time. Every system call is a
  * step: there the run's seed picks the next actor, or the actor dies. The descriptors of a dead
  * actor are closed as the kernel does it, and its memory is freed. Time is virtual, and jumps when

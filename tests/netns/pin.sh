@@ -3,7 +3,7 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 #
-# Pinned maps (user/attach/pin.h): the pinned set, and for which user; they hold the process's
+# Pinned maps (user/broker/pin.h): the pinned set, and for which user; they hold the process's
 # counters, and are removed with the process, however it ends; directories without pins.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"

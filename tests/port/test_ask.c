@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/ask.c, with the test as the broker: the other end of a socket pair holds each kind of
+ * user/client/ask.c, with the test as the broker: the other end of a socket pair holds each kind of
  * invalid answer before the question. A refused answer leaves no descriptor, and hangs up the
  * conversation.
  */
@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/attach/ask.h"
+#include "../../user/client/ask.h"
 #include "open_fds.h"
 
 #define MANY_FDS 40 /* more than the asker takes */

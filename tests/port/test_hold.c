@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/iface_lock.c and broker_socket.c, user/os/netdev_holder.c: the owner of an interface,
+ * user/broker/iface_lock.c and broker_socket.c, user/os/netdev_holder.c: the owner of an interface,
  * whether it admits others, and the fate of its names and socket when it exits. In the test's own
  * network namespace; needs root.
  */
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/attach/broker_socket.h"
-#include "../../user/attach/iface_lock.h"
+#include "../../user/client/broker_socket.h"
+#include "../../user/broker/iface_lock.h"
 #include "../../user/os/netdev.h"
 #include "open_fds.h"
 

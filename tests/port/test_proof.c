@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../user/attach/prove.h"
+#include "../../user/client/prove.h"
 #include "../../user/broker/proof.h"
 
 #define NONCE 0x89abcdefu

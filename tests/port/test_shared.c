@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/attach/shared.c, with a broker of the test's own that hands over real maps and a real TAP
+ * user/client/attach.c, with a broker of the test's own that hands over real maps and a real TAP
  * device, or something else in place of one of them. In a network namespace of the test's own;
  * needs root.
  */
@@ -28,7 +28,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../user/attach/attach.h"
+#include "../../user/client/attach.h"
 #include "open_fds.h"
 
 #define RING_BYTES (1u << 20)

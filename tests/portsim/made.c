@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../user/attach/attach.h"
-#include "../../user/attach/attach_error.h"
+#include "../../user/client/attach.h"
+#include "../../user/client/attach_error.h"
 #include "../../user/os/kernel.h"
 #include "../../user/os/link_watch.h"
 #include "../../user/port/port_object.h"

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../attach/ask.h"
-#include "../attach/attach_error.h"
-#include "../attach/iface_lock.h"
+#include "../client/ask.h"
+#include "../client/attach_error.h"
+#include "iface_lock.h"
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/process.h"

@@ -28,7 +28,7 @@ struct broker_options {
 	u32 max_clients, max_qps, max_rings, max_services;
 	u32 max_memory_mib; /* kernel memory of each user's clients; as above */
 	struct pkey_table pkeys; /* that clients' QPs can use */
-	const char *pin; /* the directory that maps are pinned in (attach/pin.h), or NULL */
+	const char *pin; /* the directory that maps are pinned in (pin.h), or NULL */
 	gid_t pin_group; /* that may read them; -1: none */
 	bool while_used; /* ends shortly after its last client */
 	bool udp;	 /* receives by UDP sockets, without privileges */

@@ -5,8 +5,8 @@
 
 #include "../os/netdev_nl.h"
 #include "broker.h"
-#include "../attach/broker_socket.h"
-#include "../attach/pin.h"
+#include "../client/broker_socket.h"
+#include "pin.h"
 #include "bindings.h"
 #include "groups.h"
 #include "../os/loop.h"

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../attach/broker_socket.h"
+#include "../client/broker_socket.h"
 #include "../os/kernel.h"
 #include "../os/xdp_maps.h"
 #include "client_report.h"

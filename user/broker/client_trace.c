@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../attach/trace_slot.h"
+#include "trace_slot.h"
 #include "../os/clock.h"
 #include "client_trace.h"
 

@@ -5,7 +5,7 @@
 #include <linux/if_link.h>
 #include <unistd.h>
 
-#include "../attach/program.h"
+#include "hook.h"
 #include "../host/client.h"
 #include "../os/privilege.h"
 #include "../os/bpf_room.h"
@@ -45,7 +45,7 @@ static int instance_set_up(struct xroce_bpf *bpf, const struct instance_plan *pl
 /* Opens a program. Returns NULL with errno set. */
 static struct xroce_bpf *instance_open(const struct instance_plan *plan, bool has_sockets)
 {
-	struct xroce_bpf *bpf = program_open();
+	struct xroce_bpf *bpf = hook_open_program();
 	const int err = bpf ? instance_set_up(bpf, plan, has_sockets) : 0;
 
 	if (!err)

@@ -4,7 +4,7 @@
 #include <linux/virtio_net.h>
 #include <unistd.h>
 
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "../engine/packet.h"
 
 #define PKEY	  0xffff

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "../os/bpf_room.h"
 #include "../os/clock.h"
 #include "../os/privilege.h"

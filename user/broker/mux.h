@@ -9,7 +9,7 @@
 
 #include <xroce/trace.h>
 
-#include "../attach/hook.h"
+#include "hook.h"
 #include "../host/receive.h"
 #include "../os/netdev.h"
 #include "bindings.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "../cm/mad.h"
 #include "../io/tx_udp.h"
 #include "../os/kernel.h"

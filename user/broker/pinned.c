@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "../os/xdp_maps.h"
 #include "pinned.h"
 #include "xroce.skel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Pins the maps of a broker and its clients in a BPF file system (attach/pin.h), with --pin. */
+/* Pins the maps of a broker and its clients in a BPF file system (pin.h), with --pin. */
 #ifndef BROKER_PINNED_H
 #define BROKER_PINNED_H
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../attach/prove.h"
+#include "../client/prove.h"
 #include "../os/ask.h"
 #include "../os/netdev_nl.h"
 #include "proof.h"

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../attach/pin.h"
+#include "pin.h"
 #include "../os/xdp_maps.h"
 #include "readonly_maps.h"
 

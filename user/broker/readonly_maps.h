@@ -9,7 +9,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "../attach/trace_slot.h"
+#include "trace_slot.h"
 
 #define READONLY_MAPS_MAPS 16 /* of os/xdp_maps.h */
 

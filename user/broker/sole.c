@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/privilege.h"

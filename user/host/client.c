@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../attach/shared_maps.h"
+#include "../client/shared_maps.h"
 #include "../os/kernel.h"
 #include "client.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The memory that a client of a broker with UDP sockets shares with it: the maps of
- * attach/shared_maps.h, and rings like BPF's, each in a file (memfd_create(2)) that neither side
+ * client/shared_maps.h, and rings like BPF's, each in a file (memfd_create(2)) that neither side
  * can resize. The client can write all of it at any time. Here values are read once, and positions
  * that decide where to write are kept in private memory.
  */

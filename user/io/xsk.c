@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * AF_XDP sockets through libxdp's ring helpers, and the sender through the first of them; the
- * program is attached elsewhere (attach/attach.c). A socket is used only here. rx_ring.c has the
+ * program is attached elsewhere (client/attach.c). A socket is used only here. rx_ring.c has the
  * ring buffer that replaces sockets.
  *
  * An entry that the kernel writes into a ring is copied once, and the copy is checked against the

@@ -5,8 +5,8 @@
  * functions of the same names, and so runs ports without a kernel.
  *
  * Not included: threads and locks, which are POSIX's; AF_XDP sockets, which libxdp makes, and their
- * rings; arm words and counters, which are shared memory; the code that makes a port (attach/, the
- * interface files in os/, the ways out in io/); memory faults (run/fault.c).
+ * rings; arm words and counters, which are shared memory; the code that makes a port (client/,
+ * the interface files in os/, the ways out in io/); memory faults (run/fault.c).
  *
  * Only kernel_sleep() is a cancellation point: callers hold locks.
  */

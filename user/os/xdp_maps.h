@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The BPF maps that a port shares with its XDP program: descriptors for maps that are changed by
- * system calls, mappings for the others. The maker of a port fills it in (attach/). In a forked
+ * system calls, mappings for the others. The maker of a port fills it in (client/). In a forked
  * child the mappings are private memory and the descriptors closed.
  */
 #ifndef OS_XDP_MAPS_H

@@ -5,13 +5,13 @@
  * receive queue, up to XROCE_MAX_SHARD. All contexts of a process that open the same interface
  * share one port.
  *
- * Making a port takes privileges, once, and is done in attach/. All other code only uses the
- * descriptors and mappings that attach/ has made.
+ * Making a port takes privileges, once, and is done in client/. All other code only uses the
+ * descriptors and mappings that client/ has made.
  */
 #ifndef PORT_H
 #define PORT_H
 
-#include "../attach/port_info.h"
+#include "../client/port_info.h"
 #include "../os/ask.h"
 #include "../os/clock.h"
 #include "../engine/engine.h"

@@ -3,7 +3,7 @@
 #ifndef PORT_OBJECT_H
 #define PORT_OBJECT_H
 
-#include "../attach/attach.h"
+#include "../client/attach.h"
 #include "../os/link_watch.h"
 #include "../run/shard.h"
 #include "port.h"

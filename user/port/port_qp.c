@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "../attach/attach_error.h"
+#include "../client/attach_error.h"
 #include "port_object.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The input, output and counters of a shard: descriptors and mappings. attach/ makes them with
+ * The input, output and counters of a shard: descriptors and mappings. client/ makes them with
  * privileges; using them needs none.
  */
 #ifndef RUN_SHARD_IO_H

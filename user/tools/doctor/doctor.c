@@ -13,8 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "../../attach/pin.h"
-#include "../../attach/probe.h"
+#include "../../broker/pin.h"
+#include "../../broker/probe.h"
 #include "../../io/tx.h"
 #include "../../io/tx_redirect.h"
 #include "../../io/xsk.h"

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../attach/ask.h"
-#include "../../attach/attach_error.h"
-#include "../../attach/shared.h"
+#include "../../client/ask.h"
+#include "../../client/attach_error.h"
+#include "../../client/attach.h"
 #include "../../os/options.h"
 #include "../../os/process.h"
 #include "../../os/netdev.h"

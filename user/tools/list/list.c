@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../attach/ask.h"
-#include "../../attach/dispatcher.h"
+#include "../../client/ask.h"
+#include "../../broker/dispatcher.h"
 #include "../../io/tx.h"
 #include "../../os/ask.h"
 #include "../../os/netdev.h"

@@ -2,7 +2,7 @@
 /* xroce list --json: one object per device, with the facts that xroce list prints. */
 #include <arpa/inet.h>
 
-#include "../../attach/ask.h"
+#include "../../client/ask.h"
 #include "../../os/process.h"
 #include "../../os/netdev.h"
 #include "../../io/tx.h"

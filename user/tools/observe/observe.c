@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../attach/ask.h"
-#include "../../attach/broker_socket.h"
-#include "../../attach/dispatcher.h"
+#include "../../client/ask.h"
+#include "../../client/broker_socket.h"
+#include "../../broker/dispatcher.h"
 #include "../../broker/broker.h"
 #include "../../os/clock.h"
 #include "../../os/process.h"

@@ -14,7 +14,7 @@
 #include <xroce/abi.h>
 #include <xroce/stat.h>
 
-#include "../../attach/ask.h"
+#include "../../client/ask.h"
 #include "../../os/netdev.h"
 #include "../counters.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../attach/shared_maps.h"
+#include "../../client/shared_maps.h"
 #include "../../os/xdp_maps.h"
 #include "observe_options.h"
 

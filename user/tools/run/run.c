@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "../../attach/pin.h"
+#include "../../broker/pin.h"
 #include "../../os/ask.h"
 #include "../../os/options.h"
 #include "../../os/privilege.h"

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../attach/ask.h"
+#include "../../client/ask.h"
 #include "../../os/clock.h"
 #include "../../os/options.h"
 #include "../../os/privilege.h"
@@ -287,7 +287,7 @@ static bool sysfs_private_is_roots(const char *dir)
 /*
  * Root never enters a user namespace: it would lose access to other users' files. Its UID is not
  * mapped there either. A broker is known to be root's by the owner of its socket's directory
- * (ask_may_serve() in user/attach/ask.c). A world-writable tmpfs on /run, as some containers have,
+ * (ask_may_serve() in user/client/ask.c). A world-writable tmpfs on /run, as some containers have,
  * would therefore leave the program without a broker.
  */
 static bool sysfs_private_may_enter_user_namespace(void)

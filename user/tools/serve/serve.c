@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../attach/ask.h"
-#include "../../attach/broker_socket.h"
-#include "../../attach/spawn.h"
-#include "../../attach/pin.h"
+#include "../../client/ask.h"
+#include "../../client/broker_socket.h"
+#include "../../client/spawn.h"
+#include "../../broker/pin.h"
 #include "../../os/options.h"
 #include "../../broker/broker.h"
 #include "../cli.h"
@@ -125,7 +125,7 @@ static const struct cli_option serve_table[] = {
 	{ OPTION_WHILE_USED, "while-used", NULL,
 	  "exit 1 s after the last client exits, or after 10 s without\n"
 	  "any client", NULL },
-	/* attach/spawn.c */
+	/* client/spawn.c */
 	{ OPTION_FIRST, "first", NULL, NULL, NULL },
 	{ OPTION_SOCKETS, "sockets", NULL, NULL, NULL },
 	{ OPTION_KIND, "port", "KIND",

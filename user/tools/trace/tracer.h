@@ -13,8 +13,8 @@
 
 #include <net/if.h>
 
-#include "../../attach/ask.h"
-#include "../../attach/trace_slot.h"
+#include "../../client/ask.h"
+#include "../../broker/trace_slot.h"
 #include "../observe/observe.h"
 #include "records.h"
 

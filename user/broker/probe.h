@@ -3,8 +3,8 @@
  * Tests the kernel's support for a port, for `xroce doctor`. A child process runs the tests; those
  * of XDP on an interface use a new network namespace. Nothing remains.
  */
-#ifndef ATTACH_PROBE_H
-#define ATTACH_PROBE_H
+#ifndef BROKER_PROBE_H
+#define BROKER_PROBE_H
 
 /* Each is 0 (works) or -errno; -ENODATA: not tested, as a test that it depends on failed. */
 struct probe {

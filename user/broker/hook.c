@@ -11,12 +11,21 @@
 #include "../os/bpf_room.h"
 #include "../os/options.h"
 #include "../os/netdev.h"
-#include "attach_error.h"
+#include "../client/attach_error.h"
 #include "dispatcher.h"
 #include "hook.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200
+
+struct xroce_bpf *hook_open_program(void)
+{
+	struct xroce_bpf *bpf = xroce_bpf__open();
+
+	if (bpf && !netdev_kernel_syscall_context())
+		bpf_program__set_autoload(bpf->progs.xroce_tell, false);
+	return bpf;
+}
 
 /* A program that is opened once more for each attempt to attach it. */
 struct hook_program {

@@ -7,8 +7,8 @@
  * The traced process may be able to write to the memory: a value read from there is only a number,
  * and never a bound.
  */
-#ifndef ATTACH_TRACE_SLOT_H
-#define ATTACH_TRACE_SLOT_H
+#ifndef BROKER_TRACE_SLOT_H
+#define BROKER_TRACE_SLOT_H
 
 #include <xroce/trace.h>
 

@@ -4,8 +4,8 @@
  * (broker_socket.h), or declares that it admits none. A holder that does neither is about to listen
  * or to end: the caller waits for it.
  */
-#ifndef ATTACH_IFACE_LOCK_H
-#define ATTACH_IFACE_LOCK_H
+#ifndef BROKER_IFACE_LOCK_H
+#define BROKER_IFACE_LOCK_H
 
 #include "../os/netdev.h"
 

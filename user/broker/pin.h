@@ -15,8 +15,8 @@
  * Only root has access: files have the mode 0400. Members of a group, if one is given, can read and
  * no more: the kernel gives them descriptors only with BPF_F_RDONLY.
  */
-#ifndef ATTACH_PIN_H
-#define ATTACH_PIN_H
+#ifndef BROKER_PIN_H
+#define BROKER_PIN_H
 
 #include <bpf/libbpf.h>
 

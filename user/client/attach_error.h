@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Messages about a port that cannot be made: a line on standard error that names the remedy. */
-#ifndef ATTACH_ERROR_H
-#define ATTACH_ERROR_H
+#ifndef CLIENT_ATTACH_ERROR_H
+#define CLIENT_ATTACH_ERROR_H
 
 #include "../os/netdev.h"
 

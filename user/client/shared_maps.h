@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The maps whose memory the XDP program shares with the process. */
-#ifndef ATTACH_SHARED_MAPS_H
-#define ATTACH_SHARED_MAPS_H
+#ifndef CLIENT_SHARED_MAPS_H
+#define CLIENT_SHARED_MAPS_H
 
 #include <sys/mman.h>
 

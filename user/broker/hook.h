@@ -3,11 +3,12 @@
  * The XDP hook of an interface: attaches our program alone, or with others in a dispatcher
  * (XROCE_ATTACH). The owner holds the interface's name.
  */
-#ifndef ATTACH_HOOK_H
-#define ATTACH_HOOK_H
+#ifndef BROKER_HOOK_H
+#define BROKER_HOOK_H
 
-#include "../os/netdev.h"
+#include <stdbool.h>
 
+struct netdev;
 struct xroce_bpf;
 
 struct hook {
@@ -20,6 +21,13 @@ struct hook {
 	{                                                                                          \
 		.link_fd = -1, .prog_fd = -1                                                       \
 	}
+
+/*
+ * Opens the programs and maps of a port (bpf/xroce.bpf.c) without loading them. Returns NULL with
+ * errno set after an error. Before Linux 6.1 xroce_tell will not be loaded: observers then see no
+ * sent packets.
+ */
+struct xroce_bpf *hook_open_program(void);
 
 /* Opens a program without loading it. Returns NULL with errno set. */
 typedef struct xroce_bpf *hook_open_fn(void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef ATTACH_PROVE_H
-#define ATTACH_PROVE_H
+#ifndef CLIENT_PROVE_H
+#define CLIENT_PROVE_H
 
 #include "../os/ask.h"
 

@@ -3,8 +3,8 @@
  * Attaching to an interface: descriptors and mappings that the interface's broker gives (os/ask.h).
  * Their use takes no privileges, except that of a port with AF_XDP sockets.
  */
-#ifndef ATTACH_H
-#define ATTACH_H
+#ifndef CLIENT_ATTACH_H
+#define CLIENT_ATTACH_H
 
 #include "../os/xdp_maps.h"
 #include "../os/netdev.h"
@@ -94,9 +94,13 @@ static inline int attach_lifeline(const struct attachment *m)
 }
 /* For attach_shared(): a port without a broker yet. */
 void attach_init(const struct netdev *dev, struct attachment *m);
-/* For shared.c: opens the AF_XDP sockets, and inserts them in xroce_xsk, map_fd. */
-int attach_open_sockets(const struct netdev *dev, struct attachment *m, int map_fd);
-void attach_raise_memlock(void);
+/*
+ * Makes a port from the answer of the interface's broker, without privileges; or with sockets, if
+ * this process has the privileges and is the only one. Returns 0; -ENOENT
+ * without a line: there is no broker; else -errno after a line on standard error. After an error
+ * *m owns everything that was made before.
+ */
+int attach_shared(const struct netdev *dev, struct attachment *m);
 /*
  * In a forked child: closes its copies without effect on the parent, and replaces the mappings by
  * private memory.

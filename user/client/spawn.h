@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Starts a broker on demand: `xroce serve` as a separate process. */
-#ifndef ATTACH_SPAWN_H
-#define ATTACH_SPAWN_H
+#ifndef CLIENT_SPAWN_H
+#define CLIENT_SPAWN_H
 
 #include "../os/netdev.h"
 #include "../engine/pkey.h"

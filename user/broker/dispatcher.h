@@ -6,8 +6,8 @@
  * the process ends, the slot calls a stub again, and the next program gets the packet. A killed
  * process leaves two names in bpffs and the loaded program, which dispatcher_sweep() removes.
  */
-#ifndef ATTACH_DISPATCHER_H
-#define ATTACH_DISPATCHER_H
+#ifndef BROKER_DISPATCHER_H
+#define BROKER_DISPATCHER_H
 
 #include <stdbool.h>
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "../os/privilege.h"
-#include "attach_error.h"
+#include "../client/attach_error.h"
 #include "pin.h"
 
 #define PIN_LOCK_MS 2000 /* the lock is held only while a few directories change */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The properties of a port. */
-#ifndef ATTACH_PORT_INFO_H
-#define ATTACH_PORT_INFO_H
+#ifndef CLIENT_PORT_INFO_H
+#define CLIENT_PORT_INFO_H
 
 #include "../engine/pkey.h"
 

@@ -4,8 +4,8 @@
  * time, each answered within ASK_MAX_NS. A late or malformed answer ends the conversation, as the
  * broker's death does: the descriptor reports a hang-up (POLLRDHUP), and further questions fail.
  */
-#ifndef ATTACH_ASK_H
-#define ATTACH_ASK_H
+#ifndef CLIENT_ASK_H
+#define CLIENT_ASK_H
 
 #include <pthread.h>
 

@@ -17,7 +17,7 @@
 #include "../os/options.h"
 #include "../os/privilege.h"
 #include "dispatcher.h"
-#include "program.h"
+#include "hook.h"
 #include "xroce.skel.h"
 
 #define PATH_BYTES 256
@@ -276,7 +276,7 @@ static int dispatcher_try_bpffs(void)
 int dispatcher_try(const char **step)
 {
 	const struct prints before = dispatcher_hush();
-	struct xroce_bpf *target = program_open(), *slot = program_open();
+	struct xroce_bpf *target = hook_open_program(), *slot = hook_open_program();
 	int err = -ENOMEM;
 
 	*step = "replacing a function of an XDP program (freplace)";

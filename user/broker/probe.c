@@ -22,7 +22,7 @@
 
 #include "dispatcher.h"
 #include "probe.h"
-#include "program.h"
+#include "hook.h"
 #include "../io/tx_gso.h"
 #include "../io/tx_redirect.h"
 #include "../os/bpf_room.h"
@@ -98,7 +98,7 @@ static void probe_trial(struct probe *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	struct xroce_bpf *bpf = program_open();
+	struct xroce_bpf *bpf = hook_open_program();
 	struct tx_redirect redirect;
 	struct tx_gso gso;
 	int fd;

@@ -3,8 +3,8 @@
  * The socket at which processes ask a broker for an interface: its path, permissions and
  * connections.
  */
-#ifndef ATTACH_BROKER_SOCKET_H
-#define ATTACH_BROKER_SOCKET_H
+#ifndef CLIENT_BROKER_SOCKET_H
+#define CLIENT_BROKER_SOCKET_H
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -73,8 +73,8 @@ void broker_socket_hide(const struct broker_socket *d);
 /* Closes the socket and removes its path. */
 void broker_socket_close(struct broker_socket *d);
 /*
- * Removes sockets that killed processes left in network namespaces that no longer exist
- * (broker_socket_dead.c). In other namespaces the interface's next holder replaces the socket.
+ * Removes sockets that killed processes left in network namespaces that no longer exist. In other
+ * namespaces the interface's next holder replaces the socket.
  */
 void broker_socket_bury_dead(void);
 /* Identifies the process at the other end of fd. Returns 0, with fd in *v, or -errno. */
