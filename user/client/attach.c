@@ -237,7 +237,7 @@ static int shared_map_all(struct attachment *m)
 
 /* ---- a port with sockets ---- */
 
-/* The broker's ring is of shard 0; the others have rings of their own. */
+/* The broker's ring is of shard 0; each of the others has a ring. */
 static int shared_open_wake_rings(const struct netdev *dev, struct attachment *m)
 {
 	u32 slot[XROCE_MAX_SHARD] = { 0 };

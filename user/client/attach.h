@@ -64,8 +64,8 @@ void attach_unbind(struct attachment *m, const struct ask_service *service);
 int attach_group(struct attachment *m, const struct gid *group);
 void attach_leave_group(struct attachment *m, const struct gid *group);
 /*
- * For a port with sockets: returns a descriptor that is readable when other processes have come to
- * the interface or have gone; -1: not such a port.
+ * For a port with sockets: returns a descriptor that is readable after other processes have opened
+ * or left the interface; -1: not such a port.
  */
 static inline int attach_others_fd(const struct attachment *m)
 {

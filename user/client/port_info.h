@@ -8,7 +8,7 @@
 /* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
 struct port_info {
 	bool shared;	    /* receives by a ring buffer, not by AF_XDP sockets */
-	/* with shared: 0, or receives by UDP sockets of the broker, which hold so many frames */
+	/* with shared: the frames that the UDP sockets of the broker hold; 0: by XDP */
 	u32 udp_frames;
 	u32 client;	    /* this process's number at the broker */
 	bool native;	    /* XDP mode; false: generic (SKB) */

@@ -61,7 +61,7 @@ static size_t host_ring_mapped(const struct host_ring *r)
 	return 2 * host_ring_page() + 2 * (size_t)r->bytes;
 }
 
-/* Maps both pages and the data, and the data once more behind. */
+/* Maps both pages and the data, and the data a second time after that. */
 static u8 *host_ring_map(const struct host_ring *r)
 {
 	const size_t once = host_ring_mapped(r) - r->bytes;

@@ -33,7 +33,7 @@ void host_ring_free(struct host_ring *r);
  * sees that it is reserved, with a full barrier after that.
  */
 void *host_ring_reserve(struct host_ring *r, u32 bytes);
-/* Publishes the record of so many bytes, or has the reader skip it. */
+/* Publishes the record with its size in bytes, or has the reader skip it. */
 void host_ring_submit(void *record, u32 bytes);
 void host_ring_discard(void *record, u32 bytes);
 /* Wakes the reader, if a record asked for that. */

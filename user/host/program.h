@@ -3,7 +3,7 @@
  * The receiving programs of bpf/ as functions of this process: what XDP does where an interface has
  * no XDP program. The program before the clients' (bpf/xroce_broker.bpf.c) finds the client of a
  * packet, whose program (bpf/xroce.bpf.c) checks it, delivers it to the client's ring, and wakes
- * its threads. The maps are those of xroce/abi.h. One thread uses a struct host.
+ * its threads. xroce/abi.h describes the maps. One thread uses a struct host.
  */
 #ifndef HOST_PROGRAM_H
 #define HOST_PROGRAM_H

@@ -153,7 +153,7 @@ struct host_buffers {
 		struct cmsghdr align;
 		u8 bytes[128];
 	} control[DATAGRAMS];
-	/* 2 more, so that IP and UDP headers are aligned to 4 behind that of Ethernet */
+	/* 2 more, so that IP and UDP headers are aligned to 4 after the Ethernet header */
 	u8 bytes[DATAGRAMS][HOST_HEADROOM + PAYLOAD_MAX] __attribute__((aligned(64)));
 };
 
@@ -162,7 +162,7 @@ static int host_set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
-/* Sets the options of a socket; those that it can do without are not checked. */
+/* Sets the options of a socket. Optional ones are not checked. */
 static int host_tune(int fd, bool is_ipv4)
 {
 	int err;
@@ -338,7 +338,7 @@ void host_receive_leave(struct host_receive *r, const struct gid *group)
 		}
 }
 
-/* The kernel counts each packet with its own memory, and reports twice what was asked for. */
+/* The kernel counts memory of its own for each packet, and reports twice the requested size. */
 u32 host_receive_room(const struct host_receive *r)
 {
 	const u32 of_frame = 2 * (ROCE_PMTU_MAX + 256);

@@ -32,7 +32,7 @@ struct host_receive {
 int host_receive_open(struct host_receive *r, struct host *host, u32 ifindex);
 void host_receive_close(struct host_receive *r);
 /*
- * Opens sockets for addresses that are new, and closes those of addresses that have gone. Returns
+ * Opens sockets for new addresses, and closes the sockets of removed addresses. Returns
  * 0, or -errno of the first address without a socket, which *failed is then: -EADDRINUSE if another
  * program has its port.
  */

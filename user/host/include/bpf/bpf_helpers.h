@@ -2,7 +2,7 @@
 /*
  * In place of libbpf's header of this name: what makes the receiving BPF programs functions of this
  * process (user/host/program.c, which has the functions declared here). Their map definitions
- * become names without memory of their own.
+ * become names without memory.
  */
 #ifndef HOST_BPF_HELPERS_H
 #define HOST_BPF_HELPERS_H
@@ -30,7 +30,7 @@ static inline long bpf_tail_call(struct xdp_md *ctx, void *programs, __u32 index
 {
 	return -1;
 }
-/* Clients have no sockets of their own. */
+/* Clients have no AF_XDP sockets. */
 static inline long bpf_redirect_map(const void *map, __u64 key, __u64 flags)
 {
 	return (long)flags;
