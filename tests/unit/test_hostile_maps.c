@@ -29,16 +29,6 @@ u32 netdev_link_mtu_for(u32 path_mtu)
 	return path_mtu + 88;
 }
 
-void process_name(pid_t pid, char *comm, size_t n)
-{
-	snprintf(comm, n, "?");
-}
-
-int bpf_prog_get_next_id(__u32 id, __u32 *next)
-{
-	return -ENOENT;
-}
-
 /* ---- a command and its output ---- */
 
 static char said[1 << 20];

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <bpf/bpf.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../../os/clock.h"
-#include "../../os/process.h"
 #include "explain_gather.h"
 #include "../observe/observe_options.h"
 
@@ -237,109 +235,11 @@ static void gather_port(void *arg, const struct observed *p)
 	g->num++;
 }
 
-/* ---- processes of other network namespaces, visible only to root ---- */
-
-/* Returns whether a line of fdinfo names one of the maps. */
-static bool line_names_map(const char *line, const u32 *maps, u32 num)
+static bool gather_has(void *arg, u32 prog_id)
 {
-	unsigned int id;
+	const struct gathering *to = arg;
 
-	if (sscanf(line, "map_id: %u", &id) == 1)
-		for (u32 i = 0; i < num; i++)
-			if (maps[i] == id)
-				return true;
-	return false;
-}
-
-/* Returns whether the process has a descriptor of one of the maps. */
-static bool process_has_map(u32 pid, const u32 *maps, u32 num)
-{
-	char path[300], line[128];
-	bool has = false;
-	struct dirent *fd;
-	DIR *fds;
-
-	snprintf(path, sizeof(path), "/proc/%u/fdinfo", pid);
-	fds = opendir(path);
-	while (fds && !has && (fd = readdir(fds))) {
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%u/fdinfo/%.20s", pid, fd->d_name);
-		f = fopen(path, "re");
-		while (f && !has && fgets(line, sizeof(line), f))
-			has = line_names_map(line, maps, num);
-		if (f)
-			fclose(f);
-	}
-	if (fds)
-		closedir(fds);
-	return has;
-}
-
-#define MAPS_MAX 64 /* of a program */
-
-/*
- * A map may claim any PID as its owner. A process that has mapped its maps and closed their
- * descriptors still has those of its program's rings.
- */
-static void foreign_owner(struct observed *p)
-{
-	u32 maps[MAPS_MAX], pid;
-	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)maps };
-	u32 len = sizeof(info);
-	const int fd = bpf_prog_get_fd_by_id(p->prog_id);
-
-	if (fd < 0)
-		return;
-	if (!observed_get(p, XROCE_MAP_ENGINE, 0, &pid, sizeof(pid)) &&
-	    !bpf_obj_get_info_by_fd(fd, &info, &len) && info.nr_map_ids <= MAPS_MAX &&
-	    process_has_map(pid, maps, info.nr_map_ids)) {
-		p->pid = pid;
-		process_name((pid_t)pid, p->command, sizeof(p->command));
-	}
-	close(fd);
-}
-
-static void gather_foreign(struct gathering *to, u32 prog_id)
-{
-	struct observed_iface nowhere = { .name = "" };
-	struct observed p = {
-		.iface = &nowhere, .kind = OBSERVED_SILENT, .prog_id = prog_id, .command = "?"
-	};
-
-	/* without a broker connection, observed_open() opens the maps by ID or fails */
-	if (observed_open(&p))
-		return;
-	foreign_owner(&p);
-	gather_port(to, &p);
-	observed_close(&p);
-}
-
-static bool prog_is_ours(u32 id)
-{
-	struct bpf_prog_info info = { 0 };
-	u32 len = sizeof(info);
-	const int fd = bpf_prog_get_fd_by_id(id);
-	bool ours = false;
-
-	if (fd >= 0) {
-		ours = !bpf_obj_get_info_by_fd(fd, &info, &len) &&
-		       !strncmp(info.name, "xroce_xdp", sizeof(info.name));
-		close(fd);
-	}
-	return ours;
-}
-
-/* Returns false if this user lacks the privilege. */
-static bool gather_foreigners(struct gathering *to)
-{
-	u32 id = 0;
-	int err;
-
-	while (!(err = bpf_prog_get_next_id(id, &id)))
-		if (!gathered_find(to->g, id) && prog_is_ours(id))
-			gather_foreign(to, id);
-	return err == -ENOENT;
+	return gathered_find(to->g, prog_id);
 }
 
 /* ---- all processes ---- */
@@ -351,7 +251,7 @@ void gather(struct observe_options *l, struct gathered *g)
 	*g = (struct gathered){ 0 };
 	observe_options_each(l, gather_port, &to);
 	/* brokers hide other users' processes, so only the program list is complete */
-	g->is_whole = gather_foreigners(&to) && !l->is_hidden;
+	g->is_whole = observe_foreign(gather_has, gather_port, &to) && !l->is_hidden;
 }
 
 void gathered_end(struct gathered *g)

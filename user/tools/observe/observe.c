@@ -5,6 +5,7 @@
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <dirent.h>
 #include <linux/if_link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,6 @@
 #include "../../os/process.h"
 #include "../cli.h"
 #include "observe.h"
-
-#define MAPS_MAX 64 /* more than any xroce program has */
 
 /* ---- XDP hooks ---- */
 
@@ -80,15 +79,11 @@ static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 /* Returns a descriptor of the program's map of that name and fills *map, or -ENOENT or -errno. */
 static int map_of(u32 prog_id, const char *name, struct bpf_map_info *map)
 {
-	u32 ids[MAPS_MAX], len = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info prog = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
-	int fd = bpf_prog_get_fd_by_id(prog_id), ret;
+	u32 ids[OBSERVED_IDS], len;
+	const int num = observed_map_ids(prog_id, ids);
+	int fd;
 
-	if (fd < 0)
-		return fd;
-	ret = bpf_obj_get_info_by_fd(fd, &prog, &len);
-	close(fd);
-	for (u32 i = 0; !ret && i < prog.nr_map_ids && i < MAPS_MAX; i++) {
+	for (int i = 0; i < num; i++) {
 		len = sizeof(*map);
 		memset(map, 0, len);
 		fd = bpf_map_get_fd_by_id(ids[i]);
@@ -99,7 +94,7 @@ static int map_of(u32 prog_id, const char *name, struct bpf_map_info *map)
 			return fd;
 		close(fd);
 	}
-	return ret ? ret : -ENOENT;
+	return num < 0 ? num : -ENOENT;
 }
 
 int observe_hook_sum(u32 prog_id, const char *name, u64 *sum, size_t counters)
@@ -484,4 +479,97 @@ int observer_list(struct observer *o)
 	for (u32 i = 0; i < o->num_ifaces; i++)
 		observer_look(o, &o->ifaces[i]);
 	return 0;
+}
+
+/* ---- processes of other network namespaces ---- */
+
+/* Returns whether a line of fdinfo names one of the maps. */
+static bool line_names_map(const char *line, const u32 *maps, int num)
+{
+	unsigned int id;
+
+	if (sscanf(line, "map_id: %u", &id) == 1)
+		for (int i = 0; i < num; i++)
+			if (maps[i] == id)
+				return true;
+	return false;
+}
+
+/* Returns whether the process has a descriptor of one of the maps. */
+static bool process_has_map(u32 pid, const u32 *maps, int num)
+{
+	char path[300], line[128];
+	bool has = false;
+	struct dirent *fd;
+	DIR *fds;
+
+	snprintf(path, sizeof(path), "/proc/%u/fdinfo", pid);
+	fds = opendir(path);
+	while (fds && !has && (fd = readdir(fds))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%u/fdinfo/%.20s", pid, fd->d_name);
+		f = fopen(path, "re");
+		while (f && !has && fgets(line, sizeof(line), f))
+			has = line_names_map(line, maps, num);
+		if (f)
+			fclose(f);
+	}
+	if (fds)
+		closedir(fds);
+	return has;
+}
+
+/*
+ * A map may claim any PID as its owner. A process that has mapped its maps and closed their
+ * descriptors still has descriptors of its program's rings.
+ */
+static void foreign_owner(struct observed *p)
+{
+	u32 maps[OBSERVED_IDS], pid;
+	const int num = observed_map_ids(p->prog_id, maps);
+
+	if (!observed_get(p, XROCE_MAP_ENGINE, 0, &pid, sizeof(pid)) &&
+	    process_has_map(pid, maps, num)) {
+		p->pid = pid;
+		process_name((pid_t)pid, p->command, sizeof(p->command));
+	}
+}
+
+static bool prog_is_ours(u32 id)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	const int fd = bpf_prog_get_fd_by_id(id);
+	bool ours = false;
+
+	if (fd >= 0) {
+		ours = !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		       !strncmp(info.name, "xroce_xdp", sizeof(info.name));
+		close(fd);
+	}
+	return ours;
+}
+
+bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
+		     void (*fn)(void *arg, const struct observed *p), void *arg)
+{
+	struct observed_iface nowhere = { .name = "" };
+	u32 id = 0;
+	int err;
+
+	while (!(err = bpf_prog_get_next_id(id, &id))) {
+		struct observed p = { .iface = &nowhere,
+				      .kind = OBSERVED_SILENT,
+				      .prog_id = id,
+				      .command = "?" };
+
+		/* without a broker connection, observed_open() opens the maps by ID or fails */
+		if (is_known(arg, id) || !prog_is_ours(id) || observed_open(&p))
+			continue;
+		foreign_owner(&p);
+		fn(arg, &p);
+		observed_close(&p);
+	}
+	return err == -ENOENT;
 }

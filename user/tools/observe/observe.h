@@ -128,6 +128,18 @@ int observed_each(const struct observed *p, const char *name, size_t size, obser
 /* Reads the element key of an array. Returns 0, -ENOENT or -errno. */
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size);
 
+/*
+ * Calls fn for each port of this host whose program is_known() rejects, while its maps are open:
+ * also of other network namespaces, with an interface named "". Only root sees these. Returns false
+ * if this user lacks the privilege.
+ */
+bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
+		     void (*fn)(void *arg, const struct observed *p), void *arg);
+
+#define OBSERVED_IDS 1024 /* maps of a program; further ones are ignored */
+/* Gets the IDs of a program's maps. Returns their number or -errno. */
+int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS]);
+
 /* ---- queue pairs ---- */
 
 /*

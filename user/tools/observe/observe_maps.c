@@ -15,7 +15,6 @@
 #include "../../os/xdp_maps.h"
 #include "observe_options.h"
 
-#define OBSERVED_IDS	     1024 /* maps of a program; further ones are ignored */
 #define OBSERVED_VALUE_MAX   65536u
 #define OBSERVED_BATCH	     256u
 #define OBSERVED_ENTRIES_MAX 65536u /* limit of all xroce maps */
@@ -128,26 +127,34 @@ static int observed_take(struct observed *p, int fd)
 	return 0;
 }
 
+int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS])
+{
+	struct bpf_prog_info prog = { .nr_map_ids = OBSERVED_IDS, .map_ids = (uintptr_t)ids };
+	u32 len = sizeof(prog);
+	int fd = bpf_prog_get_fd_by_id(prog_id), err;
+
+	if (fd < 0)
+		return fd;
+	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
+	close(fd);
+	return err ? err : (int)min_u32(prog.nr_map_ids, OBSERVED_IDS);
+}
+
 /* Opens the maps by ID, which needs CAP_SYS_ADMIN. */
 static int observed_open_ids(struct observed *p)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
-	u32 *ids = calloc(OBSERVED_IDS, sizeof(*ids)), len = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info prog = { .nr_map_ids = OBSERVED_IDS, .map_ids = (uintptr_t)ids };
-	int fd = ids ? bpf_prog_get_fd_by_id(p->prog_id) : -ENOMEM, err = fd;
+	u32 ids[OBSERVED_IDS];
+	const int num = observed_map_ids(p->prog_id, ids);
+	int fd, err = num < 0 ? num : 0;
 
-	if (fd >= 0) {
-		err = bpf_obj_get_info_by_fd(fd, &prog, &len);
-		close(fd);
-	}
-	for (u32 i = 0; !err && i < prog.nr_map_ids && i < OBSERVED_IDS; i++) {
+	for (int i = 0; !err && i < num; i++) {
 		fd = bpf_map_get_fd_by_id_opts(ids[i], &opts);
 		if (fd >= 0)
 			err = observed_take(p, fd);
 		else if (fd == -EMFILE || fd == -ENFILE)
 			err = fd;
 	}
-	free(ids);
 	return err;
 }
 
