@@ -6,7 +6,7 @@
  * notes on connections (conn.h).
  *
  * A super-packet is cut by the kernel, or by a receiver that relies on its identification and
- * checksum (parse_count_segments()). Both must find the packets that are checked here.
+ * checksum (parse_segment()). Both must find the packets that are checked here.
  */
 #ifndef BPF_EGRESS_H
 #define BPF_EGRESS_H
@@ -173,7 +173,9 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 	    udp.dest != bpf_htons(ROCE_UDP_PORT) || bpf_ntohs(udp.len) != p->ip_end - p->l4 ||
 	    bpf_ntohs(udp.len) < sizeof(udp) + sizeof(struct bth) + ROCE_ICRC_BYTES)
 		return XROCE_EGRESS_not_roce;
-	p->segments = udp.check ? parse_count_segments(p, udp.check, udp.len) : 1;
+	p->segments = 1;
+	parse_set_segments(p, udp.check ? parse_segment(p, udp.check, udp.len, 0) : 0,
+			   bpf_ntohs(udp.len) - sizeof(udp));
 	return XROCE_EGRESS_none;
 }
 
@@ -478,6 +480,10 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 	e.reason = egress_check_packet(&e, &e.first, e.at);
 	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
 		bpf_loop(XROCE_SEGMENTS_MAX / EGRESS_AT_ONCE, egress_check_some, &e, 0);
+	/* with them a receiver may cut a frame that counts as one packet here */
+	if (e.reason == XROCE_EGRESS_none && e.first.ecn_qpn & bpf_htonl(BTH_RESERVED) &&
+	    !e.privileged)
+		return XROCE_EGRESS_segments;
 	return e.reason;
 }
 

@@ -66,7 +66,8 @@ struct packet {
 	__u16 vlan_tci;	    /* of the customer's tag, see parse_ip(); 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
-	__u16 ip_id;	    /* IPv4 identification, 0 over IPv6 */
+	/* IPv4 identification, 0 over IPv6; of a super-packet: length of a packet, from the BTH on */
+	__u16 ip_id;
 	/* the BTH's fields were read, possibly from a packet with a fault after its BTH */
 	__u8 has_bth;
 	/* set if has_bth */
@@ -243,25 +244,37 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
- * Returns the number of packets in a UDP datagram with this checksum and length. A super-packet of
- * UDP segmentation offload may arrive before anything has cut it into datagrams (veth in generic
- * mode). Then its checksum is the bare sum of the pseudo-header, as the sender left it, where
- * RoCEv2 has none (0); and its identification is the length of a segment (user/engine/gso.c). A
- * datagram that user space could not cut counts as one packet here, too.
+ * Returns the length of a packet, from the BTH on, in a UDP datagram with this checksum and length;
+ * 0 if that is one packet. A super-packet of UDP segmentation offload may arrive before anything
+ * has cut it into datagrams (veth in generic mode). Then its checksum is the bare sum of the
+ * pseudo-header, as the sender left it, where RoCEv2 has none (0); and its identification is the
+ * length (user/engine/gso.c), or 0 with a code for the length in the BTH, of which ecn_qpn is
+ * given. A datagram that user space could not cut counts as one packet here, too.
  */
-static __attribute__((noinline)) __u32 parse_count_segments(const struct packet *p, __be16 check,
-							    __be16 udp_len)
+static __attribute__((noinline)) __u32 parse_segment(const struct packet *p, __be16 check,
+						     __be16 udp_len, __be32 ecn_qpn)
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
+	if (!size)
+		size = roce_segment_of_code[(bpf_ntohl(ecn_qpn) & BTH_RESERVED) >> 24];
 	/* parse_roce() refuses one longer than XROCE_SEGMENT_MAX as payload_long */
 	if (size < XROCE_SEGMENT_MIN || size >= len || len > XROCE_SEGMENTS_MAX * size)
-		return 1;
+		return 0;
 	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) +
 	      (p->dst.word[3] >> 16) + udp_len + bpf_htons(IPPROTO_UDP);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return sum == check ? (len + size - 1) / size : 1;
+	return sum == check ? size : 0;
+}
+
+/* Sets the number of packets in a datagram of len bytes of payload, and their length. */
+static __always_inline void parse_set_segments(struct packet *p, __u32 segment, __u32 len)
+{
+	if (!segment)
+		return;
+	p->ip_id = segment;
+	p->segments = (len + segment - 1) / segment;
 }
 
 /*
@@ -289,7 +302,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	if (ext > data_end)
 		return XROCE_DROP_multibuffer;
 	if (udp->check)
-		p->segments = parse_count_segments(p, udp->check, udp->len);
+		parse_set_segments(p, parse_segment(p, udp->check, udp->len, bth->ecn_qpn), len);
 	len -= sizeof(*bth) + ROCE_ICRC_BYTES;
 	p->sport = bpf_ntohs(udp->source);
 	p->opcode = bth->opcode;

@@ -117,6 +117,20 @@ _Static_assert(sizeof(struct rvh) == 16, "RVH");
 #define BTH_FECN      0x80000000u
 #define BTH_BECN      0x40000000u
 #define BTH_ACKREQ    0x80000000u
+#define BTH_RESERVED  0x3f000000u /* of ecn_qpn: sent as 0, ignored, not in the ICRC */
+
+/*
+ * A UDP socket cannot choose the identification, by which a receiver of an uncut super-packet finds
+ * the length of its segments (user/engine/gso.h). So the reserved bits of the first segment's BTH
+ * have a code for it. Bytes of UDP payload of each code: a BTH, 0, 4, 8 or 16 bytes of headers, a
+ * payload of each path MTU, and an ICRC; then each length up to 188. 0: no code.
+ */
+static const __u16 roce_segment_of_code[64] = {
+	0, 272, 276, 280, 288, 528, 532, 536, 544, 1040, 1044, 1048, 1056, 2064, 2068, 2072,
+	2080, 4112, 4116, 4120, 4128, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72,
+	76, 80, 84, 88, 92, 96, 100, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144,
+	148, 152, 156, 160, 164, 168, 172, 176, 180, 184, 188
+};
 
 /* AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, RNR timer code or NAK code. */
 #define AETH_CLASS_MASK	  0x60

@@ -430,6 +430,11 @@ static void looks_like_super(void)
 	bench_sum_super(&f);
 }
 
+static void code_for_segments(struct frame_spec *s)
+{
+	s->ecn_qpn |= 24u << 24;
+}
+
 static const struct row {
 	const char *what;
 	enum xroce_egress_reason reason;
@@ -500,6 +505,7 @@ static const struct row {
 	{ "the own IPv4 address in an IPv6 header", XROCE_EGRESS_not_roce, .before = egress_ipv6,
 	  .after = ipv4_source_in_ipv6 },
 	{ "marked as a super-packet", XROCE_EGRESS_segments, .after = looks_like_super },
+	{ "a code for a super-packet", XROCE_EGRESS_segments, .before = code_for_segments },
 	{ "QP 1", XROCE_EGRESS_qp1, .before = qp1, .right_of_other = true },
 	{ "QP 1, reserved bits set", XROCE_EGRESS_qp1, .before = qp1_reserved_bits,
 	  .right_of_other = true },

@@ -69,6 +69,32 @@ static void super__whole_and_with_a_rest(void **state)
 	expect_super("as long as a packet of that opcode may be", 2, 4096 + 4, BENCH_RC_QPN);
 }
 
+/* From a UDP socket: identification 0, and a code for the length in the reserved bits of the BTH. */
+static void super__by_code(void **state)
+{
+	struct frame_spec s = bench_spec();
+	const uint32_t qpn = s.ecn_qpn;
+
+	bench_reset();
+	s.ecn_qpn = qpn | (SEGMENT / 4 + 16) << 24;
+	build(&s, 4 * SEGMENT + 20, 0, true);
+	expect_super("64 bytes each", 5, 4 * 64 + 4, BENCH_RC_QPN);
+	s.ecn_qpn = qpn | 9u << 24;
+	build(&s, 3 * 1040, 0, true);
+	expect_super("of the path MTU", 3, 3 * 1024, BENCH_RC_QPN);
+	s.ecn_qpn = qpn | 17u << 24;
+	build(&s, 4112 + 20, 0, true);
+	expect_super("of the largest path MTU", 2, 4096 + 4, BENCH_RC_QPN);
+	build(&s, 4112 + 20, 0, false);
+	bench_expect_drop("no checksum", f.bytes, f.len, XROCE_DROP_payload_long, BENCH_RC_QPN);
+	/* the reserved bits are ignored in a packet, also next to an identification */
+	s.ecn_qpn = qpn | 63u << 24;
+	build(&s, SEGMENT, 0, true);
+	bench_expect_redirect("one packet", f.bytes, f.len, BENCH_RC_QPN);
+	build(&s, 4 * SEGMENT, SEGMENT, true);
+	expect_super("by identification", 4, 4 * 64, BENCH_RC_QPN);
+}
+
 /* Sums that carry. The peer's address produces the carries. */
 static void super__sum_carries(void **state)
 {
@@ -214,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(super__whole_and_with_a_rest),
+		cmocka_unit_test(super__by_code),
 		cmocka_unit_test(super__sum_carries),
 		cmocka_unit_test(super__of_other_opcodes),
 		cmocka_unit_test(super__first_refused),

@@ -57,9 +57,10 @@ static u32 make(u8 *frame, const struct gid *address, u8 opcode, u32 psn, u32 pa
 
 static struct tx *open_sender(void)
 {
+	const struct netdev dev = { .ifindex = LOOPBACK };
 	struct tx *tx = NULL;
 
-	assert_int_equal(tx_udp_open(LOOPBACK, &stats, &tx), 0);
+	assert_int_equal(tx_udp_open(&dev, &stats, &tx), 0);
 	return tx;
 }
 

@@ -12,17 +12,21 @@
 #define SUPER_MAX    65535
 #define L3	     14u
 #define BTH	     (L3 + 28u)
+#define SEGMENT_TOO_LONG (XROCE_SEGMENT_MAX + 4)
 
 static u64 seed;
 static u8 super[L3 + SUPER_MAX];
 static u8 expected[XROCE_SEGMENTS_MAX][PACKET_FRAME_MAX];
 static u32 expected_len[XROCE_SEGMENTS_MAX], expected_count, super_len;
 static struct segments s;
+/* as a UDP socket sends them: identifications from 0 on, and a code for the length */
+static bool by_code;
 static u8 *allocated[SEGMENTS_PARTS_MAX];
 
 static int reseed(void **state)
 {
 	seed = 0x5e9;
+	by_code = false;
 	return 0;
 }
 
@@ -57,7 +61,12 @@ static void make_super(u8 opcode, u32 payload_len, u32 last, u32 count)
 		expected_len[i] = build(expected[i], &path, &p, 0, payload);
 		if (i == 0)
 			size = expected_len[i] - BTH;
-		len = build(frame, &path, &p, (u16)(size + i), payload);
+		len = build(frame, &path, &p, (u16)((by_code ? 0 : size) + i), payload);
+		if (i == 0 && by_code) {
+			assert_int_not_equal(gso_segment_code(size), 0);
+			frame[BTH + 4] |= (u8)gso_segment_code(size);
+			expected[0][BTH + 4] |= (u8)gso_segment_code(size);
+		}
 		if (i == 0)
 			memcpy(super, frame, BTH);
 		assert_true(super_len + len <= sizeof(super));
@@ -160,6 +169,40 @@ static void segments__read_only(void **state)
 		assert_memory_equal(allocated[0], super, super_len);
 		put_away();
 	}
+}
+
+static void segments__from_a_udp_socket(void **state)
+{
+	by_code = true;
+	for (u32 k = 0; k < ARRAY_SIZE(kinds); k++) {
+		const u32 room = k % 2 ? 256 : 0;
+
+		if (kinds[k].payload_len == 1000 || kinds[k].payload_len < 4)
+			continue;
+		make_super(kinds[k].opcode, kinds[k].payload_len, kinds[k].last, kinds[k].count);
+		lay_out(room ? 3840 : super_len, room ? 3840 : super_len, room);
+		cut_all();
+		put_away();
+	}
+}
+
+/* Each code has one length, each path MTU and each small message a code. */
+static void segments__codes(void **state)
+{
+	static const u32 headers[] = { 0, 4, 8, 16 };
+
+	assert_int_equal(roce_segment_of_code[0], 0);
+	for (u32 code = 1; code < 64; code++)
+		assert_int_equal(gso_segment_code(roce_segment_of_code[code]), code);
+	for (u32 pmtu = 256; pmtu <= 4096; pmtu *= 2)
+		for (u32 i = 0; i < ARRAY_SIZE(headers); i++)
+			assert_int_not_equal(gso_segment_code(16 + headers[i] + pmtu), 0);
+	for (u32 len = 20; len <= 188; len += 4)
+		assert_int_not_equal(gso_segment_code(len), 0);
+	assert_int_equal(gso_segment_code(16), 0);
+	assert_int_equal(gso_segment_code(21), 0);
+	assert_int_equal(gso_segment_code(192), 0);
+	assert_int_equal(gso_segment_code(SEGMENT_TOO_LONG), 0);
 }
 
 /* A segment that begins anywhere in a buffer, and buffers with much room, little and none. */
@@ -283,6 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(segments__as_af_xdp_has_them, reseed),
 		cmocka_unit_test_setup(segments__read_only, reseed),
+		cmocka_unit_test_setup(segments__from_a_udp_socket, reseed),
+		cmocka_unit_test_setup(segments__codes, reseed),
 		cmocka_unit_test_setup(segments__in_any_buffers, reseed),
 		cmocka_unit_test_setup(segments__left_over, reseed),
 		cmocka_unit_test_setup(segments__hostile, reseed),

@@ -55,7 +55,7 @@ int mux_make_udp(struct mux *m, const struct netdev *dev)
 	if (!err)
 		err = host_receive_open(&m->receive, m->host, dev->ifindex);
 	if (!err)
-		err = tx_udp_open(dev->ifindex, &mux_udp_stats, &m->udp);
+		err = tx_udp_open(dev, &mux_udp_stats, &m->udp);
 	if (err) {
 		attach_failed(dev, "create UDP sockets", err);
 		mux_udp_unmake(m);

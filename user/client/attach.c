@@ -339,7 +339,7 @@ static int shared_open_udp(const struct netdev *dev, struct attachment *m,
 	s->ring_event_fd = shared_take(m, ASK_FD_WAKE_EVENT);
 	err = xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
 	if (!err)
-		err = tx_udp_open(dev->ifindex, s->stats, &s->tx);
+		err = tx_udp_open(dev, s->stats, &s->tx);
 	return err ? attach_failed(dev, "create UDP sockets", err) : 0;
 }
 

@@ -147,6 +147,16 @@ static void gso_put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len
 		     len));
 }
 
+u32 gso_segment_code(u32 len)
+{
+	if (len >= 20 && len <= 188 && len % 4 == 0)
+		return len / 4 + 16;
+	for (u32 code = 1; code <= 20; code++)
+		if (roce_segment_of_code[code] == len)
+			return code;
+	return 0;
+}
+
 u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 	     u8 header[GSO_HEADER_BYTES])
 {
@@ -180,6 +190,9 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 #define UDP_LENGTH 4	/* in the UDP header */
 /* Bytes that the ICRC covers after the identification. */
 #define ID_TAIL(size) (IPV4_BYTES - IP_ID - 2 + UDP_BYTES + (size) - ROCE_ICRC_BYTES)
+/* The code for the length, in the first BTH. */
+#define CODE_AT	      offsetof(struct bth, ecn_qpn)
+#define CODE_MASK     (BTH_RESERVED >> 24)
 #define SEGMENT_MIN   XROCE_SEGMENT_MIN
 #define SEGMENT_MAX   XROCE_SEGMENT_MAX
 /* Minimum of the linear part: all headers lie in it. */
@@ -206,7 +219,9 @@ bool segments_begin(struct segments *s, u32 l3)
 	}
 	ip = s->header + l3;
 	ip_len = get16(ip + IP_LENGTH);
-	s->size = get16(ip + IP_ID);
+	s->first_id = s->size = get16(ip + IP_ID);
+	if (!s->first_id && s->part[0].len >= s->header_len + sizeof(struct bth))
+		s->size = roce_segment_of_code[s->part[0].data[s->header_len + CODE_AT] & CODE_MASK];
 	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES ||
 	    s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;
@@ -224,13 +239,13 @@ bool segments_begin(struct segments *s, u32 l3)
 }
 
 /*
- * The identification was size + count when the ICRC was computed, and is now 0. A table costs 32
+ * The identification was first_id + count when the ICRC was computed, and is now 0. A table costs 32
  * passes over the segment's length. None is made for the last packet, whose length may vary, or for
  * the first, which any host may have sent.
  */
 static void segments_change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
-	const u16 was = (u16)(s->size + s->count);
+	const u16 was = (u16)(s->first_id + s->count);
 	struct icrc_id *id = &s->id[len / 4 % ARRAY_SIZE(s->id)];
 
 	if (s->count && len == s->size && id->tail != ID_TAIL(len))

@@ -10,7 +10,8 @@
  * before and after the split, also when sent alone.
  *
  * The first identification is the length of a segment, from which a receiver of the whole
- * super-packet computes where to split.
+ * super-packet computes where to split. A UDP socket sends 0 as the first identification: the first
+ * BTH then has a code for the length (roce_segment_of_code).
  */
 #ifndef ENGINE_GSO_H
 #define ENGINE_GSO_H
@@ -72,6 +73,11 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 	     u8 header[GSO_HEADER_BYTES]);
 
 /*
+ * Returns the code for the length in bytes of UDP payload, in 1..63; 0: no code means that length.
+ */
+u32 gso_segment_code(u32 len);
+
+/*
  * Splitting received UDP super-packets. A packet sent with UDP segmentation offload arrives whole
  * if nothing on the path had to split it: on veth, at an interface without native XDP. XDP marks
  * such packets (XROCE_RX_GSO).
@@ -101,6 +107,7 @@ struct segments {
 	u32 header_len, l3;
 	u32 sum;	/* of the IP header without its length and checksum */
 	u32 size;	/* of a segment: UDP payload */
+	u32 first_id;	/* identification of the first segment when its ICRC was computed */
 	u32 left;	/* UDP payload not split yet */
 	u32 count;	/* segments so far */
 	u32 at, offset;	/* where the next segment begins: part and byte in it */

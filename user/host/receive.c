@@ -87,7 +87,7 @@ static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload
 	udp->check = 0;
 	ip = is_ipv4 ? host_put_ipv4((u8 *)udp, d, bytes, is_super ? d->segment : 0) :
 		       host_put_ipv6((u8 *)udp, d, bytes);
-	/* by this sum the programs know a super-packet: parse_count_segments() */
+	/* by this sum the programs know a super-packet: parse_segment() */
 	if (is_super)
 		put16((u8 *)&udp->check,
 		      fold16(sum16(ip + offsetof(struct iphdr, saddr), 2 * sizeof(__be32)) +

@@ -15,6 +15,7 @@
 #include <xroce/wire.h>
 
 #include "../engine/gso.h"
+#include "../os/netdev.h"
 #include "tx_pool.h"
 #include "tx_udp.h"
 
@@ -28,6 +29,7 @@
 #define SPORT_AT     20u /* offset of the UDP source port in an IPv4 packet */
 #define SPORT_AT_V6  40u
 #define ID_AT	     4u
+#define CODE_MASK    (BTH_RESERVED >> 24)
 /* most bytes of UDP payload in a super-packet: with its headers it is less than 64 KiB */
 #define PAYLOAD_MAX  65000u
 
@@ -49,6 +51,7 @@ struct tx_udp {
 	int fd[2];	/* IPv4, IPv6; -1: the kernel has no such sockets */
 	u16 port[2];	/* their source ports, host order */
 	u32 ifindex;
+	bool has_codes;	/* super-packets may arrive uncut */
 	struct xroce_engine_stats *stats;
 	struct udp_change *change[2]; /* CHANGES of each, by length / 4 */
 	/* datagrams gathered for one call */
@@ -114,6 +117,16 @@ static void udp_change(struct tx_udp *t, const struct udp_frame *f, u16 id)
 		put16(f->ip + ID_AT, id);
 	}
 	icrc_flip(icrc, change);
+}
+
+/* Writes the code for the length, or 0: a packet that is sent again may have one. */
+static void udp_put_code(const struct udp_frame *f, bool has_code)
+{
+	u8 *at = f->ip + f->ip_bytes + sizeof(struct udphdr) + offsetof(struct bth, ecn_qpn);
+	const u32 len = f->bytes - f->ip_bytes - (u32)sizeof(struct udphdr);
+	const u32 code = has_code ? gso_segment_code(len) : 0;
+
+	*at = (u8)((*at & ~CODE_MASK) | code);
 }
 
 /* ---- a datagram ---- */
@@ -184,6 +197,7 @@ static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count,
 			      .msg_control = t->control[t->sends].bytes };
 	for (u32 i = 0; i < count; i++) {
 		udp_look(&frame[i], &f);
+		udp_put_code(&f, i == 0 && count > 1 && t->has_codes);
 		udp_change(t, &f, (u16)i);
 		t->piece[t->pieces++] = (struct iovec){ f.ip + header, f.bytes - header };
 	}
@@ -198,11 +212,13 @@ static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count,
 }
 
 /* Returns how many of the n frames, from the first, may leave as one datagram. */
-static u32 udp_count(const struct gso_frame *frame, u32 n)
+static u32 udp_count(const struct tx_udp *t, const struct gso_frame *frame, u32 n)
 {
 	const u32 count = gso_count(frame, n), segment = frame->len - GSO_HEADER_BYTES;
 
-	return count > 1 ? min_u32(count, PAYLOAD_MAX / segment) : 1;
+	return count == 1 || (t->has_codes && !gso_segment_code(segment)) ?
+		       1 :
+		       min_u32(count, PAYLOAD_MAX / segment);
 }
 
 /* ---- sending ---- */
@@ -227,7 +243,7 @@ static void udp_gather(struct tx_udp *t, u32 from)
 		if (!udp_look(f, &look) ||
 		    (t->sends && look.is_ipv6 != udp_is_ipv6(t, 0)))
 			break;
-		udp_add(t, f, udp_count(f, n - t->frames), &look);
+		udp_add(t, f, udp_count(t, f, n - t->frames), &look);
 	}
 }
 
@@ -372,7 +388,7 @@ static int udp_open_socket(struct tx_udp *t, bool is_ipv6)
 	return 0;
 }
 
-int tx_udp_open(u32 ifindex, struct xroce_engine_stats *stats, struct tx **out)
+int tx_udp_open(const struct netdev *dev, struct xroce_engine_stats *stats, struct tx **out)
 {
 	struct xroce_tx_frame *frame = calloc(XROCE_TX_FRAMES, sizeof(*frame));
 	struct tx_udp *t = calloc(1, sizeof(*t));
@@ -385,7 +401,8 @@ int tx_udp_open(u32 ifindex, struct xroce_engine_stats *stats, struct tx **out)
 	}
 	t->tx.ops = &ops;
 	t->stats = stats;
-	t->ifindex = ifindex;
+	t->ifindex = dev->ifindex;
+	t->has_codes = !dev->is_hardware;
 	t->fd[0] = t->fd[1] = -1;
 	tx_pool_init(&t->pool, frame);
 	for (u32 i = 0; !err && i < 2; i++) {

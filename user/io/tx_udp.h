@@ -10,16 +10,20 @@
  *   identification   of a socket that is not connected and may not fragment, Linux sends 0, and
  *                    0, 1, 2, ... in the segments of a super-packet (ip_select_ident_segs(),
  *                    inet_gso_segment())
+ *
+ * A virtual interface may carry a super-packet to a receiver's XDP program uncut. There the first
+ * packet has a code for the length of all (engine/gso.h), and only lengths with a code are joined.
  */
 #ifndef IO_TX_UDP_H
 #define IO_TX_UDP_H
 
+#include "../os/netdev.h"
 #include "tx.h"
 
 /*
- * Opens a sender in the calling thread's network namespace for frames of the interface ifindex,
- * whose index selects the link of IPv6 link-local addresses. Returns 0 or -errno.
+ * Opens a sender in the calling thread's network namespace for frames of the interface, whose index
+ * selects the link of IPv6 link-local addresses. Returns 0 or -errno.
  */
-int tx_udp_open(u32 ifindex, struct xroce_engine_stats *stats, struct tx **out);
+int tx_udp_open(const struct netdev *dev, struct xroce_engine_stats *stats, struct tx **out);
 
 #endif
