@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "../../user/client/attach_error.h"
+#include "../../user/broker/hook.h"
 #include "../../user/broker/iface_lock.h"
 #include "../../user/broker/trace_slot.h"
 #include "../../user/client/prove.h"
+#include "../../user/client/spawn.h"
 #include "../../user/os/kernel.h"
 #include "../../user/os/privilege.h"
 #include "../../user/os/process.h"
@@ -271,6 +273,33 @@ int proof_read(enum proof_way way, const struct ask_challenge *challenge, u32 po
 	must(challenge->nonce && port % 1024 == 1 + challenge->nonce % 1000);
 	*rights = (struct rights){ true, root, root, root };
 	return 0;
+}
+
+/* ---- user/broker/hook.c, user/client/spawn.c, user/os/options.c: XDP always works ---- */
+
+bool hook_has_ours(const struct netdev *dev)
+{
+	return false;
+}
+
+bool spawn_may(void)
+{
+	return true;
+}
+
+enum xdp_choice options_xdp(void)
+{
+	return XDP_CHOICE_AUTO;
+}
+
+enum attach_choice options_attach(void)
+{
+	return ATTACH_AUTO;
+}
+
+bool options_is_set(enum option_id option)
+{
+	return false;
 }
 
 /* ---- user/os ---- */

@@ -122,7 +122,7 @@ modes() {
 	need_line doctor "^ok    $IF_A broker: process $server \\(xroce\\)"
 	need_line doctor '^ok    privileges: none needed'
 	end_server
-	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
+	XROCE_PORT=xdp nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
 	need_line doctor "^FAIL  $IF_A broker: no broker on $IF_A -> as root, run .xroce serve $IF_A."
 }
 

@@ -68,7 +68,7 @@ listed() {
 # A process that may not start a broker names the users that can.
 nobody_may() {
 	in_a setpriv --reuid 65534 --regid 65534 --clear-groups \
-		env XROCE_SHARE=always LD_LIBRARY_PATH="$BUILD/lib" timeout 10 ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/nobody.out" 2>&1 && fail "it works"
+		env XROCE_PORT=xdp XROCE_SHARE=always LD_LIBRARY_PATH="$BUILD/lib" timeout 10 ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/nobody.out" 2>&1 && fail "it works"
 	need_line nobody "no broker on $IF_A; as root, run .xroce serve $IF_A."
 	nothing_left || fail "something is there"
 }

@@ -18,6 +18,7 @@ netns_pair 4500
 # ---- programs that need a broker get a message ----
 
 no_broker() {
+	local -x XROCE_PORT=xdp
 	program user a
 	start lonely a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0
 	finish "$child" 10 && fail "it works without a broker"

@@ -160,7 +160,91 @@ print('good')"
 }
 serves_rsockets() { look list $IF_A | grep -q 'bound to 1 service'; }
 
+# One end by XDP in generic mode, which gets super-packets uncut: they cost no retransmission. veth
+# carries single packets of this length as well.
+with_xdp() {
+	local server end sent size=$1
+	start server a "${RUN_A[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -c -n 100 -s "$size"
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start client b "${RUN_B[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -c -n 100 -s "$size" $IP4_A
+	finish "$child" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	# without retransmissions 100 messages and an acknowledgement or two of each
+	for end in server client; do
+		sent=$(sed -nE 's/^xroce: .*packets in [0-9]+ out ([0-9]+) .*/\1/p' "$WORK/$end.out")
+		[ "${sent:-0}" -ge 100 ] && [ "$sent" -le $((2 * 100 * (2 + size / 1024))) ] ||
+			{ fail "$end sent ${sent:-no} packets"; show $end; }
+	done
+}
+mixed() {
+	local by_xdp=(env XROCE_PORT=xdp XROCE_SHARE=always XROCE_COUNTERS=1 "$XROCE" run)
+	local by_sockets=("${NOBODY[@]}" env XROCE_COUNTERS=1 "$OWN/bin/xroce" run)
+	RUN_A=("${by_xdp[@]}") RUN_B=("${by_sockets[@]}")
+	with_xdp 16384
+	with_xdp 64
+	RUN_A=("${by_sockets[@]}") RUN_B=("${by_xdp[@]}")
+	with_xdp 16384
+	need_nothing_left
+}
+
+# The default: XDP where it is possible, else sockets, after one line that says why.
+auto() {
+	local server
+	unset XROCE_PORT
+	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
+	need_line server "^xroce: $IF_A: no privileges for XDP: using UDP sockets"
+	need_nothing_left
+	# root, and another XDP program on the interface, which stays
+	# ip mounts bpffs
+	in_a unshare --mount ip link set dev $IF_A xdpgeneric obj "$WORK/pass.o" sec xdp || { fail "no other program"; return; }
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -g 0 -c -n 100
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -g 0 -c -n 100 $IP4_A
+	finish "$child" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	need_line server "^xroce: $IF_A: cannot attach the XDP program: .*pass"
+	need_line server "^xroce: $IF_A: using UDP sockets"
+	[ "$(grep -c . "$WORK/client.out")" = "$(grep -vc ^xroce "$WORK/client.out")" ] || { fail "a line of root's client"; show client; }
+	in_a ip link show dev $IF_A | grep -q xdpgeneric || fail "the other program is gone"
+	# a request for XDP is one, but for a broker that is there
+	wait_until 10 has_no_socket || fail "the broker does not end"
+	XROCE_PORT=xdp start refused a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -g 0
+	finish "$child" 20 && fail "a port beside another program"
+	wait_until 10 has_no_socket || fail "the broker does not end"
+	XROCE_XDP=generic start refused a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -g 0
+	finish "$child" 20 && fail "a port beside another program"
+	in_a ip link set dev $IF_A xdpgeneric off
+	export XROCE_PORT=sockets
+}
+pass_object() {
+	cat >"$WORK/pass.c" <<'END'
+__attribute__((section("xdp"), used)) int pass(void *ctx) { return 2; }
+char licence[] __attribute__((section("license"), used)) = "GPL";
+END
+	clang -O2 -g -target bpf -c "$WORK/pass.c" -o "$WORK/pass.o"
+}
+
+# A broker of root's takes the interface: the device of a user's broker is lost.
+rival() {
+	local server
+	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -e
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	XROCE_PORT=xdp serve a $IF_A || return
+	wait_until 10 has_no_socket || fail "the user's broker goes on"
+	stop "$broker"
+	stop "$server"
+	need_nothing_left
+}
+has_no_socket() { [ -z "$(in_a ss -Huan 'sport = 4791')" ]; }
+
+pass_object
 run_case pingpongs pingpongs
+run_case mixed mixed
+run_case auto auto
+run_case rival rival
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds

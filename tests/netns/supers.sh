@@ -36,7 +36,8 @@ reaches() { [ "$(counter "$server" "$1" "$2")" -ge "$3" ]; }
 attack() {
 	local map=$1 name=$2 each=$3 before lost want
 	shift 3
-	before=$(counter "$server" "$map" "$name") && lost=$(tx_dropped) || fail "no such counter"
+	before=$(counter "$server" "$map" "$name") && lost=$(tx_dropped) ||
+		{ fail "no such counter"; return; }
 	in_b "$TOOLS/supers" -i $IF_B -D $MAC_A -T $IP4_A -q "$qpn" -n $FRAMES "$@" >"$WORK/supers.out" 2>&1 ||
 		{ fail "supers ends with $?"; show supers; return; }
 	# what the veth had no room for, of the pingpong or of these: seldom any

@@ -345,7 +345,7 @@ broker_of_group() {
 }
 # Without a broker the program gets the same advice as without a namespace.
 no_broker() {
-	look user "${RUN[@]}" --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
+	look user "${RUN[@]}" --port xdp --dev $IF_A -- "$OWN/bin/limited" $DEV_A port
 	need_line looked 'no broker on '$IF_A'; as root, run `xroce serve'
 }
 

@@ -75,16 +75,19 @@ doctor_healthy() {
 # Without capabilities, and as another user without any right to look around.
 doctor_unprivileged() {
 	mkdir -p "$WORK/open/bin" && cp "$XROCE" "$WORK/open/bin/" && chmod a+x "$WORK" "$WORK/open" "$WORK/open/bin"
-	try 1 setpriv --bounding-set -all "$XROCE" doctor $IF_A
+	try 1 env XROCE_PORT=xdp setpriv --bounding-set -all "$XROCE" doctor $IF_A
 	need_line cli '^FAIL  privileges: missing CAP_NET_ADMIN CAP_BPF CAP_NET_RAW -> run as root'
 	need_line cli "^ok    $IF_A link"
-	try 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" doctor $IF_A
+	try 1 env XROCE_PORT=xdp setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" doctor $IF_A
 	need_line cli '^FAIL  privileges'
 	need_line cli "^ok    $IF_A XDP hook: free"
 	try 0 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" list $IF_A
 	need_line cli "GID 0 +::ffff:$IP4_A"
-	try 1 setpriv --bounding-set -net_raw "$XROCE" doctor $IF_A
+	try 1 env XROCE_PORT=xdp setpriv --bounding-set -net_raw "$XROCE" doctor $IF_A
 	need_line cli '^FAIL  privileges: missing CAP_NET_RAW '
+	try 0 setpriv --bounding-set=-all "$XROCE" doctor $IF_A
+	need_line cli '^warn  privileges: missing CAP_NET_ADMIN .*: ports use UDP sockets'
+	need_line cli "^ok    $IF_A port: a program can open one, by UDP sockets"
 	# No way to make a namespace: the rest is reported from checks that need none.
 	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
 	need_line cli '^ok    XDP program: loads'
@@ -94,7 +97,7 @@ doctor_unprivileged() {
 	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
 	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
 	# Root of a user namespace only.
-	try 1 unshare --user --map-root-user "$XROCE" doctor $IF_A
+	try 1 env XROCE_PORT=xdp unshare --user --map-root-user "$XROCE" doctor $IF_A
 	need_line cli '^FAIL  privileges: only those of a user namespace'
 }
 

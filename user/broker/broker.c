@@ -9,9 +9,11 @@
 
 #include "../client/ask.h"
 #include "../client/attach_error.h"
+#include "../client/spawn.h"
 #include "iface_lock.h"
 #include "../os/clock.h"
 #include "../os/kernel.h"
+#include "../os/options.h"
 #include "../os/process.h"
 #include "client.h"
 #include "client_trace.h"
@@ -22,6 +24,8 @@
 /* How long a broker with while_used runs without a client: after its start, */
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
 #define UNUSED_NS	(1 * NSEC_PER_SEC) /* and after its last client */
+
+#define RIVAL_NS (1 * NSEC_PER_SEC) /* between two looks for another broker */
 
 #define SLOW_NS (20 * NSEC_PER_MSEC) /* between pieces of slow work while there are questions */
 
@@ -198,6 +202,7 @@ static int broker_open_door(struct broker *b)
 	return err;
 }
 
+/* Returns 0, or -errno after a line on standard error. */
 static int broker_make_books(struct broker *b)
 {
 	const u32 max_qps = mux_max_qps(&b->mux);
@@ -226,7 +231,9 @@ static int broker_make_books(struct broker *b)
 	kernel_random(seed, sizeof(seed));
 	quota_init(&b->quota, &limits);
 	err = numbers_make(&b->numbers, max_qps, (u32)seed[0]);
-	return err ? err : bindings_make(&b->bindings, BROKER_SERVICES, seed[1]);
+	if (!err)
+		err = bindings_make(&b->bindings, BROKER_SERVICES, seed[1]);
+	return err ? attach_failed(&b->dev, "allocate memory", err) : 0;
 }
 
 /* The pool of a broker with UDP sockets stays empty: an instance takes little time. */
@@ -303,6 +310,29 @@ static int broker_welcome_first(struct broker *b)
 	return err ? attach_failed(&b->dev, "serve the process that started it", err) : 0;
 }
 
+static int broker_receive_by_udp(struct broker *b)
+{
+	int err = mux_make_udp(&b->mux, &b->dev);
+
+	if (!err)
+		err = broker_make_books(b);
+	return err ? err : broker_make_udp_stock(b);
+}
+
+static int broker_receive_by_xdp(struct broker *b)
+{
+	int err = mux_make(&b->mux, &b->dev, &b->options.pkeys);
+
+	if (!err && !b->options.sockets)
+		err = mux_put_on(&b->mux);
+	if (!err)
+		err = broker_make_books(b);
+	if (!err)
+		err = broker_make_stock(b);
+	b->lacks_xdp = err;
+	return err;
+}
+
 /* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
 static int broker_begin(struct broker *b)
 {
@@ -315,16 +345,7 @@ static int broker_begin(struct broker *b)
 	b->proof_way = (enum proof_way)err;
 	err = broker_hold(b);
 	if (!err)
-		err = b->options.udp ? mux_make_udp(&b->mux, &b->dev) :
-				       mux_make(&b->mux, &b->dev, &b->options.pkeys);
-	if (!err && !b->options.sockets)
-		err = mux_put_on(&b->mux);
-	if (!err) {
-		err = broker_make_books(b);
-		if (err)
-			return attach_failed(&b->dev, "allocate memory", err);
-		err = b->options.udp ? broker_make_udp_stock(b) : broker_make_stock(b);
-	}
+		err = b->options.udp ? broker_receive_by_udp(b) : broker_receive_by_xdp(b);
 	if (!err)
 		err = pinned_begin(b);
 	if (!err)
@@ -372,11 +393,17 @@ static void broker_end(struct broker *b)
 	free(b);
 }
 
-int brokers_add(struct brokers *all, const struct netdev *dev, const struct broker_options *o)
+/*
+ * Serves an interface. Returns 0, or -errno as brokers_add(); *lacks_xdp: it would work with UDP
+ * sockets.
+ */
+static int brokers_try(struct brokers *all, const struct netdev *dev,
+		       const struct broker_options *o, bool *lacks_xdp)
 {
 	struct broker *b = calloc(1, sizeof(*b));
 	int err;
 
+	*lacks_xdp = false;
 	if (!b)
 		return attach_failed(dev, "allocate memory", -ENOMEM);
 	b->loop = &all->loop;
@@ -389,13 +416,51 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	err = broker_begin(b);
 	if (err) {
+		*lacks_xdp = b->lacks_xdp && err != -ENODEV;
 		broker_end(b);
+		/* a program of another broker would take the packets */
+		*lacks_xdp &= !hook_has_ours(dev);
 		return err;
 	}
 	b->unused_ns = o->while_used ? clock_now_ns() + UNUSED_FIRST_NS : NSEC_NEVER;
+	b->rival_ns = o->udp && !b->door.at.sun_path[0] ? 0 : NSEC_NEVER;
 	b->next = all->first;
 	all->first = b;
 	return 0;
+}
+
+/* Options that choose a kind of XDP are requests for XDP. */
+static bool brokers_may_use_udp(const struct broker_options *o)
+{
+	return o->or_udp && options_xdp() == XDP_CHOICE_AUTO && options_attach() == ATTACH_AUTO;
+}
+
+static void brokers_say_udp(const struct netdev *dev, const char *why)
+{
+	if (!options_is_set(OPTION_QUIET))
+		attach_complain(dev, "%susing UDP sockets, which are slower (XROCE_PORT, xroce(7))",
+				why);
+}
+
+int brokers_add(struct brokers *all, const struct netdev *dev, const struct broker_options *o)
+{
+	const bool may_attach = spawn_may(), may_use_udp = brokers_may_use_udp(o);
+	struct broker_options by_udp = *o;
+	bool lacks_xdp;
+	int err;
+
+	by_udp.udp = true;
+	by_udp.sockets = false;
+	if (o->udp || (may_use_udp && !may_attach)) {
+		if (!o->udp)
+			brokers_say_udp(dev, "no privileges for XDP: ");
+		return brokers_try(all, dev, &by_udp, &lacks_xdp);
+	}
+	err = brokers_try(all, dev, o, &lacks_xdp);
+	if (!err || !lacks_xdp || !may_use_udp)
+		return err;
+	brokers_say_udp(dev, "");
+	return brokers_try(all, dev, &by_udp, &lacks_xdp);
 }
 
 /* ---- work ---- */
@@ -410,6 +475,20 @@ static void broker_look_at_use(struct broker *b, u64 now_ns)
 		b->unused_ns = now_ns + UNUSED_NS;
 	else if (now_ns >= b->unused_ns)
 		b->ended = true;
+}
+
+/*
+ * Ends a broker with UDP sockets of a user if a broker of root's has taken the interface: an XDP
+ * program gets the packets then.
+ */
+static void broker_look_for_rival(struct broker *b, u64 now_ns)
+{
+	pid_t pid;
+
+	if (now_ns < b->rival_ns)
+		return;
+	b->rival_ns = now_ns + RIVAL_NS;
+	b->ended |= !broker_socket_holder(b->dev.ifindex, &pid);
 }
 
 /* Does one piece of slow work that is due. Returns false if there is none. */
@@ -450,6 +529,7 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 	dead_peers_tell(b, now_ns);
 	client_trace_renew(b, now_ns);
 	broker_look_at_use(b, now_ns);
+	broker_look_for_rival(b, now_ns);
 }
 
 static u64 broker_next_ns(struct broker *b)
@@ -460,6 +540,7 @@ static u64 broker_next_ns(struct broker *b)
 	next_ns = min_u64(next_ns, unread_next_ns(b));
 	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
 	next_ns = min_u64(next_ns, sole_next_ns(b));
+	next_ns = min_u64(next_ns, b->rival_ns);
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }
 

@@ -101,6 +101,8 @@ struct broker {
 	u64 trace_ns;	/* when to renew the leases */
 	u32 trace_serial;
 	int stopper_fd;	/* a copy of the connection that sent ASK_STOP, closed last; -1: none */
+	bool lacks_xdp; /* an XDP program cannot be made or attached */
+	u64 rival_ns;	/* when to look for a broker that took the interface; NSEC_NEVER: never */
 	bool ended;
 };
 

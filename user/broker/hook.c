@@ -42,47 +42,63 @@ static int hook_open(const struct hook_program *p)
 	return *p->bpf ? 0 : -errno;
 }
 
+/* Gets the number and the name ("?": unknown) of the program on the hook. 0: none. */
+static u32 hook_program_on(const struct netdev *dev, char name[BPF_OBJ_NAME_LEN])
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_prog_info info = { 0 };
+	u32 id = 0, len = sizeof(info);
+	int fd;
+
+	snprintf(name, BPF_OBJ_NAME_LEN, "?");
+	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
+		id = query.prog_id ? query.prog_id :
+		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
+				     query.drv_prog_id :
+				     query.skb_prog_id;
+	fd = id ? bpf_prog_get_fd_by_id(id) : -ENOENT;
+	if (fd < 0)
+		return id;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.name[0])
+		snprintf(name, BPF_OBJ_NAME_LEN, "%s", info.name);
+	close(fd);
+	return id;
+}
+
+bool hook_has_ours(const struct netdev *dev)
+{
+	static const char ours[] = "xroce_";
+	char name[BPF_OBJ_NAME_LEN];
+
+	return hook_program_on(dev, name) && !strncmp(name, ours, sizeof(ours) - 1);
+}
+
 /*
  * Prints why the kernel refused a program with EBUSY or EEXIST. No program on this interface's hook
  * means that an upper device (macvlan, bridge, VLAN, bond) has one.
  */
 static void hook_complain_busy(const struct netdev *dev)
 {
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	struct bpf_prog_info info = { 0 };
-	u32 id = 0, len = sizeof(info);
-	char comm[32] = "?";
+	char comm[32] = "?", name[BPF_OBJ_NAME_LEN];
+	const u32 id = hook_program_on(dev, name);
 	pid_t pid = 0;
-	int fd = -1;
 
-	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
-		id = query.prog_id ? query.prog_id :
-		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
-				     query.drv_prog_id :
-				     query.skb_prog_id;
-	if (!id) {
+	if (!id)
 		attach_complain(dev,
 				"cannot attach the XDP program: an interface stacked on this one "
 				"already has an XDP program; end the owner of that program, then "
 				"start this process first");
-		return;
-	}
-	fd = bpf_prog_get_fd_by_id(id);
-	if (fd >= 0)
-		bpf_obj_get_info_by_fd(fd, &info, &len);
-	if (fd >= 0)
-		close(fd);
-	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
+	else if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
 		attach_complain(dev,
 			 "cannot attach the XDP program: program %u (%s) is attached, and "
 			 "process %d (%s) of another user claims to own the interface; end it, "
 			 "or use another interface",
-			 id, info.name[0] ? info.name : "?", (int)pid, comm);
+			 id, name, (int)pid, comm);
 	else
 		attach_complain(dev,
 			 "cannot attach the XDP program: program %u (%s) is attached; detach it "
 			 "(`ip link set dev %s xdp off`) or end its owner",
-			 id, info.name[0] ? info.name : "?", dev->name);
+			 id, name, dev->name);
 }
 
 /* ---- two ways to attach: a descriptor that keeps the program attached, or -errno ---- */

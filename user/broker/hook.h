@@ -47,6 +47,8 @@ int hook_attach(const struct netdev *dev, struct hook *h, hook_open_fn *open, vo
 int hook_put(const struct netdev *dev, struct hook *h, int prog_fd);
 /* Detaches the program, which stays loaded. */
 void hook_detach(const struct netdev *dev, struct hook *h);
+/* Returns whether the program on the interface's hook is ours, of this process or another. */
+bool hook_has_ours(const struct netdev *dev);
 /* Takes our link from a new dispatcher, after the program on the hook has changed. */
 void hook_follow(const struct netdev *dev, struct hook *h);
 

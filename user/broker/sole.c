@@ -61,7 +61,7 @@ bool sole_fits(const struct client *c)
 {
 	const struct broker *b = c->broker;
 
-	return b->options.while_used && c->asked.number & ASK_CAN_USE_SOCKETS &&
+	return b->options.while_used && !b->options.udp && c->asked.number & ASK_CAN_USE_SOCKETS &&
 	       c->rights.admin && c->rights.raw && b->quota.used[QUOTA_CLIENTS] == 1;
 }
 

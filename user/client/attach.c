@@ -387,7 +387,7 @@ static bool attach_can_use_sockets(void)
 static u32 attach_hello(void)
 {
 	const enum share_choice choice = options_share();
-	const bool can_use_sockets = choice != SHARE_ALWAYS && options_port() == PORT_XDP &&
+	const bool can_use_sockets = choice != SHARE_ALWAYS && options_port() != PORT_SOCKETS &&
 				     attach_can_use_sockets();
 
 	return (can_use_sockets ? ASK_CAN_USE_SOCKETS : 0) |
@@ -415,16 +415,19 @@ void attach_init(const struct netdev *dev, struct attachment *m)
  */
 static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 {
-	const enum spawn_kind kind = options_port() == PORT_SOCKETS	   ? SPAWN_UDP :
-				     m->hello & ASK_CAN_USE_SOCKETS ? SPAWN_SOLE :
-								      SPAWN_SHARED;
+	enum port_choice port = options_port();
 	int fd;
 
-	if (kind != SPAWN_UDP && !spawn_may())
-		return attach_complain_of_mount(dev) ?
-			       -EBUSY :
-			       attach_failed(dev, "attach an XDP program", -EPERM);
-	fd = spawn_broker(dev, &m->info.pkeys, kind);
+	/* a port by UDP sockets is always a shared one */
+	if (port == PORT_AUTO && m->hello & ASK_TO_BE_ALONE)
+		port = PORT_XDP;
+	if (port != PORT_SOCKETS && !spawn_may()) {
+		if (attach_complain_of_mount(dev))
+			return -EBUSY;
+		if (port == PORT_XDP)
+			return attach_failed(dev, "attach an XDP program", -EPERM);
+	}
+	fd = spawn_broker(dev, &m->info.pkeys, port, m->hello & ASK_CAN_USE_SOCKETS);
 	if (fd >= 0) {
 		ask_begin(&m->asker, fd);
 		return 0;

@@ -278,15 +278,15 @@ static void spawn_print_pkeys(char *text, const struct pkey_table *pkeys)
 
 /* Passes the P_Key table, as the process read its environment only once. */
 static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys,
-		       enum spawn_kind kind, int client_fd)
+		       enum port_choice port, bool with_sockets, int client_fd)
 {
+	static char *const ports[] = { [PORT_AUTO] = "--port=auto",
+				       [PORT_XDP] = "--port=xdp",
+				       [PORT_SOCKETS] = "--port=sockets" };
 	char path[PATH_MAX], name[IF_NAMESIZE], keys[PKEYS_BYTES] = "";
 	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--first",
-			       "--pkey", keys, name,
-			       kind == SPAWN_SOLE ? "--sockets" :
-			       kind == SPAWN_UDP  ? "--port=sockets" :
-						    NULL,
-			       NULL };
+			       "--pkey", keys, name, ports[port],
+			       with_sockets ? "--sockets" : NULL, NULL };
 	int err;
 
 	err = spawn_find(path, sizeof(path));
@@ -297,13 +297,14 @@ static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys,
 	return spawn_run(path, argv, client_fd);
 }
 
-int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, enum spawn_kind kind)
+int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, enum port_choice port,
+		 bool with_sockets)
 {
 	int pair[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	err = spawn_serve(dev, pkeys, kind, pair[1]);
+	err = spawn_serve(dev, pkeys, port, with_sockets, pair[1]);
 	close(pair[1]);
 	if (!err)
 		return pair[0];

@@ -33,6 +33,7 @@ static const char *const share_words[] = {
 	NULL,
 };
 static const char *const port_words[] = {
+	[PORT_AUTO] = "auto",
 	[PORT_XDP] = "xdp",
 	[PORT_SOCKETS] = "sockets",
 	NULL,
@@ -86,7 +87,8 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	},
 	[OPTION_PORT] = {
 		"XROCE_PORT", "port", "KIND", OPTION_IS_WORD, port_words,
-		.help = "use an XDP program, or UDP sockets, which need no privilege",
+		.help = "use an XDP program, UDP sockets, which need no privilege, or\n"
+			"the better of these that works here",
 	},
 	[OPTION_PKEY] = {
 		"XROCE_PKEY", "pkey", "LIST", OPTION_IS_PKEYS,

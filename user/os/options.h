@@ -79,8 +79,11 @@ enum attach_choice options_attach(void);
 /* XROCE_SHARE: whether the interface is used through a broker, with other processes. */
 enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
-/* XROCE_PORT: by what a broker that the process starts receives. */
-enum port_choice { PORT_XDP, PORT_SOCKETS };
+/*
+ * XROCE_PORT: by what a broker that the process starts receives. PORT_AUTO: by XDP, or by UDP
+ * sockets if that is impossible.
+ */
+enum port_choice { PORT_AUTO, PORT_XDP, PORT_SOCKETS };
 enum port_choice options_port(void);
 /* XROCE_PKEY: the P_Key table of a broker that the process starts. */
 struct pkey_table options_pkeys(void);

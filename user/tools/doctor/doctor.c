@@ -18,6 +18,7 @@
 #include "../../io/tx.h"
 #include "../../io/tx_redirect.h"
 #include "../../io/xsk.h"
+#include "../../os/options.h"
 #include "../../os/privilege.h"
 #include "../serve/sysfs_global.h"
 #include "../output.h"
@@ -98,6 +99,7 @@ static u64 packet_memory(u32 queues)
 static void check_privileges(struct doctor *d, u64 caps)
 {
 	const bool admin = privilege_has(caps, CAP_SYS_ADMIN);
+	static const char by_udp[] = ": ports use UDP sockets, which are slower";
 	char missing[64] = "";
 
 	if (!privilege_has(caps, CAP_NET_ADMIN))
@@ -107,16 +109,18 @@ static void check_privileges(struct doctor *d, u64 caps)
 		strcat(missing, " CAP_BPF");
 	if (!privilege_has(caps, CAP_NET_RAW))
 		strcat(missing, " CAP_NET_RAW");
+	d->may_use_udp = options_port() != PORT_XDP && options_share() != SHARE_NEVER;
 	if (*missing && d->brokered) {
 		finding(d, LEVEL_OK, "privileges", NULL, "none needed, the interface has a broker");
 	} else if (*missing) {
-		finding(d, LEVEL_FAIL, "privileges",
-			"run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", "missing%s",
-			missing);
+		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges",
+			"run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW",
+			"missing%s%s", missing, d->may_use_udp ? by_udp : "");
 	} else if (!privilege_in_first_user_namespace()) {
-		finding(d, LEVEL_FAIL, "privileges",
+		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges",
 			"run outside the container, or give it the host's user namespace",
-			"only those of a user namespace, which the kernel does not accept for BPF");
+			"only those of a user namespace, which the kernel does not accept for BPF%s",
+			d->may_use_udp ? by_udp : "");
 	} else {
 		d->may_bpf = true;
 		finding(d, LEVEL_OK, "privileges", NULL, "CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW");

@@ -166,11 +166,19 @@ static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
 	return err;
 }
 
-/* Makes a port as attach_make() does with a broker; the broker frees it at the process's exit. */
-static int make_port(const struct netdev *dev)
+/*
+ * Makes a port by the interface's broker, or starts one with UDP sockets, which ends soon. The
+ * broker frees the port at the process's exit.
+ */
+static int make_port(const struct netdev *dev, bool has_broker)
 {
 	struct attachment m;
 
+	if (!has_broker) {
+		/* the reason for UDP sockets is another finding */
+		setenv("XROCE_QUIET", "1", 1);
+		return attach_make(dev, &m);
+	}
 	attach_init(dev, &m);
 	return attach_shared(dev, &m);
 }
@@ -179,7 +187,7 @@ static int make_port(const struct netdev *dev)
  * Makes a port as a program does, in a child; the broker frees it when the child exits. text
  * receives the first line that the library printed on standard error. Returns true on success.
  */
-static bool try_port(const struct netdev *dev, char *text, size_t n)
+static bool try_port(const struct netdev *dev, bool has_broker, char *text, size_t n)
 {
 	int fds[2], status = 1;
 	size_t len = 0;
@@ -191,7 +199,7 @@ static bool try_port(const struct netdev *dev, char *text, size_t n)
 		return false;
 	pid = fork();
 	if (pid == 0)
-		_exit(dup2(fds[1], STDERR_FILENO) < 0 || make_port(dev));
+		_exit(dup2(fds[1], STDERR_FILENO) < 0 || make_port(dev, has_broker));
 	close(fds[1]);
 	while (pid > 0 && len < n - 1 && (got = read(fds[0], text + len, n - 1 - len)) > 0)
 		len += (size_t)got;
@@ -203,13 +211,14 @@ static bool try_port(const struct netdev *dev, char *text, size_t n)
 	return !status;
 }
 
-static void check_port(struct doctor *d, const struct netdev *dev)
+static void check_port(struct doctor *d, const struct netdev *dev, bool has_broker)
 {
 	char text[512], prefix[IF_NAMESIZE + 16];
 	size_t skip;
 
-	if (try_port(dev, text, sizeof(text))) {
-		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program can open one");
+	if (try_port(dev, has_broker, text, sizeof(text))) {
+		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program can open one%s",
+			has_broker ? "" : ", by UDP sockets");
 		return;
 	}
 	snprintf(prefix, sizeof(prefix), "xroce: %s: ", dev->name);
@@ -249,7 +258,7 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 			"process %d (%s): any number of processes can use the interface", (int)pid,
 			comm);
 		if (answer != -EPIPE && options_share() != SHARE_NEVER)
-			check_port(d, dev);
+			check_port(d, dev, true);
 	} else if (err == -EACCES) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
 			"as root, run `xroce serve` with another --mode or --group, or join the "
@@ -263,7 +272,11 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 			"its socket is not in " ASK_DIR " of this container");
 	} else if (d->may_bpf) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"none: the first process starts one when another process joins");
+			"none: the first process starts one");
+	} else if (d->may_use_udp) {
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"none: the first process starts one, for UDP sockets");
+		check_port(d, dev, false);
 	} else {
 		snprintf(remedy, sizeof(remedy), "as root, run `xroce serve %s`", dev->name);
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",

@@ -129,8 +129,9 @@ static const struct cli_option serve_table[] = {
 	{ OPTION_FIRST, "first", NULL, NULL, NULL },
 	{ OPTION_SOCKETS, "sockets", NULL, NULL, NULL },
 	{ OPTION_KIND, "port", "KIND",
-	  "receive by an XDP program (xdp, the default), or by UDP\n"
-	  "sockets (sockets), which need no privilege", "xdp or sockets" },
+	  "receive by an XDP program (xdp), by UDP sockets (sockets),\n"
+	  "which need no privilege, or by sockets if XDP is impossible\n"
+	  "(auto, the default)", "auto, xdp or sockets" },
 	{ OPTION_PKEYS, "pkey", "KEY[,...]",
 	  "add P_Keys after the default 0xffff to the table, up to 31:\n"
 	  "0x8001 for full members, 0x0001 for limited members", NULL },
@@ -185,7 +186,8 @@ static int serve_option(void *arg, int opt, char *value)
 		break;
 	case OPTION_KIND:
 		o->udp = !strcmp(value, "sockets");
-		good = o->udp || !strcmp(value, "xdp");
+		o->or_udp = !strcmp(value, "auto");
+		good = o->udp || o->or_udp || !strcmp(value, "xdp");
 		break;
 	case OPTION_WHILE_USED:
 		o->while_used = true;
@@ -444,6 +446,7 @@ static int serve_main(int argc, char **argv)
 					.max_rings = SERVE_RINGS,
 					.max_services = SERVE_SERVICES,
 					.max_memory_mib = SERVE_MIB,
+					.or_udp = true,
 					.client_fd = -1,
 					.pkeys = PKEY_TABLE_DEFAULT } };
 	int ret;
@@ -478,8 +481,8 @@ const struct command command_serve = {
 		"Runs the broker of each IFACE, in the foreground by default, until it is stopped\n"
 		"('xroce stop', SIGTERM, SIGINT) or the interface is removed. Any number of\n"
 		"processes, also of users without privileges, can then use the interface at the\n"
-		"same time. When a broker exits, its clients get a fatal event. Needs root, or\n"
-		"CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
+		"same time. When a broker exits, its clients get a fatal event. An XDP program\n"
+		"needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
 		"\n",
 	.options = serve_table,
 	.help_end =
