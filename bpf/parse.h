@@ -66,7 +66,7 @@ struct packet {
 	__u16 vlan_tci;	    /* of the customer's tag, see parse_ip(); 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
-	/* IPv4 identification, 0 over IPv6; of a super-packet: length of a packet, from the BTH on */
+	/* IPv4 identification, 0 over IPv6; of a super-packet: length of a packet from the BTH */
 	__u16 ip_id;
 	/* the BTH's fields were read, possibly from a packet with a fault after its BTH */
 	__u8 has_bth;

@@ -69,7 +69,7 @@ static void super__whole_and_with_a_rest(void **state)
 	expect_super("as long as a packet of that opcode may be", 2, 4096 + 4, BENCH_RC_QPN);
 }
 
-/* From a UDP socket: identification 0, and a code for the length in the reserved bits of the BTH. */
+/* From a UDP socket: identification 0, and a code for the length in the first BTH. */
 static void super__by_code(void **state)
 {
 	struct frame_spec s = bench_spec();

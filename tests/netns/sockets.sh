@@ -226,6 +226,47 @@ END
 	clang -O2 -g -target bpf -c "$WORK/pass.c" -o "$WORK/pass.o"
 }
 
+# Answers by the GRH of a single datagram, which has a correct IPv4 checksum (ibv_init_ah_from_wc()).
+answers() {
+	local server
+	start server a "${RUN[@]}" --dev $IF_A -- udaddy -C 1 -c 1
+	server=$child
+	wait_until 10 is_bound || fail "udaddy does not listen"
+	start client b "${RUN[@]}" --dev $IF_B -- udaddy -C 1 -c 1 -s $IP4_A
+	finish "$child" 30 || { fail "the client ended with $?"; show client; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	need_nothing_left
+}
+is_bound() { look list $IF_A 2>&1 | grep -q 'bound to 1 service'; }
+
+# Another user listens at the addresses of brokers, and does not answer: nothing waits for it, and
+# nobody takes a port from it.
+squatted() {
+	local index other user
+	index=$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)
+	start other a setpriv --reuid=4322 --regid=4322 --clear-groups /usr/bin/python3 -c 'import socket, sys, time
+all = []
+for name in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind("\0" + name)
+    s.listen(0)
+    all.append(s)
+print("bound", flush=True)
+time.sleep(60)' "xroce/$index/user/0" "xroce/$index/user/$USER_ID"
+	other=$child
+	wait_until 10 grep -q bound "$WORK/other.out"
+	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
+	need_nothing_left
+	XROCE_PORT=auto start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -g 0 -c -n 100
+	user=$child
+	wait_until 10 listens_or_gone a 18515 "$user"
+	start client b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -c -n 100 $IP4_A
+	finish "$child" 30 || { fail "the client ended with $?"; show client; }
+	finish "$user" 10 || { fail "root's server ended with $?"; show server; }
+	stop "$other"
+	need_nothing_left
+}
+
 # A broker of root's takes the interface: the device of a user's broker is lost.
 rival() {
 	local server
@@ -245,6 +286,8 @@ run_case pingpongs pingpongs
 run_case mixed mixed
 run_case auto auto
 run_case rival rival
+run_case answers answers
+run_case squatted squatted
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds

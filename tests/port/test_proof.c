@@ -42,10 +42,10 @@ static void proof_read__of_root(void **state)
 	assert_true(fd >= 0);
 	assert_true(port < 1024);
 	assert_rights(PROOF_BY_DIAG, port, (struct rights){ true, true, true, true });
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ true, false, false, true });
+	assert_rights(PROOF_BY_BIND, port, (struct rights){ true, false, false, true });
 	close(fd);
 	assert_rights(PROOF_BY_DIAG, port, (struct rights){ 0 });
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ 0 });
+	assert_rights(PROOF_BY_BIND, port, (struct rights){ 0 });
 }
 
 static void proof_read__of_a_user(void **state)
@@ -59,7 +59,7 @@ static void proof_read__of_a_user(void **state)
 	assert_true(fd >= 0);
 	assert_true(port >= 1024);
 	assert_rights(PROOF_BY_DIAG, port, (struct rights){ .here = true });
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ .here = true });
+	assert_rights(PROOF_BY_BIND, port, (struct rights){ .here = true });
 	close(fd);
 }
 
@@ -72,7 +72,7 @@ static void proof_read__no_other_port_or_address(void **state)
 	const int fd = prove_open(&challenge, &port);
 
 	assert_true(fd >= 0);
-	for (enum proof_way way = PROOF_BY_DIAG; way <= PROOF_BY_TABLE; way++) {
+	for (enum proof_way way = PROOF_BY_DIAG; way <= PROOF_BY_BIND; way++) {
 		assert_rights(way, port ^ 1, (struct rights){ 0 });
 		assert_rights(way, port | 1 << 16, (struct rights){ 0 });
 		for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
@@ -93,33 +93,36 @@ static void proof_read__not_of_another_network_namespace(void **state)
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
 	fd = prove_open(&challenge, &port);
 	assert_true(fd >= 0);
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ true, false, false, true });
+	assert_rights(PROOF_BY_BIND, port, (struct rights){ true, false, false, true });
 	assert_int_equal(setns(before, CLONE_NEWNET), 0);
 	assert_rights(PROOF_BY_DIAG, port, (struct rights){ 0 });
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ 0 });
+	assert_rights(PROOF_BY_BIND, port, (struct rights){ 0 });
 	close(fd);
 	close(before);
 }
 
-/* The table is read to its end, past other sockets. */
-static void proof_read__among_many_sockets(void **state)
+/* A socket at all addresses takes the port of the proof's address, and proves nothing. */
+static void proof_read__not_by_a_socket_of_all_addresses(void **state)
 {
-	int others[300];
-	u32 port;
-	int fd;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		const struct sockaddr_in at = { .sin_family = AF_INET };
-
-		others[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		assert_int_equal(bind(others[i], (const struct sockaddr *)&at, sizeof(at)), 0);
-	}
-	fd = prove_open(&challenge, &port);
-	assert_true(fd >= 0);
-	assert_rights(PROOF_BY_TABLE, port, (struct rights){ true, false, false, true });
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	assert_rights(PROOF_BY_DIAG, ntohs(at.sin_port), (struct rights){ 0 });
+	assert_rights(PROOF_BY_BIND, ntohs(at.sin_port), (struct rights){ 0 });
 	close(fd);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		close(others[i]);
+}
+
+/* A broker that may not bind low ports asks for none. */
+static void proof_first_port__without_the_capability(void **state)
+{
+	assert_int_equal(proof_first_port(PROOF_BY_BIND, 1024), 1024);
+	assert_int_equal(seteuid(USER), 0);
+	assert_int_equal(proof_first_port(PROOF_BY_BIND, 1024), 0);
+	assert_int_equal(proof_first_port(PROOF_BY_DIAG, 1024), 1024);
+	assert_int_equal(seteuid(0), 0);
 }
 
 static void assert_starter(bool all)
@@ -150,7 +153,8 @@ int main(void)
 		cmocka_unit_test(proof_read__of_a_user),
 		cmocka_unit_test(proof_read__no_other_port_or_address),
 		cmocka_unit_test(proof_read__not_of_another_network_namespace),
-		cmocka_unit_test(proof_read__among_many_sockets),
+		cmocka_unit_test(proof_read__not_by_a_socket_of_all_addresses),
+		cmocka_unit_test(proof_first_port__without_the_capability),
 		cmocka_unit_test(proof_of_starter__has_this_threads_rights),
 	};
 

@@ -92,7 +92,10 @@ static void broker_news(struct source *s, u32 events)
 
 static void broker_packets(struct source *s, u32 events)
 {
-	host_receive_take(&container_of(s, struct broker, packets_source)->mux.receive);
+	struct broker *b = container_of(s, struct broker, packets_source);
+
+	nobody_begin_turn(b);
+	host_receive_take(&b->mux.receive);
 }
 
 static void broker_knock(struct source *s, u32 events)
@@ -213,7 +216,7 @@ static int broker_make_books(struct broker *b)
 			  [QUOTA_QPS] = b->options.max_qps,
 			  [QUOTA_RINGS] = b->options.max_rings,
 			  [QUOTA_SERVICES] = b->options.max_services,
-			  [QUOTA_GROUPS] = GROUPS_OF_USER,
+			  [QUOTA_GROUPS] = b->options.udp ? HOST_GROUPS_OF_USER : GROUPS_OF_USER,
 			  [QUOTA_TRACES] = CLIENT_TRACE_OF_USER,
 			  [QUOTA_MEMORY] = b->options.max_memory_mib << 10 },
 		.all = { [QUOTA_CONNECTIONS] = QUOTA_CONNECTIONS_MAX,
@@ -339,8 +342,8 @@ static int broker_begin(struct broker *b)
 	int err = proof_find_way();
 
 	if (err < 0)
-		return attach_failed(&b->dev, "check the privileges of clients (sock_diag(7) of "
-					      "UDP, /proc/net/udp)",
+		return attach_failed(&b->dev, "check the privileges of clients (a UDP "
+					      "socket)",
 				     err);
 	b->proof_way = (enum proof_way)err;
 	err = broker_hold(b);

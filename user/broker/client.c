@@ -489,6 +489,12 @@ static void client_pkeys(struct client *c)
 
 /* ---- `xroce list`, `xroce stop` and observers ---- */
 
+/* Without sock_diag(7) a client of root's may have CAP_NET_ADMIN that it cannot prove. */
+static bool client_may_be_admin(const struct client *c)
+{
+	return c->rights.admin || (c->broker->proof_way == PROOF_BY_BIND && !c->uid);
+}
+
 /*
  * Returns whether a process may see a client: with CAP_NET_ADMIN any, else clients of its user that
  * do not have it either (root of a container may lack it). Users that are not mapped in the
@@ -496,7 +502,7 @@ static void client_pkeys(struct client *c)
  */
 static bool client_may_see(const struct client *asking, const struct client *c)
 {
-	return asking->rights.admin || (c->uid == asking->uid && !c->rights.admin &&
+	return asking->rights.admin || (c->uid == asking->uid && !client_may_be_admin(c) &&
 					!process_is_outside_uid(asking->uid));
 }
 
@@ -613,7 +619,7 @@ static void client_stop(struct client *c)
 	struct broker *b = c->broker;
 	struct ask_answer answer = { .what = ASK_STOP };
 
-	if (!c->rights.admin && (!geteuid() || c->uid != geteuid())) {
+	if (!c->rights.admin && (!geteuid() || !process_is_own_uid(c->uid))) {
 		client_reply(c, ASK_STOP, -EPERM);
 		return;
 	}
@@ -633,7 +639,9 @@ static void client_challenge(struct client *c)
 	do
 		answer.challenge.nonce = client_random(c->broker);
 	while (!answer.challenge.nonce);
-	answer.challenge.first_port = mux_first_port(&c->broker->mux);
+	answer.challenge.first_port =
+		proof_first_port(c->broker->proof_way, min_u32(mux_first_port(&c->broker->mux),
+							       mux_read_first_port()));
 	c->challenge = answer.challenge;
 	client_send(c, &answer, NULL);
 }
@@ -873,7 +881,7 @@ static void client_turn_away(struct broker *b)
 /* An abstract address has no mode: a broker that listens there serves its own user. */
 static bool client_is_welcome(const struct broker *b, const struct visitor *v)
 {
-	return b->door.at.sun_path[0] || v->uid == geteuid();
+	return b->door.at.sun_path[0] || process_is_own_uid(v->uid);
 }
 
 void client_welcome(struct broker *b)

@@ -104,7 +104,7 @@ int client_report_begin(struct client *c, int *fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	broker_socket_refuse_descriptors(pair[0]);
+	ask_refuse_descriptors(pair[0]);
 	/* without CAP_NET_ADMIN in the first user namespace the room is the system's default */
 	setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
 	c->reports = (struct source){ .ready = client_report_ready, .fd = pair[0] };

@@ -50,6 +50,22 @@ static void nobody_frame(void *arg, const u8 *bytes, u32 len)
 	}
 }
 
+/* The same in a broker with UDP sockets. More than NOBODY_AT_ONCE in a turn are lost. */
+static void nobody_frame_by_udp(void *arg, const u8 *bytes, u32 len)
+{
+	struct broker *b = arg;
+
+	if (!b->nobody.left)
+		return;
+	b->nobody.left--;
+	nobody_frame(b, bytes, len);
+}
+
+void nobody_begin_turn(struct broker *b)
+{
+	b->nobody.left = NOBODY_AT_ONCE;
+}
+
 static int nobody_record(void *arg, void *data, size_t size)
 {
 	const struct xroce_rx_record *r = data;
@@ -63,7 +79,7 @@ static void nobody_ready(struct source *s, u32 events)
 {
 	struct broker *b = container_of(s, struct broker, nobody.source);
 
-	b->nobody.left = NOBODY_AT_ONCE;
+	nobody_begin_turn(b);
 	ring_buffer__consume(b->nobody.ring);
 }
 
@@ -73,7 +89,7 @@ int nobody_open(struct broker *b)
 	int err;
 
 	if (b->mux.host) {
-		b->mux.host->nobody = nobody_frame;
+		b->mux.host->nobody = nobody_frame_by_udp;
 		b->mux.host->nobody_arg = b;
 		return 0;
 	}

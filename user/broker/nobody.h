@@ -21,5 +21,7 @@ struct nobody {
 /* Returns 0 or -errno. */
 int nobody_open(struct broker *b);
 void nobody_close(struct broker *b);
+/* Before a broker reads its UDP sockets: allows the refusals of a turn. */
+void nobody_begin_turn(struct broker *b);
 
 #endif

@@ -4,7 +4,6 @@
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "../client/prove.h"
 #include "../os/ask.h"
 #include "../os/netdev_nl.h"
+#include "../os/privilege.h"
 #include "proof.h"
 
 /* Returns whether net.core.rmem_max allows PROOF_FORCED_MIN without CAP_NET_ADMIN. */
@@ -86,24 +86,39 @@ static int proof_read_diag(const struct ask_challenge *challenge, u32 port, stru
 	return err == -ENOENT ? 0 : err;
 }
 
-/* The table shows no size of the receive buffer and no mark. */
-static int proof_read_table(const struct ask_challenge *challenge, u32 port, struct rights *rights)
+/* Returns 1 if a socket is bound to the address and port, 0 if none is, or -errno. */
+static int proof_is_bound(u32 address, u32 port)
 {
-	FILE *f = fopen("/proc/thread-self/net/udp", "re");
-	char line[256];
-	u32 address, its_port;
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(address),
+					.sin_port = htons((u16)port) };
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+	int err;
 
-	if (!f)
+	if (fd < 0)
 		return -errno;
-	/* the address is printed as it is in memory */
-	while (!rights->here && fgets(line, sizeof(line), f))
-		rights->here = sscanf(line, "%*u: %8x:%4x ", &address, &its_port) == 2 &&
-			       address == htonl(PROOF_ADDRESS(challenge->nonce)) &&
-			       its_port == port;
-	fclose(f);
-	rights->low_ports = rights->here &&
-			    (port < challenge->first_port || challenge->first_port <= 1);
-	return 0;
+	/* lo may be down */
+	err = setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on)) ||
+			      bind(fd, (const struct sockaddr *)&at, sizeof(at)) ?
+		      -errno :
+		      0;
+	close(fd);
+	return err == -EADDRINUSE ? 1 : err;
+}
+
+/*
+ * A socket at any address takes the port of all. That a port below the first free one is bound
+ * proves a capability; if there is no such port, no right depends on one.
+ */
+static int proof_read_bound(const struct ask_challenge *challenge, u32 port, struct rights *rights)
+{
+	const u32 address = PROOF_ADDRESS(challenge->nonce);
+	const int here = proof_is_bound(address, port);
+	const int at_all = here > 0 ? proof_is_bound(address ^ 1, port) : here;
+
+	rights->here = here > 0 && !at_all;
+	rights->low_ports = rights->here && port < challenge->first_port;
+	return at_all < 0 ? at_all : 0;
 }
 
 int proof_read(enum proof_way way, const struct ask_challenge *challenge, u32 port,
@@ -113,7 +128,14 @@ int proof_read(enum proof_way way, const struct ask_challenge *challenge, u32 po
 	if (!port || port > UINT16_MAX)
 		return 0;
 	return way == PROOF_BY_DIAG ? proof_read_diag(challenge, port, rights) :
-				      proof_read_table(challenge, port, rights);
+				      proof_read_bound(challenge, port, rights);
+}
+
+u32 proof_first_port(enum proof_way way, u32 first_port)
+{
+	const bool may_bind = privilege_has(privilege_caps(), CAP_NET_BIND_SERVICE);
+
+	return way == PROOF_BY_BIND && !may_bind ? 0 : first_port;
 }
 
 int proof_find_way(void)
@@ -128,7 +150,7 @@ int proof_find_way(void)
 		return fd;
 	err = proof_read(way, &challenge, port, &rights);
 	if (err || !rights.here) {
-		way = PROOF_BY_TABLE;
+		way = PROOF_BY_BIND;
 		err = proof_read(way, &challenge, port, &rights);
 	}
 	close(fd);

@@ -14,15 +14,20 @@ struct rights {
 
 /* How a broker finds the socket that proves a client's rights (os/ask.h). */
 enum proof_way {
-	PROOF_BY_DIAG,	/* sock_diag(7) describes all of it */
-	PROOF_BY_TABLE, /* /proc/net/udp has its address and port: proves here and low_ports only */
+	PROOF_BY_DIAG, /* sock_diag(7) describes all of it */
+	PROOF_BY_BIND, /* its address and port cannot be bound: proves here and low_ports only */
 };
 
 /*
- * Returns an enum proof_way: PROOF_BY_TABLE on a kernel without CONFIG_INET_UDP_DIAG. -EOPNOTSUPP:
- * there is no /proc/net/udp either; or -errno.
+ * Returns an enum proof_way: PROOF_BY_BIND on a kernel without CONFIG_INET_UDP_DIAG; or -errno.
  */
 int proof_find_way(void);
+
+/*
+ * Returns the first free port for a challenge: first_port, or 0 if this process cannot look for
+ * sockets below it. Then no client proves low_ports.
+ */
+u32 proof_first_port(enum proof_way way, u32 first_port);
 
 /*
  * Reads the rights that the client's socket for a challenge proves (os/ask.h). port comes from the

@@ -105,21 +105,41 @@ static int ask_connect_to(struct asker *a, const struct sockaddr_un *sun, sockle
 	return 0;
 }
 
+/*
+ * Connects to the broker of this process's user. Any user can listen at that address, so only a
+ * process of this very user counts, and nothing there can delay or fail this one: -ENOENT then.
+ */
+static int ask_connect_to_own(struct asker *a, u32 ifindex)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t cred_len = sizeof(cred);
+	struct sockaddr_un sun;
+	const socklen_t len = broker_socket_abstract(ifindex, geteuid(), &sun);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&sun, len) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) ||
+	    !process_is_own_uid(cred.uid) || fcntl(fd, F_SETFL, O_RDWR)) {
+		close(fd);
+		return -ENOENT;
+	}
+	a->fd = fd;
+	return 0;
+}
+
 /* A broker that may write to ASK_DIR is preferred: it serves all users. */
 int ask_connect(struct asker *a, u64 netns, u32 ifindex)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	socklen_t len;
 	int err;
 
 	if (!netns)
 		return -ENOENT;
 	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)netns, ifindex);
 	err = ask_connect_to(a, &sun, sizeof(sun));
-	if (err != -ENOENT)
-		return err;
-	len = broker_socket_abstract(ifindex, geteuid(), &sun);
-	return ask_connect_to(a, &sun, len);
+	return err == -ENOENT ? ask_connect_to_own(a, ifindex) : err;
 }
 
 void ask_close(struct asker *a)

@@ -151,7 +151,7 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 	if (d->fd < 0)
 		return d->fd;
 	broker_socket_path(ifindex, &d->at);
-	broker_socket_refuse_descriptors(d->fd);
+	ask_refuse_descriptors(d->fd);
 	mask = umask(0177);
 	err = broker_socket_bind(d, &at);
 	umask(mask);
@@ -183,7 +183,7 @@ int broker_socket_open_abstract(struct broker_socket *d, u32 ifindex)
 	*d = (struct broker_socket){ .fd = broker_socket_socket() };
 	if (d->fd < 0)
 		return d->fd;
-	broker_socket_refuse_descriptors(d->fd);
+	ask_refuse_descriptors(d->fd);
 	len = broker_socket_abstract(ifindex, geteuid(), &d->at);
 	if (bind(d->fd, (const struct sockaddr *)&d->at, len) ||
 	    listen(d->fd, BROKER_SOCKET_QUEUE)) {

@@ -13,21 +13,6 @@
 
 #include "../os/ask.h"
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* from 6.16 on; missing in older headers */
-#endif
-
-/*
- * Refuses descriptors in messages to the socket, as closing one may block (a TCP socket that
- * lingers). Accepted connections inherit that. Without effect before Linux 6.16.
- */
-static inline void broker_socket_refuse_descriptors(int fd)
-{
-	const int off = 0;
-
-	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
-}
-
 struct broker_socket {
 	int fd;
 	struct sockaddr_un at; /* abstract: it has no file */

@@ -16,11 +16,11 @@ bool spawn_may(void);
 /*
  * Starts a broker for the interface that ends shortly after its last client, and returns when it
  * listens. pkeys is its clients' table. with_sockets: this process wants a port with AF_XDP
- * sockets, unless the broker receives by UDP sockets. The broker is then no child of this process, and has none
- * of its descriptors, not even standard error. Returns the connection to it, which hangs up at once
- * if the interface has another broker; -ENOENT: the xroce command is not where it is installed;
- * -ETIMEDOUT: the broker did not start within SPAWN_MAX_S, and was killed; or -errno for which the
- * broker has printed the reason.
+ * sockets, unless the broker receives by UDP sockets. The broker is then no child of this process,
+ * and has none of its descriptors, not even standard error. Returns the connection to it, which
+ * hangs up at once if the interface has another broker; -ENOENT: the xroce command is not where it
+ * is installed; -ETIMEDOUT: the broker did not start within SPAWN_MAX_S, and was killed; or -errno
+ * for which the broker has printed the reason.
  */
 int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys, enum port_choice port,
 		 bool with_sockets);

@@ -221,7 +221,8 @@ bool segments_begin(struct segments *s, u32 l3)
 	ip_len = get16(ip + IP_LENGTH);
 	s->first_id = s->size = get16(ip + IP_ID);
 	if (!s->first_id && s->part[0].len >= s->header_len + sizeof(struct bth))
-		s->size = roce_segment_of_code[s->part[0].data[s->header_len + CODE_AT] & CODE_MASK];
+		s->size = roce_segment_of_code[s->part[0].data[s->header_len + CODE_AT] &
+					       CODE_MASK];
 	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES ||
 	    s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;
@@ -239,9 +240,9 @@ bool segments_begin(struct segments *s, u32 l3)
 }
 
 /*
- * The identification was first_id + count when the ICRC was computed, and is now 0. A table costs 32
- * passes over the segment's length. None is made for the last packet, whose length may vary, or for
- * the first, which any host may have sent.
+ * The identification was first_id + count when the ICRC was computed, and is now 0. A table costs
+ * 32 passes over the segment's length. None is made for the last packet, whose length may vary, or
+ * for the first, which any host may have sent.
  */
 static void segments_change_icrc(struct segments *s, u8 *icrc, u32 len)
 {

@@ -87,6 +87,9 @@ int host_ring_make(struct host_ring *r, const char *name, u32 bytes)
 	err = r->fd < 0 ? r->fd : 0;
 	if (!err && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		err = -errno;
+	/* the client only reads: it sends nothing, also no descriptor, whose close may block */
+	if (!err && shutdown(pair[0], SHUT_RD))
+		err = -errno;
 	r->wake_fd = pair[0];
 	r->event_fd = pair[1];
 	if (err) {

@@ -52,6 +52,8 @@ static u8 *host_put_ipv4(u8 *udp, const struct host_datagram *d, u32 bytes, u32 
 	*(u8 *)ip = IPV4_VERSION;
 	memcpy(&ip->saddr, d->src.raw + 12, sizeof(ip->saddr));
 	memcpy(&ip->daddr, d->dst.raw + 12, sizeof(ip->daddr));
+	/* programs read it in the GRH of a datagram */
+	put16((u8 *)&ip->check, ~fold16(sum16((const u8 *)ip, sizeof(*ip))));
 	return (u8 *)ip;
 }
 

@@ -11,6 +11,7 @@
 #include "../os/netdev.h"
 #include "program.h"
 
+#define HOST_GROUPS_OF_USER (XROCE_MAX_GROUP / 4)
 #define HOST_ADDRESSES (XROCE_MAX_GID + XROCE_MAX_GROUP) /* of the interface, and groups */
 
 struct host_address {

@@ -166,7 +166,8 @@ static void udp_address_ipv6(const struct tx_udp *t, struct msghdr *m, const str
 	const int hops = ip->ip6_hlim ? ip->ip6_hlim : 1;
 	struct sockaddr_in6 *to = m->msg_name;
 	struct in6_pktinfo from = { .ipi6_addr = ip->ip6_src };
-	const bool is_link_local = IN6_IS_ADDR_LINKLOCAL(&ip->ip6_dst) ||
+	const bool is_link_local = IN6_IS_ADDR_LINKLOCAL(&ip->ip6_src) ||
+				   IN6_IS_ADDR_LINKLOCAL(&ip->ip6_dst) ||
 				   IN6_IS_ADDR_MC_LINKLOCAL(&ip->ip6_dst) ||
 				   IN6_IS_ADDR_MC_NODELOCAL(&ip->ip6_dst);
 
@@ -366,7 +367,8 @@ static int udp_set_group_device(const struct tx_udp *t, int fd, bool is_ipv6)
 static int udp_open_socket(struct tx_udp *t, bool is_ipv6)
 {
 	const int family = is_ipv6 ? AF_INET6 : AF_INET, bytes = SEND_BUFFER, one = 1;
-	const int never = is_ipv6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO;
+	/* and no regard to ICMP messages, which any host can send */
+	const int never = is_ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
 	struct sockaddr_in6 at = { .sin6_family = (sa_family_t)family };
 	socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	const int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -10,6 +10,8 @@
 #ifndef OS_ASK_H
 #define OS_ASK_H
 
+#include <sys/socket.h>
+
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
@@ -288,5 +290,20 @@ _Static_assert(sizeof(struct ask) == 48 && sizeof(struct ask_answer) == 128, "fi
 #define PROOF_FORCED_MIN     (1 << 29)
 #define PROOF_FORCED(nonce)  (PROOF_FORCED_MIN + (int)((nonce) & 0xfffffff))
 #define PROOF_RCVBUF(nonce)  (8192 + (int)((nonce) >> 17))
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* from 6.16 on; missing in older headers */
+#endif
+
+/*
+ * Refuses descriptors in messages to the socket, as closing one may block (a TCP socket that
+ * lingers). Accepted connections inherit that. Without effect before Linux 6.16.
+ */
+static inline void ask_refuse_descriptors(int fd)
+{
+	const int off = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
 
 #endif

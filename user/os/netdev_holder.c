@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "process.h"
 #include "netdev.h"
 
@@ -52,6 +53,7 @@ static int holder_bind(const char *name, u32 ifindex)
 
 	if (fd < 0)
 		return fd;
+	ask_refuse_descriptors(fd);
 	/* No connection is accepted, as only credentials are needed; the queue bounds them. */
 	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd;

@@ -83,7 +83,7 @@ bool process_is_outside_uid(uid_t uid)
 
 bool process_is_own_uid(uid_t uid)
 {
-	return uid == geteuid() && uid != process_overflow_uid();
+	return uid == geteuid() && !process_is_outside_uid(uid);
 }
 
 bool process_has_mount(pid_t pid, const char *word)

@@ -23,8 +23,7 @@ bool process_is_filtered(void);
 
 /*
  * Returns whether a user ID from the kernel (SO_PEERCRED) is certainly this process's user. The
- * overflow uid stands for all users without a number in this user namespace, so it is never
- * certain.
+ * overflow uid stands for all users without a number in this user namespace, if there are such.
  */
 bool process_is_own_uid(uid_t uid);
 

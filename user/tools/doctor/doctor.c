@@ -119,7 +119,8 @@ static void check_privileges(struct doctor *d, u64 caps)
 	} else if (!privilege_in_first_user_namespace()) {
 		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges",
 			"run outside the container, or give it the host's user namespace",
-			"only those of a user namespace, which the kernel does not accept for BPF%s",
+			"only those of a user namespace, which the kernel does not accept for "
+			"BPF%s",
 			d->may_use_udp ? by_udp : "");
 	} else {
 		d->may_bpf = true;
