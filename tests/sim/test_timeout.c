@@ -440,6 +440,71 @@ static void retry_cnt__starts_again_on_progress(void **state)
 	scene_end(&s);
 }
 
+/*
+ * The ACK of a message is requested with the next one's. If that is not sent after all, it is
+ * requested alone, also without a time-out: nothing is lost here.
+ */
+static struct scene without_timeout(const char *name)
+{
+	struct pair_options o = pair_defaults();
+
+	o.timeout = 0;
+	return scene_make(&o, name);
+}
+
+static void ackreq__before_a_request_that_fails(void **state)
+{
+	static const u8 timeouts[] = { 0, 14 };
+
+	for (u32 i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		struct pair_options o = pair_defaults();
+		struct scene s;
+		struct send bad;
+		u64 start;
+
+		o.timeout = timeouts[i];
+		s = scene_make(&o, "bad L_Key");
+		start = s.w->now_ns;
+		bad = scene_request(&s, 2, WR_WRITE, 64);
+		bad.sge[0].lkey ^= 0x100;
+		scene_post(&s, 1, WR_WRITE, 64);
+		post_send(s.a, &bad);
+		world_run_for(s.w, 10 * WORLD_LATENCY_NS);
+		check_eq(s.w, s.a->send->n, 2);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 64,
+		       .qpn = s.a->qp->qpn);
+		check_eq(s.w, s.a->send->log[1].wr_id, 2);
+		check_eq(s.w, s.a->send->log[1].status, CQE_LOC_PROT_ERR);
+		check(s.w, s.w->now_ns - start <= 10 * WORLD_LATENCY_NS);
+		scene_end(&s);
+	}
+}
+
+static void ackreq__before_sqd(void **state)
+{
+	struct scene s = without_timeout("SQD");
+	struct qp_attr attr = { .state = QPS_SQD, .sqd_async_notify = true };
+	static u8 frame[PACKET_FRAME_MAX];
+	u32 len;
+
+	scene_post(&s, 1, WR_WRITE, 64);
+	scene_post(&s, 2, WR_WRITE, 64);
+	len = engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns);
+	check(s.w, len > 0);
+	check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_none);
+	check_eq(s.w,
+		 qp_modify(s.a->node->engine, s.a->qp, &attr,
+			   QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns),
+		 0);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 1);
+	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 1);
+	assert_int_equal(side_state(s.a, QPS_RTS), 0);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 2);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +518,8 @@ int main(void)
 		cmocka_unit_test(timeout__late_answer_to_a_probe_is_not_timed),
 		cmocka_unit_test(timeout__old_answer_says_nothing_of_a_probe),
 		cmocka_unit_test(timeout__zero_is_none),
+		cmocka_unit_test(ackreq__before_a_request_that_fails),
+		cmocka_unit_test(ackreq__before_sqd),
 		cmocka_unit_test(timeout__idle_has_no_deadline),
 		cmocka_unit_test(timeout__flushes_in_order),
 		cmocka_unit_test(timeout__after_some_success),

@@ -426,7 +426,8 @@ static bool requester_unreliable_allowed(struct engine *e, struct qp *qp,
 	return credit_output(e, qp, &to, frame, len, now_ns);
 }
 
-u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+/* Writes the next packet, if one may be sent now. Returns its length, or 0. */
+static u32 requester_next(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	bool reliable = is_reliable(qp);
@@ -462,6 +463,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) &
 				    req->rd_atomic_mask] = psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
+		req->since_ackreq = 0;
 		len = requester_build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
 		if (!reliable && !requester_unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
@@ -472,10 +474,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		 */
 		pauses = unlikely(qp->rate_limited) && rate_pauses(qp, now_ns);
 		last = req->tx_packet + 1 == wqe->num_psn && !requester_another_follows(qp);
-		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 ||
+		p.ackreq = reliable && (last || req->since_ackreq + 1 >= e->window / 4 ||
 					requester_in_flight(req) + 1 >= window || pauses);
-		if (p.ackreq)
-			req->since_ackreq = 0;
 		len = requester_build_data(e, qp, wqe, req->tx_packet, &p, frame);
 		if (!len) {
 			requester_fail_in_order(e, qp, CQE_LOC_PROT_ERR,
@@ -483,6 +483,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 						now_ns);
 			return 0;
 		}
+		req->since_ackreq = p.ackreq ? 0 : req->since_ackreq + 1;
 	}
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
 	if (!reliable)
@@ -497,6 +498,31 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 	}
 	return len;
+}
+
+/*
+ * Returns whether the last message ended without AckReq, as another one was to request the ACK of
+ * both, and nothing else will.
+ */
+static bool requester_owes_ackreq(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	return req->since_ackreq && !req->tx_packet && is_reliable(qp) &&
+	       requester_in_flight(req) && requests_go_on(qp_state(qp)) && !req->rnr_wait &&
+	       !req->recovery.waiting;
+}
+
+u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	const u32 len = requester_next(e, qp, frame, now_ns);
+
+	/* the other message cannot be sent now, or fails */
+	if (len || likely(!requester_owes_ackreq(qp)))
+		return len;
+	qp->req.since_ackreq = 0;
+	recovery_probe(e, qp);
+	return requester_next(e, qp, frame, now_ns);
 }
 
 /*
