@@ -378,6 +378,72 @@ static void credits__spare_rnr_naks(void **state)
 	assert_true(with < without);
 }
 
+/*
+ * The peer's MSN counts requests: a READ of many packets as several, a local request as none. After
+ * `read` READs and `bind` binds 20 SENDs find three receives.
+ */
+static void credits_after(u32 reads, u32 binds, bool many_receives)
+{
+	struct scene s = scene_open(&(struct world_options){ 0 }, 9, 14);
+	struct side *a = &s.pair.side[0], *b = &s.pair.side[1];
+	struct mr_table *t = engine_mr_table(s.w->node[0].engine);
+	struct send list[20];
+	struct mr *mw;
+	u64 waits;
+
+	world_label(s.w, "test_recovery credits after %u READs, %u binds", reads, binds);
+	assert_int_equal(mw_add(t, PAIR_PD, MR_WINDOW_1, &mw), 0);
+	s.local->mr->access |= MR_MW_BIND;
+	for (u32 i = 0; i < reads; i++) {
+		const struct send read = request(&s, WR_READ, LENGTH);
+
+		post_send(a, &read);
+		world_run(s.w);
+	}
+	for (u32 i = 0; i < binds; i++) {
+		struct send bind = { .wr_id = 2, .opcode = WR_BIND_MW };
+
+		bind.bind.mw_key = bind.bind.new_key = mw->key;
+		bind.bind.lkey = s.local->mr->key;
+		bind.bind.access = MR_REMOTE_READ;
+		bind.bind.addr = buffer_va(s.local);
+		bind.bind.length = 64;
+		post_send(a, &bind);
+		world_run(s.w);
+	}
+	for (u32 i = 0; i < (many_receives ? 30 : 4); i++)
+		post_recv_buffer(b, i, s.remote, 64 * i, 64);
+	for (u32 i = 0; i < 20; i++)
+		list[i] = request(&s, WR_SEND, 64);
+	/* teaches the credits */
+	post_send(a, &list[0]);
+	world_run(s.w);
+	waits = s.w->node[0].stats.credit_waits;
+	post_sends(a, list + 1, many_receives ? 19 : 3);
+	world_run(s.w);
+	check_eq(s.w, s.w->node[0].stats.credit_waits, waits);
+	check_eq(s.w, b->recv->n, many_receives ? 20 : 4);
+	if (!many_receives) {
+		post_sends(a, list + 4, 16);
+		world_run_for(s.w, 100000);
+		check(s.w, s.w->node[0].stats.credit_waits > waits);
+		/* one SEND is sent without a credit, and no more */
+		check(s.w, s.w->node[1].stats.tx_rnr_naks > 0);
+		check_eq(s.w, b->recv->n, 4);
+	}
+	scene_close(&s);
+}
+
+static void credits__count_requests_as_the_peer(void **state)
+{
+	credits_after(0, 0, true);
+	credits_after(0, 0, false);
+	credits_after(0, 30, true);
+	credits_after(5, 0, false);
+	credits_after(5, 30, true);
+	credits_after(5, 30, false);
+}
+
 /* ---- congestion ---- */
 
 /* The time at which side 0 has n completions; timers that run on do not count. */
@@ -474,6 +540,7 @@ int main(void)
 		cmocka_unit_test(rto__a_longer_tail_goes_out_with_the_probes_answer),
 		cmocka_unit_test(rto__does_not_shorten_the_users_patience),
 		cmocka_unit_test(credits__spare_rnr_naks),
+		cmocka_unit_test(credits__count_requests_as_the_peer),
 		cmocka_unit_test(dcqcn__marks_slow_the_sender_and_wear_off),
 		cmocka_unit_test(dcqcn__nothing_without_ecn),
 	};

@@ -412,7 +412,11 @@ struct requester {
 	u32 tx_packet;		 /* PSNs of the WQE at tx that were used already */
 	u32 cwnd;		 /* congestion window: packets in flight, in 1/256 */
 	u32 since_ackreq;	 /* packets since AckReq was last set */
-	u32 first_index;	 /* index of the WQE with message sequence number 1 */
+	/*
+	 * index of the WQE with message sequence number 1, if all since then had been one message:
+	 * local requests are none, a READ may be several
+	 */
+	u32 first_index;
 	/* highest message sequence number that may consume a receive WQE */
 	u32 credit_limit;
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */

@@ -108,6 +108,9 @@ static bool requester_start_wqe(struct engine *e, struct qp *qp, struct send_wqe
 	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ?
 			       1 :
 			       psn_count(wqe->length, qp->path_mtu);
+	/* each request of a READ is a message of the peer's MSN */
+	if (wqe->opcode == WR_READ)
+		req->first_index -= (wqe->num_psn - 1) / requester_read_chunk(e);
 	req->assigned++;
 	if (unlikely(qp->tells_xdp))
 		expect_assigned(qp);
@@ -150,6 +153,7 @@ static bool requester_execute_local(struct engine *e, struct qp *qp, struct send
 	wqe->first_psn = req->next_psn;
 	wqe->num_psn = 0;
 	wqe->executed = true;
+	req->first_index++; /* no message */
 	req->assigned++;
 	req->tx++;
 	if (qp->tells_xdp)
