@@ -263,6 +263,9 @@ static u32 take(struct end *e, u32 first)
 
 			if (f.data) {
 				assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+				/* programs read it in a GRH */
+				if (!p.is_ipv6)
+					assert_int_equal(fold16(sum16(f.data + 14, 20)), 0xffff);
 				assert_int_equal(p.psn, psn++);
 				continue;
 			}
@@ -333,6 +336,31 @@ static void host__super_packets(void **state)
 	assert_int_equal(e.host->stats.dropped, 1);
 	assert_int_equal(take(&e, 0), 5);
 	end_end(&e);
+}
+
+/* The kernel joins packets of any sender: a forged one does not take others with it. */
+static void host__bad_first_packet(void **state)
+{
+	static const struct {
+		u32 at;
+		u8 value;
+	} bad[] = {
+		{ 0, 0x1f },			     /* no opcode */
+		{ 0, OPCODE(XROCE_RC, OP5_ACKNOWLEDGE) }, /* has no payload */
+		{ 1, 0x01 },			     /* another version */
+	};
+
+	for (u32 k = 0; k < ARRAY_SIZE(bad); k++) {
+		struct end e;
+
+		end_begin(&e);
+		for (u32 i = 0; i < 6; i++)
+			lens[i] = make(frames[i], &v4, MIDDLE, i, 1024);
+		frames[0][GSO_HEADER_BYTES + bad[k].at] = bad[k].value;
+		pass(&e, frames, lens, 6, lens[0] - GSO_HEADER_BYTES);
+		assert_int_equal(take(&e, 1), 5);
+		end_end(&e);
+	}
 }
 
 /* What is not for a QP of the client does not reach it, and is counted once. */
@@ -519,6 +547,7 @@ int main(void)
 		cmocka_unit_test(tx_udp__gives_frames_back),
 		cmocka_unit_test(host__one_packet),
 		cmocka_unit_test(host__super_packets),
+		cmocka_unit_test(host__bad_first_packet),
 		cmocka_unit_test(host__refuses),
 		cmocka_unit_test(host__ring_of_a_hostile_client),
 		cmocka_unit_test(host_receive__both_families),

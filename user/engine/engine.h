@@ -100,6 +100,8 @@ int engine_create(const struct engine_config *config, struct engine **out);
 void engine_destroy(struct engine *e);
 
 u32 engine_number(const struct engine *e);
+/* Returns config.unknown_ids: packets come from UDP sockets, which join those of any senders. */
+bool engine_joins_senders(const struct engine *e);
 
 struct mr_table *engine_mr_table(struct engine *e);
 

@@ -92,6 +92,11 @@ int engine_unknown_make(struct engine *e)
 	return e->unknown ? 0 : -ENOMEM;
 }
 
+bool engine_joins_senders(const struct engine *e)
+{
+	return e->config.unknown_ids;
+}
+
 bool engine_explains(struct engine *e, u32 bytes, u32 difference)
 {
 	struct icrc_unknown *u;

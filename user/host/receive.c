@@ -117,6 +117,19 @@ static bool host_is_alike(const u8 *a, const u8 *b)
 	       !memcmp(a + sizeof(struct bth), b + sizeof(struct bth), sizeof(__be32));
 }
 
+/*
+ * Returns whether the programs accept the headers of a packet of that size, whatever follows: the
+ * kernel joins a forged one with others.
+ */
+static bool host_may_lead(const u8 *bth, u32 size)
+{
+	const u32 flags = opcode_flags(bth[0]), headers = 16 + roce_ext_bytes(flags);
+
+	return flags & OP_VALID && !(bth[1] & BTH_TVER_MASK) && size >= headers &&
+	       size - headers <= ROCE_PMTU_MAX && (size == headers || flags & OP_PAYLOAD) &&
+	       (bth[1] & BTH_PAD_MASK) >> BTH_PAD_SHIFT <= size - headers;
+}
+
 /* Returns the bytes of the packets from at on that can pass as one super-packet, or of one. */
 static u32 host_run(const struct host_datagram *d, u32 at)
 {
@@ -127,7 +140,7 @@ static u32 host_run(const struct host_datagram *d, u32 at)
 		return d->len - at;
 	/* MADs may be for several clients */
 	if (!gid_is_ipv4(&d->dst) || size < XROCE_SEGMENT_MIN || size < shortest || size % 4 ||
-	    get16(d->payload + at + 6) == XROCE_CM_QPN)
+	    get16(d->payload + at + 6) == XROCE_CM_QPN || !host_may_lead(d->payload + at, size))
 		return size;
 	while (end < d->len && (end - at) / size < XROCE_SEGMENTS_MAX &&
 	       d->len - end >= shortest && host_is_alike(d->payload + at, d->payload + end))
@@ -216,6 +229,9 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 	/* of another interface's broker, in the same group */
 	if (!err && group_is_address(gid))
 		err = host_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* a group of any scope is joined at this interface alone; permitted from 5.7 on */
+	if (!err && group_is_address(gid) && !is_ipv4)
+		host_set(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)r->ifindex);
 	if (!err)
 		err = host_bind(fd, gid, is_ipv4, r->ifindex);
 	if (!err)

@@ -125,7 +125,8 @@ static bool pump_input_segment(const struct input *in, struct engine_frame *fram
 /*
  * Takes the segments of a super-packet one by one: the header of each overwrites the end of the
  * previous one. If the ICRC of the first is wrong, no RoCEv2 sender has made the super-packet, and
- * the other segments are refused unseen, for the same reason. Returns false if it cannot be cut.
+ * the other segments are refused unseen, for the same reason; but not from a UDP socket, which joins
+ * the packets of any sender. Returns false if it cannot be cut.
  */
 static bool pump_cut(const struct input *in, struct xroce_sock *stats, const struct xsk_batch *b,
 		     u32 i)
@@ -142,7 +143,8 @@ static bool pump_cut(const struct input *in, struct xroce_sock *stats, const str
 		return false;
 	stats->rx_super_packets++;
 	stats->rx_super_segments += segments_left(super);
-	if (segments_next(super, &frame.frame) && unlikely(!pump_input_segment(in, &frame))) {
+	if (segments_next(super, &frame.frame) && unlikely(!pump_input_segment(in, &frame)) &&
+	    !engine_joins_senders(in->s->engine)) {
 		pump_refuse(in, XROCE_DROP_icrc, segments_left(super));
 		return true;
 	}
