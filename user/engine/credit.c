@@ -168,13 +168,21 @@ static u32 frames_each(const struct qp *qp)
 	return qp->path_mtu > LONG_FRAME_MTU ? 2 : 1;
 }
 
+/* Frames of the ring or socket that packets arrive in. */
+static u32 credit_frames(const struct engine *e)
+{
+	return e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
+}
+
 /* Starts the window. Other QPs may start at the same time, towards the same ring. */
 static void credit_begin(struct engine *e, struct qp *qp)
 {
 	struct credit_peer *c = qp->credit;
 	struct credit_ledger *l = credit_lock(e);
 	const u32 left = CREDIT_START_FRAMES - min_u32(l->beginning, CREDIT_START_FRAMES);
-	const u32 packets = min_u32(left / frames_each(qp), CREDIT_START);
+	/* the peer's room is unknown, and probably like this device's */
+	const u32 most = min_u32(credit_frames(e) / 2, CREDIT_START);
+	const u32 packets = min_u32(left / frames_each(qp), most);
 
 	c->window = packets > CREDIT_START_MIN ? packets : CREDIT_START_MIN;
 	c->limit = c->sent + c->window;
@@ -517,7 +525,7 @@ static void credit_note_promise(struct credit_ledger *l, u32 sender, u32 frames)
 static u32 credit_promise_window(struct engine *e, struct credit_ledger *l, const struct qp *qp,
 				 u32 id, u32 *senders, u64 now_ns)
 {
-	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
+	const u32 frames = credit_frames(e);
 	u32 sender, window;
 
 	credit_look_at_period(l, now_ns);

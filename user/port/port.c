@@ -127,6 +127,21 @@ static u32 port_receive_frames(const struct port *port, const struct shard *s)
 	return udp ? min_u32(udp, frames) : frames;
 }
 
+/* The engine's default window of a QP, and the least with a small socket buffer; packets. */
+#define PORT_WINDOW	128u
+#define PORT_WINDOW_MIN 8u
+
+/*
+ * Returns the packets that a QP may have in flight; 0: the default. A socket's buffer may be small,
+ * and the peer's is probably like this one: half of it, as answers arrive there, too.
+ */
+static u32 port_window(const struct port *port)
+{
+	const u32 half = port->made.info.udp_frames / 2;
+
+	return !half || half >= PORT_WINDOW ? 0 : half < PORT_WINDOW_MIN ? PORT_WINDOW_MIN : half;
+}
+
 static int port_make_shard(struct port *port, struct shard *s, const struct netdev *dev)
 {
 	struct engine_config config = {
@@ -137,6 +152,7 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 		.expect = s->all->maps->expect,
 		.line_rate = dev->speed_mbps * 1000ull * 1000 / 8,
 		.receive_frames = port_receive_frames(port, s),
+		.window_packets = port_window(port),
 		.sibling = s->all->shard[0].engine,
 		.number = s->number,
 		.pkeys = &port->made.info.pkeys,
