@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "man.h"
 
@@ -342,6 +343,44 @@ static bool grandchild(struct all *a)
 	       in_child(destroy, a);
 }
 
+/* A daemon closes what it has not opened itself, and opens other files. */
+#define OWN_FILES 50
+
+static bool files_are(const ino_t *inode, const int *fd)
+{
+	struct stat st;
+
+	for (int i = 0; i < OWN_FILES; i++)
+		if (fstat(fd[i], &st) || st.st_ino != inode[i])
+			return false;
+	return true;
+}
+
+struct own_files {
+	ino_t inode[OWN_FILES];
+	int fd[OWN_FILES];
+};
+
+static struct own_files own_files;
+
+static bool has_its_files(struct all *a)
+{
+	return files_are(own_files.inode, own_files.fd);
+}
+
+static bool daemon_with_files(struct all *a)
+{
+	struct stat st;
+
+	close_range(3, ~0u, 0);
+	for (int i = 0; i < OWN_FILES; i++) {
+		own_files.fd[i] = memfd_create("own", MFD_CLOEXEC);
+		MUST(own_files.fd[i] >= 0 && !fstat(own_files.fd[i], &st));
+		own_files.inode[i] = st.st_ino;
+	}
+	return has_its_files(a) && in_child(has_its_files, a) && has_its_files(a);
+}
+
 /* ---- the cases ---- */
 
 static bool is_not_needed(void)
@@ -361,6 +400,7 @@ IN_CHILD(a_child_cannot_query, query)
 IN_CHILD(a_child_destroys_its_copies, destroy)
 IN_CHILD(a_child_opens_the_device_itself, open_anew)
 IN_CHILD(a_childs_child_is_no_better, grandchild)
+IN_CHILD(a_daemon_keeps_its_files, daemon_with_files)
 
 static bool a_child_does_not_wait_for_the_parents_events(void)
 {
@@ -423,6 +463,7 @@ const struct test_case man_cases[] = {
 	CASE(a_child_destroys_its_copies),
 	CASE(a_child_opens_the_device_itself),
 	CASE(a_childs_child_is_no_better),
+	CASE(a_daemon_keeps_its_files),
 	CASE(a_child_does_not_wait_for_the_parents_events),
 	CASE(a_child_of_a_busy_process),
 	{ 0 },

@@ -55,6 +55,7 @@ void claim_drop(struct addr_claim *claims);
 
 /* resolve.c: makes the CM thread follow neighbours. Returns 0 or -errno. Caller holds the lock. */
 int neighbours_open(void);
+void neighbours_after_fork(void);
 /* resolve.c: ends a resolution, as the id ends or resolves again. Caller holds the lock. */
 void resolve_forget(struct rdmacm_id *id);
 /* multicast.c: leaves the groups of an id that ends. Caller holds the lock. */

@@ -452,10 +452,9 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Under the lock of this file. kept remains valid until a forked child creates its own. */
+/* Under the lock of this file. A forked child creates its own. */
 static struct {
 	struct link_cache *kept;
-	u32 generation;
 	struct {
 		u32 ifindex; /* 0: none */
 		enum ibv_mtu mtu;
@@ -468,7 +467,6 @@ static struct {
 static struct {
 	struct link_events news;
 	struct source input;
-	u32 generation;
 } followed = { .news = { .fd = -1 } };
 
 /* ---- cache ---- */
@@ -480,16 +478,10 @@ static int interfaces_kept(struct link_cache **out)
 
 	cancel_hold();
 	pthread_mutex_lock(&lock);
-	if (cache.kept && cache.generation != rdmacm_generation) {
-		link_cache_free(cache.kept);
-		cache.kept = NULL;
-		memset(cache.mtu, 0, sizeof(cache.mtu));
-	}
 	if (!cache.kept)
 		err = link_cache_new(INTERFACES_KEPT, &cache.kept);
 	if (err)
 		cache.kept = NULL;
-	cache.generation = rdmacm_generation;
 	*out = cache.kept;
 	pthread_mutex_unlock(&lock);
 	cancel_release();
@@ -578,6 +570,16 @@ void interfaces_after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Closes the parent's descriptors: later the program may have others of these numbers. */
+void interfaces_after_fork_child(void)
+{
+	if (cache.kept)
+		link_cache_free(cache.kept);
+	memset(&cache, 0, sizeof(cache));
+	link_events_close(&followed.news);
+	pthread_mutex_init(&lock, NULL);
+}
+
 /* ---- changes ---- */
 
 static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
@@ -603,13 +605,10 @@ int interfaces_follow(void)
 	if (err)
 		return err;
 	rdmacm_enter();
-	if (followed.news.fd >= 0 && followed.generation != rdmacm_generation)
-		link_events_close(&followed.news);
 	if (followed.news.fd < 0) {
 		err = link_events_open(&followed.news);
 		followed.input.ready = interfaces_readable;
 		followed.input.fd = followed.news.fd;
-		followed.generation = rdmacm_generation;
 		if (!err)
 			err = loop_add(&cm_loop, &followed.input);
 		if (err)

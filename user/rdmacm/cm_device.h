@@ -105,5 +105,6 @@ void interfaces_changed(void); /* listen.c */
 /* Called around fork(), inside of rdmacm_lock. */
 void interfaces_before_fork(void);
 void interfaces_after_fork(void);
+void interfaces_after_fork_child(void);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "../os/clock.h"
 #include "../os/kernel.h"
+#include "addr.h"
 #include "channel.h"
 #include "cm_device.h"
 #include "cm_thread.h"
@@ -427,7 +428,8 @@ static void fork_child(void)
 	cm_thread_after_fork();
 	cm_work_after_fork();
 	channel_after_fork();
-	interfaces_after_fork();
+	interfaces_after_fork_child();
+	neighbours_after_fork();
 	qp_after_fork();
 	pthread_mutex_init(&rdmacm_lock, NULL);
 	cancel_release();

@@ -36,7 +36,6 @@ struct addr_resolve {
 static struct {
 	struct source input;
 	struct cm_work work;
-	u32 generation;
 	bool is_open, running, again;
 	u32 round;
 	struct neigh_cache cache; /* under the lock */
@@ -275,16 +274,20 @@ static void neighbours_readable(struct source *s, u32 events)
 	neighbours_hear();
 }
 
-int neighbours_open(void)
+void neighbours_after_fork(void)
 {
-	int fd, err;
-
-	if (neighbours.is_open && neighbours.generation == rdmacm_generation)
-		return 0;
 	if (neighbours.is_open)
 		close(neighbours.input.fd);
 	neighbours.is_open = neighbours.running = false;
 	neigh_cache_forget(&neighbours.cache);
+}
+
+int neighbours_open(void)
+{
+	int fd, err;
+
+	if (neighbours.is_open)
+		return 0;
 	fd = netdev_neighbour_news();
 	if (fd < 0)
 		return fd;
@@ -294,7 +297,6 @@ int neighbours_open(void)
 	if (err)
 		close(fd);
 	neighbours.is_open = !err;
-	neighbours.generation = rdmacm_generation;
 	return err;
 }
 

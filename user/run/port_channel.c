@@ -122,7 +122,7 @@ void port_channel_destroy(struct port_channel *ch)
 	free(ch);
 }
 
-void port_channel_abandon(struct port_channel *ch)
+void port_channel_abandon(struct port_channel *ch, bool again)
 {
 	pthread_mutex_init(&ch->lock, NULL);
 	/* the state that the parent's other threads left is ignored */
@@ -130,6 +130,8 @@ void port_channel_abandon(struct port_channel *ch)
 	ch->wake = NULL;
 	ch->num_cqs = 0;
 	ch->records = 0;
+	if (again)
+		return;
 	kernel_event_replace(ch->event_fd);
 	if (has_set(ch))
 		kernel_event_replace(port_channel_fd(ch));

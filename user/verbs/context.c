@@ -166,7 +166,7 @@ static void context_abandon(struct fork_entry *entry)
 	struct vcontext *ctx = container_of(entry, struct vcontext, forks);
 
 	context_init_locks(ctx);
-	async_abandon(ctx);
+	async_abandon(ctx, entry->is_inherited);
 	ctx->inherited = true;
 	atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);
 }
@@ -516,6 +516,7 @@ static struct vlist entries;
 void fork_add(struct fork_entry *entry, fork_fn *in_child)
 {
 	entry->in_child = in_child;
+	entry->is_inherited = false;
 	vlist_add(&entries, &entry->listed);
 }
 
@@ -540,6 +541,7 @@ static void fork_child(void)
 		struct fork_entry *entry = container_of(n, struct fork_entry, listed);
 
 		entry->in_child(entry);
+		entry->is_inherited = true;
 	}
 	pthread_mutex_init(&lists_lock, NULL);
 }

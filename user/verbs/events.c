@@ -47,14 +47,15 @@ void async_free(struct vcontext *ctx)
 	close(ctx->v.context.async_fd);
 }
 
-void async_abandon(struct vcontext *ctx)
+void async_abandon(struct vcontext *ctx, bool again)
 {
 	if (ctx->async_sigio)
 		sigio_abandon(ctx->async_sigio);
 	async_drop_all(ctx);
 	async_init(ctx);
 	/* wakes a waiting ibv_get_async_event(), which fails: no event follows */
-	kernel_event_replace(ctx->v.context.async_fd);
+	if (!again)
+		kernel_event_replace(ctx->v.context.async_fd);
 }
 
 /*
@@ -389,8 +390,8 @@ static void channel_abandon(struct fork_entry *entry)
 	pthread_mutex_init(&ch->lock, NULL);
 	ch->head = NULL;
 	ch->tail = &ch->head;
-	port_channel_abandon(ch->pc);
-	if (ch->left_fd)
+	port_channel_abandon(ch->pc, entry->is_inherited);
+	if (ch->left_fd && !entry->is_inherited)
 		kernel_event_replace(ch->ibv.fd);
 	if (ch->sigio)
 		sigio_abandon(ch->sigio);

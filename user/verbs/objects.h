@@ -115,6 +115,11 @@ typedef void fork_fn(struct fork_entry *entry);
 struct fork_entry {
 	struct vlink listed;
 	fork_fn *in_child;
+	/*
+	 * this process has the object from its parent: its descriptors are replaced, and the program
+	 * may have closed them and opened others of their numbers
+	 */
+	bool is_inherited;
 };
 void fork_add(struct fork_entry *entry, fork_fn *in_child);
 void fork_remove(struct fork_entry *entry);
@@ -629,8 +634,8 @@ void channel_forget(struct vcq *vcq);
 /* events.c: asynchronous events */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
-/* For a forked child: drops the parent's events; no others follow. */
-void async_abandon(struct vcontext *ctx);
+/* For a forked child: drops the parent's events; no others follow. again: its child in turn. */
+void async_abandon(struct vcontext *ctx, bool again);
 /* The port's event handler. */
 void async_engine_event(const struct engine_event *event);
 void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object);
