@@ -6,13 +6,16 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../unit/packets.h"
@@ -155,6 +158,63 @@ static void tx_udp__each_packet_is_correct(void **state)
 }
 
 /* A frame that no route takes is lost and counted; the next one leaves. */
+/* A kernel that refuses UDP_SEGMENT, in the place of the C library's function. */
+static bool refuses_segments;
+
+long syscall(long number, ...)
+{
+	long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	va_list args;
+	long a[6];
+
+	va_start(args, number);
+	for (size_t i = 0; i < ARRAY_SIZE(a); i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_sendmmsg && refuses_segments) {
+		const struct mmsghdr *m = (const struct mmsghdr *)a[1];
+
+		for (u32 i = 0; i < (u32)a[2]; i++) {
+			if (m[i].msg_hdr.msg_iovlen == 1)
+				continue;
+			if (i == 0) {
+				errno = EIO;
+				return -1;
+			}
+			a[2] = (long)i;
+		}
+	}
+	return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void tx_udp__without_segmentation(void **state)
+{
+	static u8 frame[1 << 17];
+	const int wire_fd = open_wire();
+	struct tx *tx = open_sender();
+
+	memset(&stats, 0, sizeof(stats));
+	refuses_segments = true;
+	for (u32 i = 0; i < 20; i++)
+		send_one(tx, &v4, MIDDLE, i, i == 3 ? 256 : 1024);
+	assert_true(tx_flush(tx));
+	for (u32 i = 0; i < 20; i++) {
+		struct rx_frame f = { .data = frame };
+		struct packet p;
+
+		f.len = next_on_wire(wire_fd, frame, sizeof(frame));
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+		assert_int_equal(p.psn, i);
+		assert_int_equal(frame[14 + 20 + 8 + 4] & 0x3f, 0);
+	}
+	assert_int_equal(stats.tx_udp, 20);
+	assert_int_equal(stats.tx_udp_sends, 20);
+	assert_int_equal(stats.tx_lost, 0);
+	refuses_segments = false;
+	tx_close(tx);
+	close(wire_fd);
+}
+
 static void tx_udp__counts_what_is_refused(void **state)
 {
 	struct gid nowhere = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } };
@@ -543,6 +603,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tx_udp__each_packet_is_correct),
+		cmocka_unit_test(tx_udp__without_segmentation),
 		cmocka_unit_test(tx_udp__counts_what_is_refused),
 		cmocka_unit_test(tx_udp__gives_frames_back),
 		cmocka_unit_test(host__one_packet),

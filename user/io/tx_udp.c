@@ -30,6 +30,7 @@
 #define SPORT_AT_V6  40u
 #define ID_AT	     4u
 #define CODE_MASK    (BTH_RESERVED >> 24)
+#define ALONE_FRAMES 8192u
 /* most bytes of UDP payload in a super-packet: with its headers it is less than 64 KiB */
 #define PAYLOAD_MAX  65000u
 
@@ -52,6 +53,8 @@ struct tx_udp {
 	u16 port[2];	/* their source ports, host order */
 	u32 ifindex;
 	bool has_codes;	/* super-packets may arrive uncut */
+	/* after a refused super-packet: frames to send alone before the next one */
+	u32 alone;
 	struct xroce_engine_stats *stats;
 	struct udp_change *change[2]; /* CHANGES of each, by length / 4 */
 	/* datagrams gathered for one call */
@@ -217,7 +220,7 @@ static u32 udp_count(const struct tx_udp *t, const struct gso_frame *frame, u32 
 {
 	const u32 count = gso_count(frame, n), segment = frame->len - GSO_HEADER_BYTES;
 
-	return count == 1 || (t->has_codes && !gso_segment_code(segment)) ?
+	return count == 1 || t->alone || (t->has_codes && !gso_segment_code(segment)) ?
 		       1 :
 		       min_u32(count, PAYLOAD_MAX / segment);
 }
@@ -255,7 +258,9 @@ static bool udp_has_no_room(int err)
 
 /*
  * Sends the gathered datagrams. Returns how many frames are done with. *full: there is no room for
- * more. The kernel reports an error for the first datagram only. Uses syscall(), as the libc
+ * more. Stops at a refused super-packet: EINVAL of a kernel without them, EIO where the interface
+ * leaves out checksums (before 6.11), or where IPsec is used. Its frames are then sent alone. The
+ * kernel reports an error for the first datagram only. Uses syscall(), as the libc
  * function is a cancellation point, under the shard's lock.
  */
 static u32 udp_send(struct tx_udp *t, bool *full)
@@ -270,6 +275,7 @@ static u32 udp_send(struct tx_udp *t, bool *full)
 
 		for (u32 i = 0; !err && i < (u32)sent; i++) {
 			t->stats->tx_udp += t->count[at];
+			t->alone -= min_u32(t->alone, t->count[at]);
 			done += t->count[at++];
 		}
 		t->stats->tx_udp_sends += err ? 0 : (u32)sent;
@@ -277,6 +283,9 @@ static u32 udp_send(struct tx_udp *t, bool *full)
 			continue;
 		if (err && udp_has_no_room(err)) {
 			*full = true;
+		} else if (err && t->count[at] > 1) {
+			t->alone = ALONE_FRAMES;
+			return done;
 		} else if (err) {
 			t->stats->tx_lost += t->count[at];
 			done += t->count[at++];
