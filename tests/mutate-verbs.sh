@@ -321,7 +321,7 @@ limit_of_qps      | user/engine/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->nu
 fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
 fork_gone         | user/verbs/context.c     | s/atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);/;/ | ibv_fork_init
 fork_async_fd     | user/verbs/events.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
-fork_channel      | user/verbs/events.c     | s/port_channel_abandon(ch->pc);/;/ | ibv_fork_init
+fork_channel      | user/verbs/events.c     | s/port_channel_abandon(ch->pc, entry->is_inherited);/;/ | ibv_fork_init
 fork_queue        | user/verbs/events.c     | s/ch->head = NULL;/;/ | ibv_fork_init
 fork_cq           | user/verbs/cq.c          | s/cq_abandon(&vcq->cq);/;/ | ibv_fork_init
 fork_qp           | user/verbs/qp.c          | s/qp_abandon(vqp->qp);/;/ | ibv_fork_init

@@ -226,7 +226,7 @@ END
 	clang -O2 -g -target bpf -c "$WORK/pass.c" -o "$WORK/pass.o"
 }
 
-# Answers by the GRH of a single datagram, which has a correct IPv4 checksum (ibv_init_ah_from_wc()).
+# Answers by the GRH of a single datagram (ibv_init_ah_from_wc()): its IPv4 checksum is correct.
 answers() {
 	local server
 	start server a "${RUN[@]}" --dev $IF_A -- udaddy -C 1 -c 1

@@ -86,6 +86,8 @@ static bool refuses(void)
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
 						     .parent_domain = pd }),
 		  EINVAL);
+	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD }),
+		  EINVAL);
 	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }

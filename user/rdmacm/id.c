@@ -287,6 +287,8 @@ static int ep_set_data(struct rdmacm_id *id, const struct rdma_addrinfo *res)
 static int ep_active(struct rdmacm_id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		     struct ibv_qp_init_attr *attr)
 {
+	int err = 0;
+
 	if (rdma_resolve_addr(&id->pub, res->ai_src_addr, res->ai_dst_addr, RESOLVE_MS))
 		return -errno;
 	if (res->ai_route_len ?
@@ -294,6 +296,11 @@ static int ep_active(struct rdmacm_id *id, struct rdma_addrinfo *res, struct ibv
 				    res->ai_route_len) :
 		    rdma_resolve_route(&id->pub, RESOLVE_MS))
 		return -errno;
+	/* the route's event is this call's */
+	if (res->ai_route_len)
+		err = id_complete(id);
+	if (err)
+		return err;
 	if (attr) {
 		attr->qp_type = (enum ibv_qp_type)res->ai_qp_type;
 		if (rdma_create_qp(&id->pub, pd, attr))

@@ -16,8 +16,8 @@ int port_channel_create(struct port_channel **out);
 void port_channel_destroy(struct port_channel *ch);
 /*
  * Detaches the channel from all CQs in a forked child, and leaves its descriptor readable for good.
- * Only port_channel_destroy() may follow. again: in a child of such a child; its descriptors are left
- * alone.
+ * Only port_channel_destroy() may follow. again: in a child of such a child; its descriptors are
+ * left alone.
  */
 void port_channel_abandon(struct port_channel *ch, bool again);
 int port_channel_fd(const struct port_channel *ch);

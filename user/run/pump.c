@@ -125,8 +125,8 @@ static bool pump_input_segment(const struct input *in, struct engine_frame *fram
 /*
  * Takes the segments of a super-packet one by one: the header of each overwrites the end of the
  * previous one. If the ICRC of the first is wrong, no RoCEv2 sender has made the super-packet, and
- * the other segments are refused unseen, for the same reason; but not from a UDP socket, which joins
- * the packets of any sender. Returns false if it cannot be cut.
+ * the other segments are refused unseen, for the same reason; but not from a UDP socket, which
+ * joins the packets of any sender. Returns false if it cannot be cut.
  */
 static bool pump_cut(const struct input *in, struct xroce_sock *stats, const struct xsk_batch *b,
 		     u32 i)

@@ -633,6 +633,8 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 	    flags & ~(u32)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return verb_fail(EINVAL);
 	/* A PD that is not a parent domain has no thread domain. */
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && !domain)
+		return verb_fail(EINVAL);
 	if (domain && (!domain->parent || domain->ibv.context != context))
 		return verb_fail(EINVAL);
 	if (attr->wc_flags & ~(u64)WC_FLAGS_SUPPORTED)

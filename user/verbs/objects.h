@@ -116,8 +116,8 @@ struct fork_entry {
 	struct vlink listed;
 	fork_fn *in_child;
 	/*
-	 * this process has the object from its parent: its descriptors are replaced, and the program
-	 * may have closed them and opened others of their numbers
+	 * this process has the object from its parent: its descriptors are replaced, and the
+	 * program may have closed them and opened others of their numbers
 	 */
 	bool is_inherited;
 };
