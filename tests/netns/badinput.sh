@@ -7,6 +7,7 @@
 # leave nothing allocated.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
+export XROCE_PORT=xdp
 
 gids_for v4 || netns_die "no GID"
 

@@ -37,7 +37,7 @@ late() {
 	need_line late "^late $1\$"
 }
 nothing_made_before() {
-	late EPERM
+	XROCE_PORT=xdp late EPERM
 	serve a $IF_A || return
 	late 0
 	stop "$broker"

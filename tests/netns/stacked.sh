@@ -196,7 +196,7 @@ parent_in_use() {
 	goes_on
 	stop "$below"
 	goes_on
-	start below p "$XROCE" run --dev pa -- "$TOOLS/again" -d xroce_pa -g 0
+	start below p "$XROCE" run --port xdp --dev pa -- "$TOOLS/again" -d xroce_pa -g 0
 	finish_at_most "$child" 10
 	need_equal "exit status of one that comes to the interface below" $? 1
 	need_line below '^xroce: pa: cannot attach the XDP program: an interface stacked on this one already has an XDP program; '

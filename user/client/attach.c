@@ -410,6 +410,12 @@ void attach_init(const struct netdev *dev, struct attachment *m)
 }
 
 /*
+ * This process has had a port by XDP. When its broker is started again, a port by UDP sockets in
+ * between would be lost with that, so it waits.
+ */
+static _Atomic bool attach_had_xdp;
+
+/*
  * Starts a broker for this process, with the connection to it. Returns 0; or -errno after a line on
  * standard error.
  */
@@ -419,7 +425,9 @@ static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 	int fd;
 
 	/* a port by UDP sockets is always a shared one */
-	if (port == PORT_AUTO && m->hello & ASK_TO_BE_ALONE)
+	if (port == PORT_AUTO && (m->hello & ASK_TO_BE_ALONE ||
+				  /* relaxed: this thread or an earlier one has set it */
+				  atomic_load_explicit(&attach_had_xdp, memory_order_relaxed)))
 		port = PORT_XDP;
 	if (port != PORT_SOCKETS && !spawn_may()) {
 		if (attach_complain_of_mount(dev))
@@ -467,6 +475,8 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	}
 	if (err)
 		attach_unmake(m);
+	else if (!m->info.udp_frames)
+		atomic_store_explicit(&attach_had_xdp, true, memory_order_relaxed);
 	return err;
 }
 
