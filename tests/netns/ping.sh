@@ -218,8 +218,8 @@ errors() {
 	ping_from 1 b -c 1 10.77.0.99
 	need_line ping '^xroce ping: cannot reach 10.77.0.99 through vb: '
 	ping_from 1 b -D 0.3 $IP4_A
-	# without privileges and without a broker
-	start ping b "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 1 $IP4_A
+	# without privileges, without a broker, and by XDP alone
+	XROCE_PORT=xdp start ping b "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 1 $IP4_A
 	finish "$child" 20
 	need_equal "an unprivileged user's status" $? 2
 	need_line ping '^xroce ping: vb: '

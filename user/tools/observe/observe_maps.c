@@ -135,6 +135,8 @@ int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS])
 
 	if (fd < 0)
 		return fd;
+	/* valgrind does not know what the kernel writes */
+	memset(ids, 0, OBSERVED_IDS * sizeof(*ids));
 	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
 	close(fd);
 	return err ? err : (int)min_u32(prog.nr_map_ids, OBSERVED_IDS);
