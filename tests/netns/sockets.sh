@@ -285,14 +285,14 @@ pass_object
 run_case pingpongs pingpongs
 run_case mixed mixed
 run_case auto auto
-run_case rival rival
+run_long_case rival rival
 run_case answers answers
-run_case squatted squatted
+run_long_case squatted squatted
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds
 run_case observed observed
-run_case preloaded preloaded
+run_long_case preloaded preloaded
 run_case taken taken
 run_long_case perftest perftest
 run_long_case killed killed

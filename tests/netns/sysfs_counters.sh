@@ -284,7 +284,7 @@ killed_parent() {
 	wait_until 10 grep -q '^sleep$' "/proc/$child/comm" || fail "it does not run"
 	kill -KILL "$child"
 	finish "$child" 10
-	has_servers 1 || fail "nothing serves the child"
+	wait_until 10 has_servers 1 || fail "not one server for the child: $(servers)"
 	echo >"$OWN/go"
 	wait_until 10 grep -qx 0 "$WORK/child.out" || { fail "the child reads nothing"; show child; }
 	no_servers
