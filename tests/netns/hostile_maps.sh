@@ -28,6 +28,8 @@ is_core() { [ "${XROCE_CASES:-}" = core ]; }
 
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
+# `xroce doctor` starts no broker with UDP sockets then
+export XROCE_PORT=xdp
 USER_=(setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=-all --bounding-set=-all)
 
 # A second interface, of the honest process where each has one alone.
