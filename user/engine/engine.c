@@ -33,7 +33,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->stats = config->stats;
 	e->drops = config->drops;
 	e->pkeys = config->pkeys ? *config->pkeys : PKEY_TABLE_DEFAULT;
-	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
+	e->window = config->window_packets ? config->window_packets : ENGINE_WINDOW;
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);
 	err = timers_init(&e->timers) || reorder_init(e) || engine_unknown_make(e) ? -ENOMEM :

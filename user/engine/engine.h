@@ -53,13 +53,19 @@ struct engine_event {
 	struct srq *srq;
 };
 
+/*
+ * Default window: request packets in flight per requester. Fits the rings of a veth or NIC (256)
+ * with room for a second QP.
+ */
+#define ENGINE_WINDOW 128u
+
 struct engine_config {
 	/* for keys, QPNs and cookies, while this engine is held; cryptographic outside tests */
 	u64 (*random)(void *arg);
 	void *random_arg;
 	struct xroce_engine_stats *stats; /* counters, the caller's memory: may be a shared map */
 	struct xroce_drops *drops;
-	u32 window_packets;		/* request packets in flight a QP; 0 = default */
+	u32 window_packets;		/* request packets in flight a QP; 0 = ENGINE_WINDOW */
 	u32 disable;			/* ENGINE_NO_*: parts that are otherwise on */
 	bool ecn;			/* send data packets as ECN-capable */
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
@@ -100,7 +106,7 @@ int engine_create(const struct engine_config *config, struct engine **out);
 void engine_destroy(struct engine *e);
 
 u32 engine_number(const struct engine *e);
-/* Returns config.unknown_ids: packets come from UDP sockets, which join those of any senders. */
+/* Returns config.unknown_ids: UDP sockets, which join packets of different senders. */
 bool engine_joins_senders(const struct engine *e);
 
 struct mr_table *engine_mr_table(struct engine *e);

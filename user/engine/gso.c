@@ -44,26 +44,27 @@ static bool gso_is_for_cm(const u8 *bth)
 	return !bth[5] && get16(bth + 6) == XROCE_CM_QPN;
 }
 
-/*
- * The receiver's XDP program checks only the first packet of a super-packet. So all have the same
- * transport (a CNP has a different one), P_Key, QP number and, for UD, Q_Key.
- */
-static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
+bool gso_is_alike(const u8 *a, const u8 *b)
 {
 	/* of the BTH: see wire.h */
 	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff };
-	const u8 *x = a->bytes + GSO_HEADER_BYTES, *y = b->bytes + GSO_HEADER_BYTES;
 	u64 of_a, of_b, mask;
 
-	memcpy(&of_a, x, sizeof(of_a));
-	memcpy(&of_b, y, sizeof(of_b));
+	memcpy(&of_a, a, sizeof(of_a));
+	memcpy(&of_b, b, sizeof(of_b));
 	memcpy(&mask, alike, sizeof(mask));
-	if ((of_a ^ of_b) & mask)
-		return false;
 	/* the Q_Key directly follows the BTH */
-	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD ||
-	       (memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0 &&
-		!gso_is_for_cm(x));
+	return !((of_a ^ of_b) & mask) &&
+	       (OPCODE_TRANSPORT(a[0]) != XROCE_UD ||
+		!memcmp(a + sizeof(struct bth), b + sizeof(struct bth), sizeof(__be32)));
+}
+
+static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
+{
+	const u8 *x = a->bytes + GSO_HEADER_BYTES, *y = b->bytes + GSO_HEADER_BYTES;
+
+	return gso_is_alike(x, y) &&
+	       (OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD || !gso_is_for_cm(x));
 }
 
 /*

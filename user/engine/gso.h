@@ -51,6 +51,13 @@ struct gso_ids {
 };
 
 /*
+ * Returns whether two packets, from the BTH on, of 16 bytes or more, may be in one super-packet.
+ * The receiver's XDP program checks only the first: all have the same transport (a CNP has a
+ * different one), P_Key, QP number and, for UD, Q_Key.
+ */
+bool gso_is_alike(const u8 *a, const u8 *b);
+
+/*
  * Moves requests ahead of the acknowledgement before them, since IBA does not order the two. A
  * shorter packet may only be the last of a super-packet, and a ping-pong sends only the answer and
  * the ACK of the request. Responses stay in order among themselves.

@@ -34,12 +34,6 @@
 #include "raw.h"
 #include "timer_heap.h"
 
-/*
- * Default window: request packets in flight per requester. Fits the rings of a veth or NIC (256)
- * with room for a second QP.
- */
-#define REQUESTER_WINDOW_DEFAULT 128
-
 /* Early packets kept: per QP and direction, and in total (4.3 KiB each, touched only when used). */
 #define REORDER_MAX_QP 128
 #define REORDER_POOL   512

@@ -101,23 +101,6 @@ static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload
 }
 
 /*
- * Returns whether b may be in a super-packet with a: the kernel joins datagrams of one sender to
- * one port, and the programs check only the first packet. As in engine/gso.c, UD has its Q_Key
- * after the BTH.
- */
-static bool host_is_alike(const u8 *a, const u8 *b)
-{
-	/* of the BTH: transport, P_Key and QP number */
-	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff };
-
-	for (u32 i = 0; i < sizeof(alike); i++)
-		if ((a[i] ^ b[i]) & alike[i])
-			return false;
-	return OPCODE_TRANSPORT(a[0]) != XROCE_UD ||
-	       !memcmp(a + sizeof(struct bth), b + sizeof(struct bth), sizeof(__be32));
-}
-
-/*
  * Returns whether the programs accept the headers of a packet of that size, whatever follows: the
  * kernel joins a forged one with others.
  */
@@ -143,7 +126,7 @@ static u32 host_run(const struct host_datagram *d, u32 at)
 	    get16(d->payload + at + 6) == XROCE_CM_QPN || !host_may_lead(d->payload + at, size))
 		return size;
 	while (end < d->len && (end - at) / size < XROCE_SEGMENTS_MAX &&
-	       d->len - end >= shortest && host_is_alike(d->payload + at, d->payload + end))
+	       d->len - end >= shortest && gso_is_alike(d->payload + at, d->payload + end))
 		end += min_u32(size, d->len - end);
 	return end - at;
 }
@@ -356,7 +339,7 @@ void host_receive_leave(struct host_receive *r, const struct gid *group)
 		}
 }
 
-/* The kernel counts memory of its own for each packet, and reports twice the requested size. */
+/* The kernel also counts its memory for each packet, and reports twice the requested size. */
 u32 host_receive_room(const struct host_receive *r)
 {
 	const u32 of_frame = 2 * (ROCE_PMTU_MAX + 256);

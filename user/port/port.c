@@ -127,9 +127,7 @@ static u32 port_receive_frames(const struct port *port, const struct shard *s)
 	return udp ? min_u32(udp, frames) : frames;
 }
 
-/* The engine's default window of a QP, and the least with a small socket buffer; packets. */
-#define PORT_WINDOW	128u
-#define PORT_WINDOW_MIN 8u
+#define PORT_WINDOW_MIN 8u /* packets, with a small socket buffer */
 
 /*
  * Returns the packets that a QP may have in flight; 0: the default. A socket's buffer may be small,
@@ -139,7 +137,7 @@ static u32 port_window(const struct port *port)
 {
 	const u32 half = port->made.info.udp_frames / 2;
 
-	return !half || half >= PORT_WINDOW ? 0 : half < PORT_WINDOW_MIN ? PORT_WINDOW_MIN : half;
+	return !half || half >= ENGINE_WINDOW ? 0 : half < PORT_WINDOW_MIN ? PORT_WINDOW_MIN : half;
 }
 
 static int port_make_shard(struct port *port, struct shard *s, const struct netdev *dev)
