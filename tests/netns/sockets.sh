@@ -239,8 +239,8 @@ answers() {
 }
 is_bound() { look list $IF_A 2>&1 | grep -q 'bound to 1 service'; }
 
-# Another user listens at the addresses of brokers, and does not answer: nothing waits for it, and
-# nobody takes a port from it.
+# Another user listens at the addresses of brokers, and does not answer: no program waits for it or
+# takes a port from it.
 squatted() {
 	local index other user
 	index=$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)

@@ -343,7 +343,7 @@ static bool grandchild(struct all *a)
 	       in_child(destroy, a);
 }
 
-/* A daemon closes what it has not opened itself, and opens other files. */
+/* A daemon closes all inherited descriptors, and opens other files. */
 #define OWN_FILES 50
 
 static bool files_are(const ino_t *inode, const int *fd)
