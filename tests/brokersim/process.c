@@ -125,6 +125,15 @@ bool shard_turn(struct shard *s)
 	return true;
 }
 
+/* No process has service threads, or sockets of the kernel. */
+void worker_kick(struct shard *s)
+{
+}
+
+void xsk_lose(struct xsk_set *s)
+{
+}
+
 int link_watch_start(const struct netdev *dev, bool urgent, link_watch_fn *fn, void *arg,
 		     struct link_watch **out)
 {

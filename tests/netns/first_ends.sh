@@ -146,6 +146,20 @@ broker_stops() {
 	all_is_well
 }
 
+# Its client lives on without its device, and leaves the interface to others.
+broker_killed_client_stays() {
+	local idle
+	by_root $IF_A auto
+	start idle a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -p 18700
+	idle=$child
+	wait_until 20 listens_or_gone a 18700 "$idle"
+	kill_brokers KILL
+	begin || return
+	is_gone_or_zombie "$idle" && { fail "the idle client has ended"; show idle; }
+	all_is_well
+	stop "$idle"
+}
+
 # ---- the joining processes ----
 
 guest_dies() {
@@ -262,6 +276,7 @@ first_stops() {
 first_long_case broker_dies_at_once broker_dies_at_once
 first_long_case broker_dies_soon broker_dies_soon
 first_case broker_is_killed broker_ends KILL 1
+first_case broker_killed_client_stays broker_killed_client_stays
 first_long_case broker_is_killed_thrice broker_ends KILL 3
 first_long_case broker_is_told_to_end broker_ends stop 3
 first_long_case broker_stops broker_stops

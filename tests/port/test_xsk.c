@@ -5,6 +5,11 @@
  * kernel: each packet that it puts into the receive ring is in a batch once, and each buffer comes
  * back once, whatever the descriptors say.
  */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+
 #include "../unit/unit.h"
 
 #include "../../user/io/xsk.h"
@@ -256,6 +261,48 @@ static void xsk_peek__no_end(void **state)
 	assert_int_equal(seen.too_long, 2);
 }
 
+/* ---- the kernel's sockets, in a network namespace of the test's own ---- */
+
+#define IFACE "xsk0"
+
+static void open_sockets(struct xsk_set *s, struct umem *u, struct xroce_sock *counted)
+{
+	assert_int_equal(umem_create(u, xsk_rx_frames(1), XSK_TX_SLOTS), 0);
+	assert_int_equal(xsk_open(s, u, IFACE, 0, 1, 1, false, counted), 0);
+}
+
+/*
+ * A set that has lost its interface leaves the queue to another one, is never readable, and is
+ * closed as ever.
+ */
+static void xsk_lose__frees_the_queue(void **state)
+{
+	static struct xsk_set lost, next;
+	static struct umem umem_of_lost, umem_of_next;
+	static struct xroce_sock counted[2];
+	struct pollfd p[XSK_POLLS];
+	u32 filled;
+
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	assert_int_equal(system("ip link add " IFACE " type veth peer name xsk1 && "
+				"ip link set " IFACE " up && ip link set xsk1 up"), 0);
+	open_sockets(&lost, &umem_of_lost, &counted[0]);
+	filled = *lost.xsk->fill.producer;
+	assert_int_equal(filled, umem_of_lost.rx_frames);
+	xsk_lose(&lost);
+	open_sockets(&next, &umem_of_next, &counted[1]);
+	assert_int_equal(*lost.xsk->fill.producer, filled);
+	assert_false(xsk_has_input(&lost));
+	assert_int_equal(xsk_polls(&lost, p), 1);
+	assert_int_equal(poll(p, 1, 0), 0);
+	xsk_lose(&lost);
+	xsk_account(&lost);
+	xsk_close(&lost);
+	umem_destroy(&umem_of_lost);
+	xsk_close(&next);
+	umem_destroy(&umem_of_next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(xsk_peek__super_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(xsk_peek__last_is_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(xsk_peek__no_end, setup, teardown),
+		cmocka_unit_test(xsk_lose__frees_the_queue),
 	};
 
 	return cmocka_run_group_tests_name("xsk", tests, NULL, NULL);

@@ -362,6 +362,17 @@ void kernel_close(int fd)
 	close_in(fd, fd_get(fd));
 }
 
+/* No port loses its broker here. */
+void kernel_replace(int fd, int to)
+{
+	sched_fail("a descriptor is replaced");
+}
+
+int kernel_memory_make_private(void *area, u64 bytes)
+{
+	sched_fail("a mapping is replaced");
+}
+
 /* ---- memory of a UMEM: kept for the next run, as fresh pages cost more than the run ---- */
 
 struct memory {

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <linux/if_link.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../os/kernel.h"
 #include "tx.h"
@@ -122,8 +123,65 @@ static int open_all(struct xsk_set *s, const char *ifname, u16 bind_flags)
 	return 0;
 }
 
+/* A ring as its socket has mapped it: from its first word to its last entry, in whole pages. */
+struct xsk_mapping {
+	void *at;
+	u64 bytes;
+};
+
+static struct xsk_mapping xsk_mapping_of(const u32 *producer, const void *ring, u32 size,
+					 size_t entry)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t begin = (uintptr_t)producer & ~(page - 1);
+	const uintptr_t end = ((uintptr_t)ring + size * entry + page - 1) & ~(page - 1);
+
+	return (struct xsk_mapping){ (void *)begin, end - begin };
+}
+
+static void xsk_mappings(const struct xsk *x, struct xsk_mapping m[4])
+{
+	m[0] = xsk_mapping_of(x->rx.producer, x->rx.ring, x->rx.size, sizeof(struct xdp_desc));
+	m[1] = xsk_mapping_of(x->tx.producer, x->tx.ring, x->tx.size, sizeof(struct xdp_desc));
+	m[2] = xsk_mapping_of(x->fill.producer, x->fill.ring, x->fill.size, sizeof(u64));
+	m[3] = xsk_mapping_of(x->completion.producer, x->completion.ring, x->completion.size,
+			      sizeof(u64));
+}
+
+/* The kernel closes a socket once neither a descriptor nor a mapping refers to it. */
+void xsk_lose(struct xsk_set *s)
+{
+	const int never_fd = xsk_is_ring(s) || s->is_lost ? -1 : kernel_event_make(false);
+	struct xsk_mapping m[4];
+
+	if (never_fd < 0)
+		return;
+	s->is_lost = true;
+	for (u32 i = 0; i < s->count; i++) {
+		xsk_mappings(&s->xsk[i], m);
+		for (u32 j = 0; j < ARRAY_SIZE(m); j++)
+			kernel_memory_make_private(m[j].at, m[j].bytes);
+		kernel_replace(never_fd, s->xsk[i].fd);
+	}
+	kernel_close(never_fd);
+}
+
+/* libxdp unmaps only what belongs to a socket. */
+static void xsk_unmap_lost(const struct xsk_set *s)
+{
+	struct xsk_mapping m[4];
+
+	for (u32 i = 0; i < s->count; i++) {
+		xsk_mappings(&s->xsk[i], m);
+		for (u32 j = 0; j < ARRAY_SIZE(m); j++)
+			kernel_memory_free(m[j].at, m[j].bytes);
+	}
+}
+
 static void close_all(struct xsk_set *s)
 {
+	if (s->is_lost)
+		xsk_unmap_lost(s);
 	for (u32 i = s->count; i-- > 0;)
 		if (s->xsk[i].socket)
 			xsk_socket__delete(s->xsk[i].socket);

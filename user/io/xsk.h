@@ -59,6 +59,7 @@ struct xsk_set {
 	struct xsk_set *_Atomic local;
 	bool zero_copy;
 	bool multibuffer;
+	bool is_lost; /* xsk_lose() has been called */
 };
 
 #define XSK_TX_RING	256u
@@ -100,6 +101,14 @@ int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_s
  * redirected to the sockets or written to the ring buffer any more.
  */
 void xsk_close(struct xsk_set *s);
+
+/*
+ * Releases the interface's queues, as the interface or the broker is gone: another process can open
+ * sockets on them before xsk_close(). The rings become private memory with the same content, and
+ * the descriptors are never readable. Does nothing for a ring buffer. If memory or descriptors are
+ * short, the queues stay taken until xsk_close().
+ */
+void xsk_lose(struct xsk_set *s);
 
 /* Returns whether a ring buffer is used; its records wake a thread only if xroce_vector asks. */
 static inline bool xsk_is_ring(const struct xsk_set *s)

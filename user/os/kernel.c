@@ -48,6 +48,11 @@ int kernel_duplicate(int fd)
 	return other < 0 ? -errno : other;
 }
 
+void kernel_replace(int fd, int to)
+{
+	syscall(SYS_dup3, fd, to, O_CLOEXEC);
+}
+
 u32 kernel_descriptors_max(void)
 {
 	struct rlimit limit;
@@ -92,7 +97,7 @@ void kernel_event_replace(int fd)
 	own = eventfd(1, EFD_CLOEXEC | (flags > 0 && flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
 	if (own < 0 || own == fd)
 		return;
-	dup3(own, fd, O_CLOEXEC);
+	kernel_replace(own, fd);
 	kernel_close(own);
 }
 
@@ -396,6 +401,21 @@ void kernel_memory_free(void *area, u64 bytes)
 {
 	if (area)
 		munmap(area, bytes);
+}
+
+int kernel_memory_make_private(void *area, u64 bytes)
+{
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (copy == MAP_FAILED)
+		return -errno;
+	memcpy(copy, area, bytes);
+	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, area) != MAP_FAILED)
+		return 0;
+	err = -errno;
+	munmap(copy, bytes);
+	return err;
 }
 
 void kernel_random(void *to, size_t bytes)

@@ -22,6 +22,8 @@
 void kernel_close(int fd);
 /* Returns another descriptor of the same file, close-on-exec, or -errno. */
 int kernel_duplicate(int fd);
+/* Makes `to`, an open descriptor, another one of fd's file, close-on-exec. */
+void kernel_replace(int fd, int to);
 /* Returns the limit of open descriptors of this process. */
 u32 kernel_descriptors_max(void);
 
@@ -135,6 +137,11 @@ void kernel_xsk_tune(int fd);
 /* Returns shared memory with all pages present; NULL with errno set. */
 void *kernel_memory_make(u64 bytes);
 void kernel_memory_free(void *area, u64 bytes);
+/*
+ * Makes a mapping private memory with the same content. A thread that reads it meanwhile finds one
+ * or the other. Returns 0 or -errno.
+ */
+int kernel_memory_make_private(void *area, u64 bytes);
 void kernel_random(void *to, size_t bytes);
 /* Returns the thread ID of the caller. */
 u32 kernel_thread_id(void);

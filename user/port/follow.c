@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The port follows its interface: the link's MTU sets the path MTU. When the interface or the
- * broker is gone, so is the port: every QP is in ERR,
- * posted work is flushed, no packet is received or sent, and no thread sleeps on the sockets.
+ * broker is gone, so is the port: every QP is in ERR, posted work is flushed, no packet is received
+ * or sent, no thread sleeps on the sockets, and the interface's queues are free.
  */
 #include "port_object.h"
 
@@ -26,6 +26,9 @@ static void follow_lose(struct port *port)
 	for (u32 i = 0; i < port->shards.num; i++) {
 		engine_fail(port->shards.shard[i].engine);
 		shard_turn(&port->shards.shard[i]);
+		xsk_lose(&port->shards.shard[i].io->xsks);
+		/* the kernel keeps a socket while a thread sleeps on it */
+		worker_kick(&port->shards.shard[i]);
 	}
 }
 
