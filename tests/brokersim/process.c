@@ -418,7 +418,7 @@ static void ask_for_clients(struct process *p)
 static bool ask_for_more(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
-	struct pkey_table pkeys;
+	struct ask_kind kind;
 	const bool root = !process_uid(p->index);
 	u32 slot;
 	int fd = ask_ring(a, &slot), err;
@@ -427,8 +427,9 @@ static bool ask_for_more(struct process *p)
 		close(fd);
 	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM);
 	ask_for_clients(p);
-	err = ask_pkeys(a, &pkeys);
-	must(err ? ask_is_over(err) : !memcmp(&pkeys, &FAKED_PKEYS, sizeof(pkeys)));
+	err = ask_kind(a, &kind);
+	must(err ? ask_is_over(err) :
+		   !memcmp(&kind.pkeys, &FAKED_PKEYS, sizeof(kind.pkeys)) && !kind.udp);
 	process_look(p);
 	/* a number chosen by the client */
 	p->rests = false;

@@ -437,7 +437,7 @@ static void write_seed(const char *dir)
 		{ ASK_VERSION, ASK_CLAIM, XROCE_MAX_QP + 7, 0, { { 0 } } },
 		{ ASK_VERSION, ASK_ATTACH, 1, 0, { { .address = { 0xff, 0x15 } } } },
 		{ ASK_VERSION, ASK_DETACH, 1, 0, { { .address = { 0xff, 0x15 } } } },
-		{ ASK_VERSION, ASK_PKEYS, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_KIND, 0, 0, { { 0 } } },
 		{ ASK_VERSION, ASK_MAPS, ASK_MAPS_OF(1, 15), 0, { { 0 } } },
 		{ ASK_VERSION, ASK_TRACE, 0, 0, { .trace = { .ring_bytes = 5, .what = 15 } } },
 		{ ASK_VERSION, ASK_TRACE, 1, 0,

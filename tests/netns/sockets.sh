@@ -117,6 +117,13 @@ observed() {
 	need_line stat ' tx_udp +[1-9]'
 	look trace --duration 1 >"$WORK/trace.out" 2>&1
 	need_line trace 'not supported'
+	look list $IF_A >"$WORK/list.out" 2>&1
+	need_line list '^  XDP +nothing attached, as the broker receives by UDP sockets$'
+	need_line list '^  broker +pid [0-9]+ \(xroce\), receives by UDP sockets'
+	need_line list 'ibv_rc_pingpong.*; sends by its own UDP sockets'
+	need_no_line list 'sends by  |TAP device|AF_XDP'
+	look list --json $IF_A >"$WORK/list.out" 2>&1
+	need_line list '"receives_by": *"UDP sockets"'
 	stop "$child"
 	stop "$server"
 	need_nothing_left
@@ -188,6 +195,14 @@ mixed() {
 	need_nothing_left
 }
 
+# says_raw NUMBER RUN...: the raw packet QPs that ibv_query_device() announces
+says_raw() {
+	local number=$1
+	shift
+	in_a "$@" --dev $IF_A -- ibv_devinfo -v >"$WORK/devinfo.out" 2>&1
+	need_line devinfo "max_raw_ethy_qp:[[:space:]]+$number\$"
+}
+
 # The default: XDP where it is possible, else sockets, after one line that says why.
 auto() {
 	local server
@@ -195,6 +210,9 @@ auto() {
 	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
 	need_line server "^xroce: $IF_A: no privileges for XDP: using UDP sockets"
 	need_nothing_left
+	# what it cannot have is not offered, root has it
+	says_raw 0 "${RUN[@]}"
+	says_raw '[1-9][0-9]*' "$XROCE" run
 	# root, and another XDP program on the interface, which stays
 	# ip mounts bpffs
 	in_a unshare --mount ip link set dev $IF_A xdpgeneric obj "$WORK/pass.o" sec xdp || { fail "no other program"; return; }

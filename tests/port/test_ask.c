@@ -348,17 +348,17 @@ static void ask_question__follows_one_proof(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void ask_pkeys__takes_no_proof(void **state)
+static void ask_kind__takes_no_proof(void **state)
 {
 	struct talk *t = *state;
-	struct reply r = yes(ASK_PKEYS, 0);
-	struct pkey_table pkeys;
+	struct reply r = yes(ASK_KIND, 0);
+	struct ask_kind kind;
 
 	t->asker.has_proved = false;
-	r.answer.pkeys = PKEY_TABLE_DEFAULT;
+	r.answer.kind.pkeys = PKEY_TABLE_DEFAULT;
 	say(t, &r);
-	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
-	heard(t, ASK_PKEYS, 0);
+	assert_int_equal(ask_kind(&t->asker, &kind), 0);
+	heard(t, ASK_KIND, 0);
 }
 
 /* The question has the whole service, and other questions have none. */
@@ -419,24 +419,24 @@ static void ask_question__has_the_brokers_answer(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void ask_pkeys__takes_the_table(void **state)
+static void ask_kind__takes_the_table(void **state)
 {
 	struct talk *t = *state;
-	struct reply r = yes(ASK_PKEYS, 0);
-	struct pkey_table pkeys;
+	struct reply r = yes(ASK_KIND, 0);
+	struct ask_kind kind;
 
-	r.answer.pkeys = (struct pkey_table){ 3, { 0xffff, 0x8001, 0x0001 } };
+	r.answer.kind = (struct ask_kind){ { 3, { 0xffff, 0x8001, 0x0001 } }, .udp = 1 };
 	say(t, &r);
-	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
-	heard(t, ASK_PKEYS, 0);
-	assert_memory_equal(&pkeys, &r.answer.pkeys, sizeof(pkeys));
+	assert_int_equal(ask_kind(&t->asker, &kind), 0);
+	heard(t, ASK_KIND, 0);
+	assert_memory_equal(&kind, &r.answer.kind, sizeof(kind));
 	for (u32 i = 0; i < XROCE_MAX_PKEY; i++)
-		r.answer.pkeys.key[i] = (u16)(0xffff - i);
-	r.answer.pkeys.num = XROCE_MAX_PKEY;
+		r.answer.kind.pkeys.key[i] = (u16)(0xffff - i);
+	r.answer.kind.pkeys.num = XROCE_MAX_PKEY;
 	say(t, &r);
-	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
-	heard(t, ASK_PKEYS, 0);
-	assert_int_equal(pkeys.key[XROCE_MAX_PKEY - 1], 0xffff - (XROCE_MAX_PKEY - 1));
+	assert_int_equal(ask_kind(&t->asker, &kind), 0);
+	heard(t, ASK_KIND, 0);
+	assert_int_equal(kind.pkeys.key[XROCE_MAX_PKEY - 1], 0xffff - (XROCE_MAX_PKEY - 1));
 }
 
 /* ---- invalid answers ---- */
@@ -551,15 +551,21 @@ static void ask_check__refuses_what_is_no_table(void **state)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(no_pkeys); i++) {
 		struct talk *t;
-		struct reply r = yes(ASK_PKEYS, 0);
-		struct pkey_table pkeys = { .num = 77 };
+		struct reply r = yes(ASK_KIND, 0);
+		struct ask_kind kind = { .pkeys.num = 77 };
 
 		assert_int_equal(setup((void **)&t), 0);
-		r.answer.pkeys = no_pkeys[i];
+		r.answer.kind.pkeys = no_pkeys[i];
 		say(t, &r);
-		assert_int_equal(ask_pkeys(&t->asker, &pkeys), -EPROTO);
-		assert_int_equal(pkeys.num, 77);
+		assert_int_equal(ask_kind(&t->asker, &kind), -EPROTO);
+		assert_int_equal(kind.pkeys.num, 77);
 		is_over(t);
+		teardown((void **)&t);
+
+		assert_int_equal(setup((void **)&t), 0);
+		r.answer.kind = (struct ask_kind){ PKEY_TABLE_DEFAULT, .udp = 2 };
+		say(t, &r);
+		assert_int_equal(ask_kind(&t->asker, &kind), -EPROTO);
 		teardown((void **)&t);
 
 		assert_int_equal(setup((void **)&t), 0);
@@ -940,7 +946,7 @@ int main(void)
 		TEST(ask_hello__has_no_descriptor_left),
 		TEST(ask_draw__has_a_number),
 		TEST(ask_question__follows_one_proof),
-		TEST(ask_pkeys__takes_no_proof),
+		TEST(ask_kind__takes_no_proof),
 		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),
 		TEST(ask_check__refuses_what_is_too_short),
@@ -962,7 +968,7 @@ int main(void)
 		TEST(ask_question__ends_with_a_broker_that_hears_and_ends),
 		TEST(ask_question__is_bounded_in_time),
 		TEST(ask_question__looks_once_more),
-		TEST(ask_pkeys__takes_the_table),
+		TEST(ask_kind__takes_the_table),
 		TEST(ask_check__refuses_what_is_no_table),
 		TEST(ask_hello__is_bounded_in_time),
 		cmocka_unit_test(ask_question__has_nobody_to_ask),

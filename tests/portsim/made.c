@@ -140,9 +140,14 @@ void attach_unmake(struct attachment *m)
 	nic_free(nic_of(m));
 }
 
-bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+bool ask_kind_of(u64 netns, u32 ifindex, struct ask_kind *kind)
 {
-	sched_fail("nobody asks for P_Keys here");
+	sched_fail("nobody asks for the kind of port here");
+}
+
+bool attach_would_use_udp(void)
+{
+	sched_fail("nobody asks for the kind of port here");
 }
 
 int attach_draw(struct attachment *m, u32 *qpn)

@@ -480,9 +480,11 @@ static void client_says_goodbye(struct client *c)
 
 /* ---- questions without a port ---- */
 
-static void client_pkeys(struct client *c)
+static void client_kind(struct client *c)
 {
-	struct ask_answer answer = { .what = ASK_PKEYS, .pkeys = c->broker->options.pkeys };
+	struct ask_answer answer = { .what = ASK_KIND,
+				     .kind = { .pkeys = c->broker->options.pkeys,
+					       .udp = c->broker->options.udp } };
 
 	client_send(c, &answer, NULL);
 }
@@ -729,7 +731,7 @@ void client_serve(struct client *c)
 
 static bool client_may_ask(const struct client *c, u32 what)
 {
-	return c->rights.here || what == ASK_PROVE || what == ASK_PROOF || what == ASK_PKEYS;
+	return c->rights.here || what == ASK_PROVE || what == ASK_PROOF || what == ASK_KIND;
 }
 
 static void client_ask(struct client *c, const struct ask *ask)
@@ -763,8 +765,8 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_OTHERS:
 		client_others(c);
 		return;
-	case ASK_PKEYS:
-		client_pkeys(c);
+	case ASK_KIND:
+		client_kind(c);
 		return;
 	case ASK_RING:
 	case ASK_MAPS:

@@ -244,8 +244,8 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 	case ASK_HELLO:
 		return pkey_table_valid(&answer->port.pkeys) &&
 		       answer->num_fds == (answer->port.sockets ? ASK_SOCKETS_FDS : ASK_FDS);
-	case ASK_PKEYS:
-		return pkey_table_valid(&answer->pkeys);
+	case ASK_KIND:
+		return pkey_table_valid(&answer->kind.pkeys) && answer->kind.udp <= 1;
 	case ASK_RING:
 		return answer->number >= XROCE_MAX_QUEUE && answer->number < XROCE_MAX_CHANNEL;
 	case ASK_TRACE:
@@ -335,7 +335,7 @@ static int ask_prove(struct asker *a)
 static int ask_in_turn(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
 		       u32 want)
 {
-	int err = a->has_proved || ask->what == ASK_PKEYS ? 0 : ask_prove(a);
+	int err = a->has_proved || ask->what == ASK_KIND ? 0 : ask_prove(a);
 
 	return err ? err : ask_exchange(a, ask, answer, fds, want);
 }
@@ -479,47 +479,47 @@ void ask_leave(struct asker *a)
 		send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-int ask_pkeys(struct asker *a, struct pkey_table *pkeys)
+int ask_kind(struct asker *a, struct ask_kind *kind)
 {
 	struct ask_answer answer;
-	int err = ask_question(a, ASK_PKEYS, 0, &answer, NULL, 0);
+	int err = ask_question(a, ASK_KIND, 0, &answer, NULL, 0);
 
 	if (!err)
-		*pkeys = answer.pkeys;
+		*kind = answer.kind;
 	return err;
 }
 
-#define PKEYS_TRIES 5
+#define KIND_TRIES 5
 
 /* Sets *there to whether a process listens. Returns 0 or -errno. */
-static int ask_pkeys_once(u64 netns, u32 ifindex, struct pkey_table *pkeys, bool *there)
+static int ask_kind_once(u64 netns, u32 ifindex, struct ask_kind *kind, bool *there)
 {
 	struct asker asker;
 	int err;
 
 	ask_init(&asker);
-	asker.max_ns = ASK_PKEYS_NS;
+	asker.max_ns = ASK_KIND_NS;
 	err = ask_connect(&asker, netns, ifindex);
 	*there = err != -ENOENT;
 	if (!err)
-		err = ask_pkeys(&asker, pkeys);
+		err = ask_kind(&asker, kind);
 	ask_close(&asker);
 	return err;
 }
 
-bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+bool ask_kind_of(u64 netns, u32 ifindex, struct ask_kind *kind)
 {
 	bool there;
 	int err;
 
 	/* a broker that is ending hangs up */
-	for (u32 i = 0; i < PKEYS_TRIES; i++) {
-		err = ask_pkeys_once(netns, ifindex, pkeys, &there);
+	for (u32 i = 0; i < KIND_TRIES; i++) {
+		err = ask_kind_once(netns, ifindex, kind, &there);
 		if (!ask_is_over(err) || err == -ETIMEDOUT)
 			break;
 	}
 	if (err && there)
-		*pkeys = PKEY_TABLE_DEFAULT;
+		*kind = (struct ask_kind){ .pkeys = PKEY_TABLE_DEFAULT };
 	return there;
 }
 

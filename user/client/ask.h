@@ -69,14 +69,15 @@ int ask_detach(struct asker *a, const struct gid *group);
 /* Sends ASK_LEAVE, which has no answer. Does nothing without a conversation. */
 void ask_leave(struct asker *a);
 
-/* Gets the P_Key table of the interface; needs no port. */
-int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
+/* Gets the P_Key table of the interface, and by what its broker receives; needs no port. */
+int ask_kind(struct asker *a, struct ask_kind *kind);
 /*
- * Gets the table in a separate conversation. If the broker does not answer within ASK_PKEYS_NS, the
- * table has only the default P_Key. Without a broker returns false and leaves *pkeys unchanged.
+ * The same in a separate conversation. If the broker does not answer within ASK_KIND_NS, the table
+ * has only the default P_Key, and udp is 0. Without a broker returns false and leaves *kind
+ * unchanged.
  */
-#define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
-bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
+#define ASK_KIND_NS (2 * NSEC_PER_SEC)
+bool ask_kind_of(u64 netns, u32 ifindex, struct ask_kind *kind);
 
 /*
  * For `xroce list`, `xroce stop` and other observers. Gets the client with the lowest number from

@@ -415,20 +415,35 @@ void attach_init(const struct netdev *dev, struct attachment *m)
  */
 static _Atomic bool attach_had_xdp;
 
+/* Returns what a broker of this process shall receive by. */
+static enum port_choice attach_choice(u32 hello)
+{
+	const enum port_choice port = options_port();
+
+	/* a port by UDP sockets is always a shared one */
+	return port == PORT_AUTO && (hello & ASK_TO_BE_ALONE ||
+				     /* relaxed: this thread or an earlier one has set it */
+				     atomic_load_explicit(&attach_had_xdp, memory_order_relaxed)) ?
+		       PORT_XDP :
+		       port;
+}
+
+bool attach_would_use_udp(void)
+{
+	const enum port_choice port = attach_choice(attach_hello());
+
+	return port == PORT_SOCKETS || (port == PORT_AUTO && !spawn_may());
+}
+
 /*
  * Starts a broker for this process, with the connection to it. Returns 0; or -errno after a line on
  * standard error.
  */
 static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 {
-	enum port_choice port = options_port();
+	const enum port_choice port = attach_choice(m->hello);
 	int fd;
 
-	/* a port by UDP sockets is always a shared one */
-	if (port == PORT_AUTO && (m->hello & ASK_TO_BE_ALONE ||
-				  /* relaxed: this thread or an earlier one has set it */
-				  atomic_load_explicit(&attach_had_xdp, memory_order_relaxed)))
-		port = PORT_XDP;
 	if (port != PORT_SOCKETS && !spawn_may()) {
 		if (attach_complain_of_mount(dev))
 			return -EBUSY;

@@ -87,6 +87,8 @@ void attach_close_local(struct attachment *m, u32 i);
  * xroce_channel, where it is already. Returns 0 or -errno as above.
  */
 int attach_ring(struct attachment *m, struct ring_slot *out);
+/* Returns whether a broker that this process starts now would receive by UDP sockets. */
+bool attach_would_use_udp(void);
 /* Returns a descriptor that hangs up when the broker ends. */
 static inline int attach_lifeline(const struct attachment *m)
 {

@@ -15,7 +15,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 17u
+#define ASK_VERSION 18u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 /*
@@ -72,7 +72,7 @@ enum ask_what {
 	 * back. A broker that served it alone ends before that.
 	 */
 	ASK_LEAVE,
-	ASK_PKEYS, /* the P_Key table of every port; needs no port */
+	ASK_KIND, /* struct ask_kind, of every port; needs no port */
 	/*
 	 * Maps of a client that ASK_LIST returns, for observers: number is ASK_MAPS_OF(the client's
 	 * number; first map). The answer has its struct ask_client and read-only descriptors of its
@@ -103,7 +103,7 @@ enum ask_what {
 	 * number is the port of the socket for the last challenge: 0, or -ENONET if it is not in
 	 * the interface's network namespace. -EINVAL: no challenge, which can be answered once;
 	 * -EALREADY: the asker has a port. Before a proof, all questions except ASK_PROVE,
-	 * ASK_PROOF and ASK_PKEYS return -ENONET.
+	 * ASK_PROOF and ASK_KIND return -ENONET.
 	 */
 	ASK_PROOF,
 	/*
@@ -227,6 +227,11 @@ struct ask_port {
 	struct pkey_table pkeys;
 };
 
+struct ask_kind {
+	struct pkey_table pkeys;
+	u32 udp; /* 1: the broker receives by UDP sockets */
+};
+
 struct ask_client {
 	u32 client;
 	u32 pid, uid;
@@ -261,7 +266,7 @@ struct ask_answer {
 		struct ask_port port;
 		struct ask_client client;
 		struct ask_traced traced;
-		struct pkey_table pkeys;
+		struct ask_kind kind;
 		struct ask_challenge challenge;
 		u32 number;
 		u8 room[112];

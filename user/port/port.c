@@ -65,11 +65,11 @@ const struct port_info *port_info(const struct port *port)
 	return &port->made.info;
 }
 
-void port_ask_pkeys(const struct netdev *dev, struct pkey_table *pkeys)
+void port_ask_kind(const struct netdev *dev, struct ask_kind *kind)
 {
-	*pkeys = options_pkeys();
+	*kind = (struct ask_kind){ .pkeys = options_pkeys(), .udp = attach_would_use_udp() };
 	if (options_share() != SHARE_NEVER)
-		ask_pkeys_of(netdev_netns(), dev->ifindex, pkeys);
+		ask_kind_of(netdev_netns(), dev->ifindex, kind);
 }
 
 struct engine *port_engine(struct port *port)

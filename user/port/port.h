@@ -41,10 +41,11 @@ void port_put(struct port *port);
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
 /*
- * Gets the P_Key table that a port of the interface would have now: its broker's, else the table of
- * XROCE_PKEY. May wait for the broker, as ask_pkeys_of() does: no lock held.
+ * Gets the kind of a port of the interface if it were made now: its broker's, else the table of
+ * XROCE_PKEY, and UDP sockets as XROCE_PORT and the process's privileges decide. May wait for the
+ * broker, as ask_kind_of() does: no lock held.
  */
-void port_ask_pkeys(const struct netdev *dev, struct pkey_table *pkeys);
+void port_ask_kind(const struct netdev *dev, struct ask_kind *kind);
 
 /*
  * Packets to this port's QPs that XDP and the engines have dropped for a wrong P_Key or Q_Key,

@@ -23,24 +23,36 @@ _Static_assert(PORT_CNT_EX_AT + sizeof(u32) <= sizeof(struct ibv_device_attr_ex)
 #define RATE_800_GBPS  ((enum ibv_rate)23)
 #define RATE_1200_GBPS ((enum ibv_rate)24)
 
-/* Returns the P_Keys of the port, or of the one to be created. 0 or a positive errno. */
-static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
+/*
+ * The port's P_Keys, and whether it has raw packet QPs (raw.md); or those of the port that would be
+ * created now.
+ */
+struct port_kind {
+	struct pkey_table pkeys;
+	bool has_raw;
+};
+
+/* Returns 0 or a positive errno. */
+static int context_kind(struct vcontext *ctx, struct port_kind *kind)
 {
 	const struct port *port = context_made_port(ctx);
+	struct ask_kind asked;
 
 	if (context_interface_gone(&ctx->v.context))
 		return EIO;
-	if (port)
-		*pkeys = port_info(port)->pkeys;
-	else
-		port_ask_pkeys(&ctx->dev->nd, pkeys);
+	if (port) {
+		*kind = (struct port_kind){ port_info(port)->pkeys, !port_info(port)->shared };
+	} else {
+		port_ask_kind(&ctx->dev->nd, &asked);
+		*kind = (struct port_kind){ asked.pkeys, !asked.udp };
+	}
 	return 0;
 }
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	struct pkey_table pkeys;
-	int err = context_pkeys(to_vcontext(context), &pkeys);
+	struct port_kind kind;
+	int err = context_kind(to_vcontext(context), &kind);
 
 	if (err)
 		return verb_report(err);
@@ -57,8 +69,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 				 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				 (unsigned int)IBV_DEVICE_MANAGED_FLOW_STEERING;
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
 	attr->max_cq = VERBS_MAX_CQ;
@@ -74,14 +85,27 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->max_mcast_qp_attach = GROUP_MEMBERS_MAX;
 	attr->max_total_mcast_qp_attach = GROUP_MAX * GROUP_MEMBERS_MAX;
 	attr->max_ah = VERBS_MAX_AH;
-	attr->max_raw_ethy_qp = ENGINE_MAX_QP;
 	attr->max_srq = VERBS_MAX_SRQ;
 	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
 	attr->max_srq_sge = RQ_MAX_SGE;
-	attr->max_pkeys = (u16)pkeys.num;
+	attr->max_pkeys = (u16)kind.pkeys.num;
 	attr->local_ca_ack_delay = 15;
 	attr->phys_port_cnt = 1;
+	if (kind.has_raw) {
+		attr->device_cap_flags |= (unsigned int)IBV_DEVICE_MANAGED_FLOW_STEERING;
+		attr->max_raw_ethy_qp = ENGINE_MAX_QP;
+	}
 	return 0;
+}
+
+static void query_rss(struct ibv_device_attr_ex *attr)
+{
+	attr->rss_caps.supported_qpts = 1 << IBV_QPT_RAW_PACKET;
+	attr->rss_caps.max_rwq_indirection_tables = VERBS_MAX_TABLE;
+	attr->rss_caps.max_rwq_indirection_table_size = RSS_TABLE_MAX;
+	attr->rss_caps.rx_hash_fields_mask = RSS_FIELDS;
+	attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	attr->max_wq_type_rq = ENGINE_MAX_QP;
 }
 
 int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -106,12 +130,8 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	full.tm_caps.flags = IBV_TM_CAP_RC;
 	full.tm_caps.max_ops = TAG_MAX_OPS;
 	full.tm_caps.max_sge = TAG_MAX_SGE;
-	full.rss_caps.supported_qpts = 1 << IBV_QPT_RAW_PACKET;
-	full.rss_caps.max_rwq_indirection_tables = VERBS_MAX_TABLE;
-	full.rss_caps.max_rwq_indirection_table_size = RSS_TABLE_MAX;
-	full.rss_caps.rx_hash_fields_mask = RSS_FIELDS;
-	full.rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
-	full.max_wq_type_rq = ENGINE_MAX_QP;
+	if (full.orig_attr.max_raw_ethy_qp)
+		query_rss(&full);
 	full.packet_pacing_caps.qp_rate_limit_min = QP_RATE_MIN;
 	full.packet_pacing_caps.qp_rate_limit_max = QP_RATE_MAX;
 	full.packet_pacing_caps.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
@@ -171,14 +191,14 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 {
 	struct vcontext *ctx = to_vcontext(context);
 	struct ibv_port_attr full = { 0 };
-	struct pkey_table pkeys;
+	struct port_kind kind;
 	struct port_speed speed;
 	struct netdev nd;
 	int err;
 
 	err = port_num == VERBS_PORT ? context_netdev_link(context, &nd) : EINVAL;
 	if (!err)
-		err = context_pkeys(ctx, &pkeys);
+		err = context_kind(ctx, &kind);
 	if (err)
 		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -187,7 +207,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	full.gid_tbl_len = XROCE_MAX_GID;
 	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	full.max_msg_sz = VERBS_MAX_MESSAGE;
-	full.pkey_tbl_len = (u16)pkeys.num;
+	full.pkey_tbl_len = (u16)kind.pkeys.num;
 	query_violations(ctx, &full);
 	full.max_vl_num = 1;
 	full.phys_state = netdev_phys_state(&nd);
@@ -326,22 +346,22 @@ int query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int i
 
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	struct pkey_table pkeys;
-	int err = port_num == VERBS_PORT ? context_pkeys(to_vcontext(context), &pkeys) : EINVAL;
+	struct port_kind kind;
+	int err = port_num == VERBS_PORT ? context_kind(to_vcontext(context), &kind) : EINVAL;
 
-	if (!err && (index < 0 || (u32)index >= pkeys.num))
+	if (!err && (index < 0 || (u32)index >= kind.pkeys.num))
 		err = EINVAL;
 	if (err)
 		return verb_fail_int(err);
-	*pkey = htobe16(pkeys.key[index]);
+	*pkey = htobe16(kind.pkeys.key[index]);
 	return 0;
 }
 
 EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	struct pkey_table pkeys;
-	int err = port_num == VERBS_PORT ? context_pkeys(to_vcontext(context), &pkeys) : EINVAL;
-	const int index = err ? -1 : pkey_table_find(&pkeys, be16toh(pkey));
+	struct port_kind kind;
+	int err = port_num == VERBS_PORT ? context_kind(to_vcontext(context), &kind) : EINVAL;
+	const int index = err ? -1 : pkey_table_find(&kind.pkeys, be16toh(pkey));
 
 	return index < 0 ? verb_fail_int(err ? err : EINVAL) : index;
 }

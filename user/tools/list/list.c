@@ -148,7 +148,19 @@ static void list_received(const struct ask_client *c)
 		printf(", lost %llu because it was full", (unsigned long long)drops.ring_full);
 }
 
-static void list_client(const struct ask_client *c)
+/* Prints what the client sent; at a broker with UDP sockets it does not pass the broker. */
+static void list_sent(const struct ask_client *c)
+{
+	if (c->sockets)
+		printf("; sent %llu to processes here", (unsigned long long)c->hairpin);
+	else
+		printf("; sent by TAP device %llu, and %llu to processes here",
+		       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
+	if (c->refused)
+		printf(", %llu refused", (unsigned long long)c->refused);
+}
+
+static void list_client(const struct ask_client *c, bool udp)
 {
 	char user[64], command[sizeof(c->command)];
 
@@ -159,13 +171,10 @@ static void list_client(const struct ask_client *c)
 	if (c->services)
 		printf(", bound to %u service%s", c->services, c->services == 1 ? "" : "s");
 	list_received(c);
-	if (c->sockets)
-		printf("; sent %llu to processes here", (unsigned long long)c->hairpin);
+	if (udp)
+		printf("; sends by its own UDP sockets");
 	else
-		printf("; sent by TAP device %llu, and %llu to processes here",
-		       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
-	if (c->refused)
-		printf(", %llu refused", (unsigned long long)c->refused);
+		list_sent(c);
 	if (c->memory)
 		printf("; uses %.1f MiB of kernel memory", (double)c->memory / 1048576);
 	putchar('\n');
@@ -173,21 +182,20 @@ static void list_client(const struct ask_client *c)
 }
 
 /* Prints the P_Keys if the table has more than the default key. */
-static void list_pkeys(struct asker *asker)
+static void list_pkeys(const struct pkey_table *pkeys)
 {
-	struct pkey_table pkeys;
-
-	if (ask_pkeys(asker, &pkeys) || pkeys.num == 1)
+	if (pkeys->num == 1)
 		return;
 	printf("  P_Keys   ");
-	for (u32 i = 0; i < pkeys.num; i++)
-		printf(" 0x%04x", pkeys.key[i]);
+	for (u32 i = 0; i < pkeys->num; i++)
+		printf(" 0x%04x", pkeys->key[i]);
 	putchar('\n');
 }
 
 /* Returns false if the broker is ending. */
 static bool list_clients(struct asker *asker)
 {
+	struct ask_kind kind = { .pkeys = PKEY_TABLE_DEFAULT };
 	const pid_t pid = ask_server(asker);
 	struct ask_client client;
 	char comm[32];
@@ -201,11 +209,14 @@ static bool list_clients(struct asker *asker)
 	}
 	if (ask_is_over(err))
 		return false;
-	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
+	if (ask_is_over(ask_kind(asker, &kind)))
+		return false;
+	printf("  broker    pid %d (%s)%s%s\n", (int)pid, comm,
+	       kind.udp ? ", receives by UDP sockets" : "",
 	       geteuid() ? ", with these clients of this user:" : "");
-	list_pkeys(asker);
+	list_pkeys(&kind.pkeys);
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
-		list_client(&client);
+		list_client(&client, kind.udp);
 	if (!any)
 		printf("  client    none\n");
 	return true;
@@ -364,6 +375,7 @@ static void print_hook(const struct xdp_hook *hook)
 /* Returns the ID of our program on the interface, 0 if there is none. */
 static u32 print_xdp(const struct netdev *dev)
 {
+	struct ask_kind kind = { 0 };
 	struct xdp_driver driver;
 	struct xdp_hook hook;
 	int ret = observe_hook(dev->ifindex, &hook);
@@ -379,6 +391,10 @@ static u32 print_xdp(const struct netdev *dev)
 			print_sent(hook.ours_id);
 		}
 		return hook.ours_id;
+	}
+	if (ask_kind_of(netdev_netns(), dev->ifindex, &kind) && kind.udp) {
+		printf("  XDP       nothing attached, as the broker receives by UDP sockets\n");
+		return 0;
 	}
 	observe_driver(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it, %s\n",

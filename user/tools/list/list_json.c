@@ -131,8 +131,8 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 /* Adds the answer of the broker. */
 static void list_json_clients(struct json *j, struct asker *asker)
 {
-	struct pkey_table pkeys;
 	struct ask_client client;
+	struct ask_kind kind;
 	int err = ask_list(asker, 0, &client);
 
 	/* it is ending */
@@ -145,10 +145,11 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_json_client(j, &client);
 	json_close(j);
-	if (err != -ETIMEDOUT && !ask_pkeys(asker, &pkeys)) {
+	if (err != -ETIMEDOUT && !ask_kind(asker, &kind)) {
+		json_text(j, "receives_by", kind.udp ? "UDP sockets" : "XDP");
 		json_array(j, "pkeys");
-		for (u32 i = 0; i < pkeys.num; i++)
-			json_number(j, NULL, pkeys.key[i]);
+		for (u32 i = 0; i < kind.pkeys.num; i++)
+			json_number(j, NULL, kind.pkeys.key[i]);
 		json_close(j);
 	}
 	json_close(j);

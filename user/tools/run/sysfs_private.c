@@ -140,10 +140,10 @@ static int mount_show_all(int old_fd, const char *cover, bool is_rdma)
 
 static int mount_sysfs(const char *dir, const struct netdev *dev)
 {
-	struct pkey_table pkeys = options_pkeys();
+	struct ask_kind kind = { .pkeys = options_pkeys() };
 
-	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);
-	return sysfs_write(dir, dev, &pkeys);
+	ask_kind_of(netdev_netns(), dev->ifindex, &kind);
+	return sysfs_write(dir, dev, &kind.pkeys);
 }
 
 static int mount_node(const char *dir, const struct netdev *dev)
