@@ -548,9 +548,9 @@ rs_closed_set     | user/rspreload/poll.c   | s/real.epoll_ctl(watch->set, EPOLL
 rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
 spawn_descriptors | user/client/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
-pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
-pkey_find         | user/verbs/query.c       | s/pkey_table_find(&pkeys, be16toh(pkey))/pkey_table_find(\&pkeys, pkey)/ | netns-partitions
-pkey_asked        | user/port/port.c         | s/if (options_share() != SHARE_NEVER)/if (0)/ | netns-partitions
+pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= kind.pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
+pkey_find         | user/verbs/query.c       | s/pkey_table_find(&kind.pkeys, be16toh(pkey))/pkey_table_find(\&kind.pkeys, pkey)/ | netns-partitions
+pkey_asked        | user/port/port.c         | s/if (options_share() == SHARE_NEVER ||/if (1 ||/ | netns-partitions
 pkey_said         | user/broker/mux.c        | s/err = mux_say_pkeys(m, pkeys)/(void)mux_say_pkeys/ | netns-partitions
 pkey_viol_xdp     | user/port/port_stat.c | s/&device->bad_pkeys/\&(__u64){ 0 }/ | netns-partitions
 qkey_viol_engine  | user/port/port_stat.c | s/v->qkey += d->qkey;// | ibv_query_pkey

@@ -67,9 +67,9 @@ const struct port_info *port_info(const struct port *port)
 
 void port_ask_kind(const struct netdev *dev, struct ask_kind *kind)
 {
-	*kind = (struct ask_kind){ .pkeys = options_pkeys(), .udp = attach_would_use_udp() };
-	if (options_share() != SHARE_NEVER)
-		ask_kind_of(netdev_netns(), dev->ifindex, kind);
+	*kind = (struct ask_kind){ .pkeys = options_pkeys() };
+	if (options_share() == SHARE_NEVER || !ask_kind_of(netdev_netns(), dev->ifindex, kind))
+		kind->udp = attach_would_use_udp();
 }
 
 struct engine *port_engine(struct port *port)
