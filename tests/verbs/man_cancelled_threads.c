@@ -5,6 +5,8 @@
  * and other threads continue with the same objects. A thread that cancels itself before the call
  * ends at the call's first cancellation point, so each of them is tried.
  */
+#include <dirent.h>
+
 #include "cancelled.h"
 #include "man.h"
 
@@ -189,7 +191,80 @@ static bool others_body(struct pair *p)
 
 ON_PAIR(a_queue_pair_is_made, others_body)
 
+/* ---- calls that open descriptors: to read the kernel's tables, or a file ---- */
+
+static int list_devices(void *arg)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)arg;
+	if (list)
+		ibv_free_device_list(list);
+	return !list;
+}
+
+static int query_port(void *arg)
+{
+	struct ibv_port_attr attr;
+
+	(void)arg;
+	return ibv_query_port(ctx, 1, &attr);
+}
+
+/* The library looks for the mapping of memory that it cannot fault in. */
+static int register_constant(void *pd)
+{
+	static const char text[] = "constant";
+
+	return ibv_reg_mr(pd, (void *)(uintptr_t)text, sizeof(text), IBV_ACCESS_LOCAL_WRITE) ||
+	       errno != EFAULT;
+}
+
+static int reach_nobody(void *pd)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_ah *ah;
+
+	if (ibv_query_gid(ctx, 1, 0, &attr.grh.dgid))
+		return 1;
+	attr.grh.dgid.raw[15] ^= 0x6a;
+	ah = ibv_create_ah(pd, &attr);
+	return ah && ibv_destroy_ah(ah);
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static bool descriptors_body(struct pair *p)
+{
+	int (*const calls[])(void *) = { list_devices, query_port, register_constant,
+					 reach_nobody };
+	struct cancelled c;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		const unsigned before = open_fds();
+
+		MUST(cancelled_calls(&c, calls[i], p->pd));
+		MUST(c.returned);
+		MUST_EQ(c.rc, 0);
+		MUST_EQ(open_fds(), before);
+	}
+	return true;
+}
+
+ON_PAIR(descriptors_are_closed, descriptors_body)
+
 const struct test_case man_cases[] = {
+	CASE(descriptors_are_closed),
 	CASE(an_asynchronous_event_waits),
 	CASE(an_asynchronous_event_is_raised),
 	CASE(no_asynchronous_event_comes),

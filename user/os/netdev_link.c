@@ -15,6 +15,7 @@
 
 #include "netdev_nl.h"
 #include "options.h"
+#include "thread.h"
 
 /* The "netdev" generic netlink family; <linux/netdev.h> is newer than the headers we build with. */
 #define NETDEV_CMD_DEV_GET    1
@@ -35,14 +36,16 @@
 static int link_ethtool(const char *name, void *cmd)
 {
 	struct ifreq ifr = { .ifr_data = cmd };
-	int fd, ret;
+	int fd, ret, cancel;
 
 	memcpy(ifr.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	cancel = thread_disable_cancel();
 	ret = ioctl(fd, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
 	close(fd);
+	thread_restore_cancel(cancel);
 	return ret;
 }
 

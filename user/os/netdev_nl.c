@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "netdev_nl.h"
+#include "thread.h"
 
 /*
  * rtnetlink fills at most 32 KiB at once; a shorter buffer would truncate the link message of a NIC
@@ -63,13 +64,15 @@ out:
 int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
 {
 	struct mnl_socket *nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
-	int ret;
+	int ret, cancel;
 
 	if (!nl)
 		return -errno;
+	cancel = thread_disable_cancel();
 	ret = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno :
 							       nl_exchange(nl, req, cb, arg);
 	mnl_socket_close(nl);
+	thread_restore_cancel(cancel);
 	return ret;
 }
 
@@ -193,10 +196,8 @@ static void session_drain(struct netdev_session *s)
 /* Locks the session, so that answers to other threads do not mix. Returns the old cancel state. */
 static int session_lock(struct netdev_session *s)
 {
-	int cancel;
+	const int cancel = thread_disable_cancel();
 
-	/* sending and receiving are cancellation points */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->lock);
 	return cancel;
 }
@@ -204,7 +205,7 @@ static int session_lock(struct netdev_session *s)
 static void session_unlock(struct netdev_session *s, int cancel)
 {
 	pthread_mutex_unlock(&s->lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 int nl_route_request(struct netdev_session *s, struct nlmsghdr *req, mnl_cb_t cb, void *arg)

@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "netdev_nl.h"
+#include "thread.h"
 
 #define HOP_LIMIT_DEFAULT 64 /* the kernel's default, used if it is unknown */
 
@@ -211,6 +212,7 @@ static u8 hop_limit_read(u8 family, u32 ifindex)
 {
 	char path[64 + IF_NAMESIZE], name[IF_NAMESIZE];
 	u32 limit = 0;
+	int cancel;
 	FILE *f;
 
 	if (family == AF_INET)
@@ -219,12 +221,13 @@ static u8 hop_limit_read(u8 family, u32 ifindex)
 		snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/hop_limit", name);
 	else
 		return HOP_LIMIT_DEFAULT;
+	cancel = thread_disable_cancel();
 	f = fopen(path, "re");
-	if (!f)
-		return HOP_LIMIT_DEFAULT;
-	if (fscanf(f, "%u", &limit) != 1 || limit > UINT8_MAX)
+	if (f && (fscanf(f, "%u", &limit) != 1 || limit > UINT8_MAX))
 		limit = 0;
-	fclose(f);
+	if (f)
+		fclose(f);
+	thread_restore_cancel(cancel);
 	return limit ? (u8)limit : HOP_LIMIT_DEFAULT;
 }
 
@@ -593,7 +596,7 @@ enum netdev_news netdev_neighbour_news_take(int fd)
 
 /* ---- both ---- */
 
-int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
+static int resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
 		   const struct gid *peer, int timeout_ms, const u8 *heard, struct path *out)
 {
 	struct hop src = hop_of_gid(local), dst = hop_of_gid(peer), next;
@@ -626,4 +629,14 @@ int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const str
 	out->has_vlan = false;
 	out->vlan_tci = 0;
 	return 0;
+}
+
+int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
+		   const struct gid *peer, int timeout_ms, const u8 *heard, struct path *out)
+{
+	const int cancel = thread_disable_cancel();
+	const int ret = resolve(s, dev, local, peer, timeout_ms, heard, out);
+
+	thread_restore_cancel(cancel);
+	return ret;
 }

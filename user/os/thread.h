@@ -19,4 +19,20 @@
  */
 int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
 
+/*
+ * Disables cancellation of the calling thread, for code with cancellation points that owns
+ * descriptors or memory. Returns the former state, for thread_restore_cancel().
+ */
+static inline int thread_disable_cancel(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+static inline void thread_restore_cancel(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
 #endif
