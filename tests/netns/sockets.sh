@@ -244,6 +244,15 @@ END
 	clang -O2 -g -target bpf -c "$WORK/pass.c" -o "$WORK/pass.o"
 }
 
+# RLIMIT_FSIZE of 0, which ends a process that writes to a file: the library writes none, and a
+# broker that it starts raises the limit.
+small_files() {
+	# shellcheck disable=SC2016
+	both b $IF_B $IP4_A 18515 bash -c 'set -o pipefail; prlimit --fsize=0:unlimited "$@" | cat' \
+		limited ibv_rc_pingpong -g 0 -c -n 100
+	need_nothing_left
+}
+
 # Answers by the GRH of a single datagram (ibv_init_ah_from_wc()): its IPv4 checksum is correct.
 answers() {
 	local server
@@ -305,6 +314,7 @@ run_case mixed mixed
 run_case auto auto
 run_long_case rival rival
 run_case answers answers
+run_case small_files small_files
 run_long_case squatted squatted
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/rtnetlink.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -596,7 +597,21 @@ int brokers_run(struct brokers *all, int end_fd)
 	return err;
 }
 
-/* Raises the limit of descriptors (one a connection) to its maximum; locked memory: no limit. */
+static void brokers_raise_limit(int resource)
+{
+	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(resource, &lim) && !getrlimit(resource, &lim)) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(resource, &lim);
+	}
+}
+
+/*
+ * Raises the limits of descriptors, of which each connection takes one, of locked memory, and of a
+ * file's size: a client's memory is a file at a broker with UDP sockets. A file that is too long
+ * is then an error, and not the broker's end.
+ */
 static void brokers_raise_limits(void)
 {
 	struct rlimit lim;
@@ -605,8 +620,9 @@ static void brokers_raise_limits(void)
 		lim.rlim_cur = lim.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &lim);
 	}
-	lim = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
-	setrlimit(RLIMIT_MEMLOCK, &lim);
+	brokers_raise_limit(RLIMIT_MEMLOCK);
+	brokers_raise_limit(RLIMIT_FSIZE);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 int brokers_make(struct brokers **out)

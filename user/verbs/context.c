@@ -260,21 +260,23 @@ fail:
 	return NULL;
 }
 
+/*
+ * ibv_import_device() gets nothing but a descriptor, so its position in an empty file tells the
+ * device's ifindex, from here on. RLIMIT_FSIZE may forbid content.
+ */
+#define CONTEXT_FILE_AT ((off_t)ROCE_UDP_PORT << 32)
+
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct vdevice *dev = to_vdevice(device);
 	struct ibv_context *context;
 	int fd = memfd_create(device->name, MFD_CLOEXEC), err;
 
-	/*
-	 * The file holds the device's ifindex: ibv_import_device() gets nothing but a descriptor.
-	 */
 	if (fd < 0)
 		return NULL;
-	errno = EIO;
-	context = write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) == sizeof(dev->nd.ifindex) ?
-			  context_new(dev, fd) :
-			  NULL;
+	context = lseek(fd, CONTEXT_FILE_AT + dev->nd.ifindex, SEEK_SET) < 0 ?
+			  NULL :
+			  context_new(dev, fd);
 	if (!context) {
 		err = errno;
 		close(fd);
@@ -296,10 +298,11 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	struct ibv_context *context = NULL;
+	const off_t ifindex = lseek(cmd_fd, 0, SEEK_CUR) - CONTEXT_FILE_AT;
 	struct ibv_device **list;
-	u32 ifindex;
+	struct stat st;
 
-	if (pread(cmd_fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
+	if (ifindex <= 0 || ifindex > UINT32_MAX || fstat(cmd_fd, &st) || st.st_size)
 		return verb_fail(EINVAL);
 	list = ibv_get_device_list(NULL);
 	if (!list)
