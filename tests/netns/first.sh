@@ -180,6 +180,39 @@ forks() {
 	nothing_left
 }
 
+# ---- a set-user-ID program ----
+
+# Its broker gets no variable of its caller, such as a directory to pin maps in.
+set_user_id() {
+	cat >"$WORK/opens.c" <<'END'
+#include <infiniband/verbs.h>
+#include <unistd.h>
+int main(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = list && *list && !setuid(0) ? ibv_open_device(*list) : NULL;
+	struct ibv_cq *cq = ctx ? ibv_create_cq(ctx, 8, NULL, NULL, 0) : NULL;
+	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 1, 1, 1, 0 } };
+
+	return !pd || !cq || !ibv_create_qp(pd, &init);
+}
+END
+	gcc -o "$OWN/bin/opens" "$WORK/opens.c" -Wl,-rpath,"$OWN/lib" "$OWN/lib/libibverbs.so.1" ||
+		{ fail "no program"; return; }
+	chmod 4755 "$OWN/bin/opens"
+	: >"$OWN/started"
+	echo 'environment' >"$OWN/how"
+	start opens a setpriv --reuid=65534 --regid=65534 --clear-groups env XROCE_DEV=$IF_A \
+		XROCE_PIN=/sys/fs/bpf/pins OF_THE_CALLER=1 "$OWN/bin/opens"
+	finish "$child" 20 || { fail "the program ended with $?"; show opens; }
+	need_equal "brokers started" "$(started)" 1
+	grep -E 'XROCE_|OF_THE_CALLER' "$OWN/environment" && fail "a variable of the caller"
+	rm -f "$OWN/how"
+	nothing_left
+}
+
 for m in $MODES; do
 	first_long_case "come_and_go_$m" come_and_go $m
 done
@@ -192,4 +225,5 @@ first_long_case programs programs never
 first_long_case programs_both_ends programs auto
 first_long_case numbers numbers
 first_case forks forks
+first_case set_user_id set_user_id
 finish_cases

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -227,7 +228,9 @@ static int spawn_by_helper(struct spawn *s)
 
 /*
  * Returns the environment without LD_PRELOAD, for free(); NULL: no memory. A preloaded library is
- * the program's, as librspreload.so, which would make rsockets of the broker's sockets.
+ * the program's, as librspreload.so, which would make rsockets of the broker's sockets. Of a
+ * set-user-ID program the broker gets no variables, as its caller has chosen them. The kernel
+ * tells the broker nothing if the program has changed its real user ID.
  */
 static char **spawn_environment(void)
 {
@@ -235,7 +238,7 @@ static char **spawn_environment(void)
 	char **copy;
 	size_t n = 0, kept = 0;
 
-	while (environ && environ[n])
+	while (!getauxval(AT_SECURE) && environ && environ[n])
 		n++;
 	copy = calloc(n + 1, sizeof(*copy));
 	for (size_t i = 0; copy && i < n; i++)

@@ -25,6 +25,7 @@ cut -d' ' -f22 /proc/\$\$/stat >>$OWN/started
 case "\$(cat $OWN/how 2>/dev/null)" in
 kill) kill -9 \$\$ ;;
 fail) exit 1 ;;
+environment) env >$OWN/environment ;;
 wait) while [ -e $OWN/how ]; do sleep 0.02; done ;;
 esac
 exec $OWN/bin/xroce.bin "\$@"
