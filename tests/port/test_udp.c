@@ -36,14 +36,15 @@ static struct xroce_engine_stats stats;
 static struct gid v4 = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
 static struct gid v6 = { .raw = { [15] = 1 } };
 
-static u32 make(u8 *frame, const struct gid *address, u8 opcode, u32 psn, u32 payload_len)
+static u32 make_between(u8 *frame, const struct gid *local, const struct gid *peer, u8 opcode,
+			u32 psn, u32 payload_len)
 {
-	struct path path = { .is_ipv6 = !gid_is_ipv4(address),
+	struct path path = { .is_ipv6 = !gid_is_ipv4(peer),
 			     .tos = 0x28,
 			     .hop_limit = 33,
 			     .udp_sport = 0xc123,
-			     .local = *address,
-			     .peer = *address };
+			     .local = *local,
+			     .peer = *peer };
 	struct packet p = random_packet(&seed, opcode);
 	u8 *payload;
 
@@ -56,6 +57,11 @@ static u32 make(u8 *frame, const struct gid *address, u8 opcode, u32 psn, u32 pa
 	payload = packet_put_headers(frame, &path, &p);
 	fill_random(&seed, payload, payload_len);
 	return packet_seal(frame, payload, payload_len);
+}
+
+static u32 make(u8 *frame, const struct gid *address, u8 opcode, u32 psn, u32 payload_len)
+{
+	return make_between(frame, address, address, opcode, psn, payload_len);
 }
 
 static struct tx *open_sender(void)
@@ -227,6 +233,50 @@ static void tx_udp__counts_what_is_refused(void **state)
 	assert_int_equal(stats.tx_lost, 1);
 	assert_int_equal(stats.tx_udp, 1);
 	tx_close(tx);
+}
+
+/* ---- neighbours that do not answer ---- */
+
+#define NEIGHBOURS 240u
+#define FLUSHES	   64u
+
+/* Sends frames to many addresses of a link on which nobody answers, until the socket is full. */
+static void fill_socket(struct tx *tx)
+{
+	struct gid local = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 1 } };
+	struct gid peer = local;
+
+	for (u32 i = 0; i < 100 * NEIGHBOURS; i++) {
+		u8 *frame = tx_frame(tx);
+
+		assert_non_null(frame);
+		peer.raw[15] = (u8)(2 + i % NEIGHBOURS);
+		tx_commit(tx, frame, make_between(frame, &local, &peer, MIDDLE, i, 1024));
+		if (!tx_flush(tx))
+			return;
+	}
+	fail();
+}
+
+/* Packets for them wait in the kernel; those for others leave soon. */
+static void tx_udp__silent_neighbours(void **state)
+{
+	static u8 frame[1 << 17];
+	const int wire_fd = open_wire();
+	struct tx *tx = open_sender();
+	u32 flushes = 0;
+
+	assert_int_equal(system("ip link add silent0 type veth peer name silent1 && "
+				"ip link set silent0 up && ip link set silent1 up && "
+				"ip address add 10.9.0.1/24 dev silent0"), 0);
+	fill_socket(tx);
+	send_one(tx, &v4, MIDDLE, 0, 64);
+	while (!tx_flush(tx))
+		assert_true(++flushes < FLUSHES);
+	assert_true(next_on_wire(wire_fd, frame, sizeof(frame)));
+	tx_close(tx);
+	close(wire_fd);
+	assert_int_equal(system("ip link del silent0"), 0);
 }
 
 /* All frames of the pool can wait, and come back. */
@@ -605,6 +655,7 @@ int main(void)
 		cmocka_unit_test(tx_udp__each_packet_is_correct),
 		cmocka_unit_test(tx_udp__without_segmentation),
 		cmocka_unit_test(tx_udp__counts_what_is_refused),
+		cmocka_unit_test(tx_udp__silent_neighbours),
 		cmocka_unit_test(tx_udp__gives_frames_back),
 		cmocka_unit_test(host__one_packet),
 		cmocka_unit_test(host__super_packets),

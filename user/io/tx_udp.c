@@ -15,6 +15,7 @@
 #include <xroce/wire.h>
 
 #include "../engine/gso.h"
+#include "../os/kernel.h"
 #include "../os/netdev.h"
 #include "tx_pool.h"
 #include "tx_udp.h"
@@ -31,6 +32,7 @@
 #define ID_AT	     4u
 #define CODE_MASK    (BTH_RESERVED >> 24)
 #define ALONE_FRAMES 8192u
+#define STUCK_FLUSHES 16u
 /* most bytes of UDP payload in a super-packet: with its headers it is less than 64 KiB */
 #define PAYLOAD_MAX  65000u
 
@@ -55,6 +57,7 @@ struct tx_udp {
 	bool has_codes;	/* super-packets may arrive uncut */
 	/* after a refused super-packet: frames to send alone before the next one */
 	u32 alone;
+	u32 full_flushes; /* in a row, without room in the socket for a frame */
 	struct xroce_engine_stats *stats;
 	struct udp_change *change[2]; /* CHANGES of each, by length / 4 */
 	/* datagrams gathered for one call */
@@ -294,6 +297,83 @@ static u32 udp_send(struct tx_udp *t, bool *full)
 	return done;
 }
 
+/* ---- sockets ---- */
+
+/* Has packets to multicast groups leave by the interface. Returns 0, or -1 with errno set. */
+static int udp_set_group_device(u32 ifindex, int fd, bool is_ipv6)
+{
+	const struct ip_mreqn v4 = { .imr_ifindex = (int)ifindex };
+	const int v6 = (int)ifindex;
+
+	return is_ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &v6, sizeof(v6)) :
+			 setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
+}
+
+/* Sets up a socket of a family, with any source port: *port. Returns 0, or -1 with errno set. */
+static int udp_set_up(u32 ifindex, int fd, bool is_ipv6, u16 *port)
+{
+	const int bytes = SEND_BUFFER, one = 1;
+	/* and no regard to ICMP messages, which any host can send */
+	const int never = is_ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+	struct sockaddr_in6 at = { .sin6_family = is_ipv6 ? AF_INET6 : AF_INET };
+	socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (udp_set_group_device(ifindex, fd, is_ipv6) ||
+	    (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
+	    setsockopt(fd, is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		       is_ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof(never)) ||
+	    bind(fd, (const struct sockaddr *)&at, len) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len))
+		return -1;
+	/* the port is at the same place in both families */
+	*port = ntohs(at.sin6_port);
+	return 0;
+}
+
+/* Returns a socket or -errno. */
+static int udp_open_socket(u32 ifindex, bool is_ipv6, u16 *port)
+{
+	const int fd = socket(is_ipv6 ? AF_INET6 : AF_INET,
+			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (!udp_set_up(ifindex, fd, is_ipv6, port))
+		return fd;
+	err = -errno;
+	kernel_close(fd);
+	return err;
+}
+
+/*
+ * Replaces a socket whose buffer stays full. Packets for neighbours that have stopped answering ARP
+ * or neighbour discovery wait in the kernel for seconds, and count against the socket that sent
+ * them: they would stop all packets. The kernel bounds them for each neighbour
+ * (unres_qlen_bytes), and frees the old socket when it has given the neighbours up.
+ */
+static void udp_renew(struct tx_udp *t, bool is_ipv6)
+{
+	const int fd = udp_open_socket(t->ifindex, is_ipv6, &t->port[is_ipv6]);
+
+	if (fd < 0)
+		return;
+	kernel_replace(fd, t->fd[is_ipv6]);
+	kernel_close(fd);
+}
+
+/* A slow link frees room for some packets within milliseconds, a silent neighbour for none. */
+static void udp_note_full(struct tx_udp *t, bool is_ipv6, bool has_sent)
+{
+	t->full_flushes = has_sent ? 0 : t->full_flushes + 1;
+	if (t->full_flushes < STUCK_FLUSHES)
+		return;
+	t->full_flushes = 0;
+	udp_renew(t, is_ipv6);
+}
+
 /* ---- struct tx_ops ---- */
 
 static u32 udp_room(struct tx *tx, u64 now_ns)
@@ -334,6 +414,10 @@ static bool udp_flush(struct tx *tx)
 			done++;
 		}
 	}
+	if (full)
+		udp_note_full(t, udp_is_ipv6(t, 0), done);
+	else
+		t->full_flushes = 0;
 	tx_pool_dequeue(&t->pool, done);
 	return !t->pool.queued;
 }
@@ -362,43 +446,6 @@ static const struct tx_ops ops = {
 
 /* ---- making ---- */
 
-/* Has packets to multicast groups leave by the interface. Returns 0, or -1 with errno set. */
-static int udp_set_group_device(const struct tx_udp *t, int fd, bool is_ipv6)
-{
-	const struct ip_mreqn v4 = { .imr_ifindex = (int)t->ifindex };
-	const int v6 = (int)t->ifindex;
-
-	return is_ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &v6, sizeof(v6)) :
-			 setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
-}
-
-/* Opens a socket of a family, with any source port. Returns 0 or -errno. */
-static int udp_open_socket(struct tx_udp *t, bool is_ipv6)
-{
-	const int family = is_ipv6 ? AF_INET6 : AF_INET, bytes = SEND_BUFFER, one = 1;
-	/* and no regard to ICMP messages, which any host can send */
-	const int never = is_ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
-	struct sockaddr_in6 at = { .sin6_family = (sa_family_t)family };
-	socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	const int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	t->fd[is_ipv6] = fd;
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	if (udp_set_group_device(t, fd, is_ipv6) ||
-	    (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
-	    setsockopt(fd, is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-		       is_ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof(never)) ||
-	    bind(fd, (const struct sockaddr *)&at, len) ||
-	    getsockname(fd, (struct sockaddr *)&at, &len))
-		return -errno;
-	/* the port is at the same place in both families */
-	t->port[is_ipv6] = ntohs(at.sin6_port);
-	return 0;
-}
-
 int tx_udp_open(const struct netdev *dev, struct xroce_engine_stats *stats, struct tx **out)
 {
 	struct xroce_tx_frame *frame = calloc(XROCE_TX_FRAMES, sizeof(*frame));
@@ -420,10 +467,10 @@ int tx_udp_open(const struct netdev *dev, struct xroce_engine_stats *stats, stru
 		t->change[i] = calloc(CHANGES, sizeof(*t->change[i]));
 		err = t->change[i] ? 0 : -ENOMEM;
 	}
-	if (!err)
-		err = udp_open_socket(t, false);
-	if (!err)
-		err = udp_open_socket(t, true);
+	for (u32 i = 0; !err && i < 2; i++) {
+		t->fd[i] = udp_open_socket(t->ifindex, i, &t->port[i]);
+		err = t->fd[i] < 0 ? t->fd[i] : 0;
+	}
 	/* a host without IPv6 has no IPv6 addresses to send from */
 	if (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL)
 		err = 0;
