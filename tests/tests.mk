@@ -135,7 +135,7 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 # system calls that are steps.
 BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
 	client_group.c client_report.c client_trace.c groups.c message.c numbers.c dead_peers.c \
-	quota.c client_pool.c unread.c sole.c) os/netdev_gids.c os/loop.c client/ask.c \
+	quota.c client_pool.c unread.c sole.c visitors.c) os/netdev_gids.c os/loop.c client/ask.c \
 	port/follow.c port/port_qp.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')

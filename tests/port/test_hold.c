@@ -22,6 +22,7 @@
 
 #include "../../user/client/broker_socket.h"
 #include "../../user/broker/iface_lock.h"
+#include "../../user/broker/visitors.h"
 #include "../../user/os/netdev.h"
 #include "open_fds.h"
 
@@ -100,7 +101,7 @@ static void hold_take__waits_for_the_end(void **state)
 	iface_lock_end(&h);
 }
 
-/* Connections to the name are never accepted: many lookups leave room in its queue for others. */
+/* Before connections are accepted, many lookups leave room in the name's queue for others. */
 static void hold_take__does_not_fill_the_queue(void **state)
 {
 	const int holder = netdev_hold(IFINDEX);
@@ -115,6 +116,80 @@ static void hold_take__does_not_fill_the_queue(void **state)
 	assert_int_equal(pid, getpid());
 	iface_lock_end(&h);
 	close(holder);
+}
+
+static bool hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+/* A child with another user connects `other` times; returns whether its first connection ended. */
+static int connect_as_other(struct loop *loop, u32 other)
+{
+	const pid_t child = fork();
+	int status = 0, first = -1, last = -1;
+
+	if (child == 0) {
+		if (setresuid(4321, 4321, 4321))
+			_exit(9);
+		for (u32 i = 0; i < other; i++) {
+			last = netdev_meet_holder(IFINDEX);
+			first = first < 0 ? last : first;
+		}
+		for (u32 i = 0; i < 100 && !hung_up(first); i++)
+			poll(NULL, 0, 10);
+		_exit(last < 0 || hung_up(last) ? 9 : hung_up(first));
+	}
+	while (!waitpid(child, &status, WNOHANG))
+		loop_turn(loop, 1);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/*
+ * Each connection is accepted, can send no more, and hangs up at the end, or after many newer ones
+ * of its kind: those of other users do not end root's.
+ */
+static void visitors__accepts_all(void **state)
+{
+	const u32 before = open_fds();
+	const int holder = netdev_hold(IFINDEX);
+	struct visitors v;
+	struct loop loop;
+	char word[64] = { 0 };
+	int met, newest = -1;
+
+	assert_int_equal(loop_make(&loop), 0);
+	visitors_init(&v);
+	met = netdev_meet_holder(IFINDEX);
+	while (send(met, word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(visitors_begin(&v, &loop, holder), 0);
+	assert_true(loop_turn(&loop, 1000));
+	assert_int_equal(send(met, word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(connect_as_other(&loop, VISITORS_OTHERS), 0);
+	assert_int_equal(connect_as_other(&loop, 2 * VISITORS_OTHERS), 1);
+	assert_false(hung_up(met));
+	for (u32 i = 0; i < VISITORS_TRUSTED; i++) {
+		close(newest);
+		newest = netdev_meet_holder(IFINDEX);
+		assert_true(newest >= 0);
+		while (loop_turn(&loop, 0))
+			;
+	}
+	assert_true(hung_up(met));
+	assert_false(hung_up(newest));
+	visitors_end(&v);
+	assert_true(hung_up(newest));
+	close(met);
+	close(newest);
+	close(holder);
+	loop_unmake(&loop);
+	assert_int_equal(open_fds(), before);
 }
 
 /* It has the name and does not listen: that is not another user's name. */
@@ -261,6 +336,7 @@ int main(void)
 		cmocka_unit_test(hold_take__of_one_that_lets_nobody_in),
 		cmocka_unit_test(hold_take__waits_for_the_end),
 		cmocka_unit_test(hold_take__does_not_fill_the_queue),
+		cmocka_unit_test(visitors__accepts_all),
 		cmocka_unit_test(hold_take__without_privileges),
 		cmocka_unit_test(netdev_hold__before_another_listens),
 		cmocka_unit_test(door_open__in_place_of_another),

@@ -295,6 +295,10 @@ static int broker_listen(struct broker *b)
 		err = loop_add(b->loop, &b->packets_source);
 	if (!err && b->door.fd >= 0)
 		err = loop_add(b->loop, &b->door_source);
+	if (!err && b->holder_fd >= 0)
+		err = visitors_begin(&b->of_holder, b->loop, b->holder_fd);
+	if (!err && b->alone_fd >= 0)
+		err = visitors_begin(&b->of_alone, b->loop, b->alone_fd);
 	/* after the subscription: no change is missed */
 	if (!err)
 		broker_follow(b);
@@ -392,6 +396,9 @@ static void broker_end(struct broker *b)
 	broker_close(&b->reserve_fd);
 	broker_close(&b->alone_fd);
 	broker_close(&b->holder_fd);
+	/* after the names: a process that waits for the hang-up takes one at once */
+	visitors_end(&b->of_alone);
+	visitors_end(&b->of_holder);
 	/* last: when the sender of ASK_STOP sees the hang-up, everything is removed */
 	broker_close(&b->stopper_fd);
 	free(b);
@@ -414,6 +421,8 @@ static int brokers_try(struct brokers *all, const struct netdev *dev,
 	b->options = *o;
 	b->dev = *dev;
 	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->alone_fd = -1;
+	visitors_init(&b->of_holder);
+	visitors_init(&b->of_alone);
 	b->mux = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
 	b->speaker.fd = -1;
 	b->pins = PINS_NONE;

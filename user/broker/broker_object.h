@@ -18,6 +18,7 @@
 #include "mad_sender.h"
 #include "client_pool.h"
 #include "sole.h"
+#include "visitors.h"
 
 struct dead_peers; /* dead_peers.c */
 
@@ -66,6 +67,7 @@ struct broker {
 	enum proof_way proof_way;
 	int holder_fd;	/* of the interface's name (netdev_hold()) */
 	int alone_fd;	/* of the name for a broker that does not listen; -1: it listens */
+	struct visitors of_holder, of_alone; /* connections to these names */
 	int reserve_fd; /* closed to accept and refuse a connection when no descriptor is free */
 	struct mux mux;
 	struct broker_socket door;
