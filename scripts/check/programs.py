@@ -85,6 +85,10 @@ STEPS = (
 )
 
 
+# `guest_do` runs its command in a virtual machine.
+BY_NAME = re.compile(r'^(?!.*guest_do)[^#]*\b(pkill|killall)\b(?!.* -P )')
+
+
 class HeadError(Exception):
     """A program without a valid head. The message names the file and what is wrong."""
 
@@ -118,12 +122,15 @@ def read_head(path):
     """Returns the runs of the program `path`, (tier, mode, variables) each, its locks, and the
     names of its processes that crash on purpose.
 
-    Raises HeadError if there is no `tier:` line or a line cannot be read."""
+    Raises HeadError if there is no `tier:` line or a line cannot be read, and for a script that
+    ends processes by name: it would end those of programs that run beside it."""
     runs, needs, crashes = [], set(), set()
     with open(path, encoding='utf-8') as f:
         for number, line in enumerate(f, 1):
+            if path.endswith('.sh') and BY_NAME.search(line):
+                raise HeadError(f'{path}:{number}: it ends processes by name')
             if number > HEAD_LINES:
-                break
+                continue
             match = TIER.match(line.rstrip())
             if match:
                 runs.append(read_tier(match.group(1).split(), f'{path}:{number}'))

@@ -93,6 +93,9 @@ runs__head_is_needed() {
 	script headless '# tier: medium'
 	run && return 1
 	says 'the tier is core or long' || return
+	script headless $'# tier: core\npkill -x sleep'
+	run && { note "a script that ends processes by name"; return; }
+	says 'headless.sh:[0-9]*: it ends processes by name' || return
 	script headless $'# tier: core\n# tier: core'
 	! run && rm tests/netns/headless.sh
 }

@@ -91,7 +91,7 @@ killed() {
 	start peer b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -n 1000000 $IP4_A
 	peer=$child
 	wait_until 20 has_traffic || fail "no packets"
-	in_a pkill -KILL -x ibv_rc_pingpong
+	kill -9 "$server"
 	finish "$server" 10
 	finish "$peer" 60 && fail "the peer of a killed process succeeded"
 	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100

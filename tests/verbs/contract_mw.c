@@ -223,6 +223,7 @@ static bool type2_body(struct windows *w)
 {
 	const uint64_t base = w->info.addr;
 	const uint32_t unbound = w->mw->rkey, rkey = ibv_inc_rkey(unbound);
+	const uint32_t third = ibv_inc_rkey(rkey);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { w->mw, rkey, w->info } },
 			   *bad;
 	struct ibv_sge sge = sge_of(&w->p, 0, 0, 7);
@@ -260,14 +261,14 @@ static bool type2_body(struct windows *w)
 		IBV_WC_LOCAL_INV));
 	/* An object that has forgotten its key is still bound by its own. */
 	w->mw->rkey = 0;
-	MUST(bind_type2(w, rkey + 1));
-	MUST_EQ(write_to(w, rkey + 1, base, BYTES), IBV_WC_SUCCESS);
+	MUST(bind_type2(w, third));
+	MUST_EQ(write_to(w, third, base, BYTES), IBV_WC_SUCCESS);
 
 	/* Invalidated from afar. */
 	MUST_EQ(post_recv(&w->p, 33, 0, 50), 0);
 	wr = (struct ibv_send_wr){ .wr_id = 34,
 				   .opcode = IBV_WR_SEND_WITH_INV,
-				   .invalidate_rkey = rkey + 1,
+				   .invalidate_rkey = third,
 				   .sg_list = &sge,
 				   .num_sge = 1,
 				   .send_flags = IBV_SEND_SIGNALED };
@@ -278,11 +279,11 @@ static bool type2_body(struct windows *w)
 	MUST_EQ(wc.wr_id, 33);
 	MUST_EQ(wc.byte_len, 7);
 	MUST_EQ(wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV), IBV_WC_WITH_INV);
-	MUST_EQ(wc.invalidated_rkey, rkey + 1);
+	MUST_EQ(wc.invalidated_rkey, third);
 	MUST(wait_wc(w->p.cq[0], &wc));
 	MUST_EQ(wc.opcode, IBV_WC_SEND);
 	MUST_EQ(wc.wr_id, 34);
-	MUST_EQ(write_to(w, rkey + 1, base, BYTES), IBV_WC_REM_ACCESS_ERR);
+	MUST_EQ(write_to(w, third, base, BYTES), IBV_WC_REM_ACCESS_ERR);
 	MUST_EQ(ibv_dereg_mr(w->mr), 0);
 	w->mr = NULL;
 	return true;
