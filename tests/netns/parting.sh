@@ -5,7 +5,8 @@
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # Packets that arrived before a QP fails, is reset or destroyed are taken, and answered, first
-# (parting.c). Threads that wait while the program exits get nothing (exit_waiting.c).
+# (parting.c). Threads that wait while the program exits get nothing (exit_waiting.c). A process
+# ends with its last thread (main_exits.c).
 # parting.sh BUILD
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
@@ -28,6 +29,14 @@ exits_while_waiting() {
 	done
 }
 
+# The main thread calls pthread_exit(): the process ends with its last thread.
+main_exits() {
+	start exits a "$XROCE" run --dev $IF_A -- "$TOOLS/main_exits" -d $DEV_A
+	finish "$child" 20 || { fail "it ended with $?"; show exits; return; }
+	need_equal "what it says" "$(cat "$WORK/exits.out")" $'200 messages\nexit handler'
+}
+
 run_case parting parting
 run_case exits_while_waiting exits_while_waiting
+run_case main_exits main_exits
 finish_cases

@@ -3,6 +3,7 @@
  * The library's lock, and the CM thread: descriptors by an event loop, timers in a list sorted by
  * time. Most timers are later than all others, so insertion starts at the end.
  */
+#define _GNU_SOURCE /* pthread_setname_np() */
 #include <limits.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -134,6 +135,7 @@ static int cm_thread_timeout(u64 until_ns)
 
 static void *cm_thread_main(void *arg)
 {
+	pthread_setname_np(pthread_self(), "xroce/cm");
 	rdmacm_enter();
 	for (;;) {
 		const struct cm_timer *first = cm_thread.timers.next;
@@ -256,6 +258,7 @@ bool cm_work_here(void)
 
 static void *pool_main(void *arg)
 {
+	pthread_setname_np(pthread_self(), "xroce/cm-work");
 	rdmacm_enter();
 	do {
 		pool_wait();

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../os/last_thread.h"
 #include "../os/netdev.h"
 #include "../os/options.h"
 #include "objects.h"
@@ -552,4 +553,5 @@ static void fork_child(void)
 __attribute__((constructor)) static void fork_register(void)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	last_thread_register();
 }
