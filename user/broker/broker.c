@@ -13,6 +13,7 @@
 #include "../client/spawn.h"
 #include "iface_lock.h"
 #include "../os/clock.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
 #include "../os/process.h"
@@ -363,13 +364,6 @@ static int broker_begin(struct broker *b)
 	return err ? err : broker_listen(b);
 }
 
-static void broker_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 /* Stops new connections, then packets, ends all clients, and frees their resources. */
 static void broker_end(struct broker *b)
 {
@@ -393,14 +387,14 @@ static void broker_end(struct broker *b)
 	bindings_unmake(&b->bindings);
 	groups_free(&b->groups);
 	link_events_close(&b->news);
-	broker_close(&b->reserve_fd);
-	broker_close(&b->alone_fd);
-	broker_close(&b->holder_fd);
+	close_fd(&b->reserve_fd);
+	close_fd(&b->alone_fd);
+	close_fd(&b->holder_fd);
 	/* after the names: a process that waits for the hang-up takes one at once */
 	visitors_end(&b->of_alone);
 	visitors_end(&b->of_holder);
 	/* last: when the sender of ASK_STOP sees the hang-up, everything is removed */
-	broker_close(&b->stopper_fd);
+	close_fd(&b->stopper_fd);
 	free(b);
 }
 

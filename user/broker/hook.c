@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../os/close_fd.h"
 #include "../os/privilege.h"
 #include "../os/bpf_room.h"
 #include "../os/options.h"
@@ -278,27 +279,20 @@ int hook_attach(const struct netdev *dev, struct hook *h, hook_open_fn *open, vo
 	return hook_attach_alone(dev, h, &p);
 }
 
-static void hook_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 void hook_follow(const struct netdev *dev, struct hook *h)
 {
 	int fd = hook_is_in_dispatcher(h) ? dispatcher_follow(dev->ifindex, h->prog_fd) : -ENOENT;
 
 	if (fd < 0)
 		return;
-	hook_close(&h->link_fd);
+	close_fd(&h->link_fd);
 	h->link_fd = fd;
 }
 
 void hook_detach(const struct netdev *dev, struct hook *h)
 {
-	hook_close(&h->link_fd);
+	close_fd(&h->link_fd);
 	if (hook_is_in_dispatcher(h))
 		dispatcher_leave(dev->ifindex, h->prog_fd);
-	hook_close(&h->prog_fd);
+	close_fd(&h->prog_fd);
 }

@@ -8,6 +8,7 @@
 #include "../client/attach_error.h"
 #include "../os/bpf_room.h"
 #include "../os/clock.h"
+#include "../os/close_fd.h"
 #include "../os/privilege.h"
 #include "mux.h"
 #include "tap.h"
@@ -165,13 +166,6 @@ static int mux_load(struct mux *m, int (*load)(struct mux *m))
 	return err;
 }
 
-static void mux_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 /*
  * Attaches the mux to the hairpin. A killed broker's hairpin may still have that broker's program:
  * clients see the hang-up before the kernel has closed all descriptors of the broker.
@@ -308,8 +302,8 @@ static int mux_start(struct mux *m)
 	}
 	if (!err)
 		return 0;
-	mux_close(&m->hairpin_link_fd);
-	mux_close(&m->hairpin_fd);
+	close_fd(&m->hairpin_link_fd);
+	close_fd(&m->hairpin_fd);
 	xroce_broker_bpf__destroy(m->programs);
 	m->programs = NULL;
 	return attach_failed(&m->dev, step, err);
@@ -359,14 +353,14 @@ void mux_detach(struct mux *m)
 		return;
 	}
 	mux_take_off(m);
-	mux_close(&m->hairpin_link_fd);
+	close_fd(&m->hairpin_link_fd);
 }
 
 void mux_unmake(struct mux *m)
 {
 	mux_udp_unmake(m);
 	mux_detach(m);
-	mux_close(&m->hairpin_fd);
+	close_fd(&m->hairpin_fd);
 	xroce_broker_bpf__destroy(m->programs);
 	xroce_broker_bpf__destroy(m->bpf);
 	m->programs = m->bpf = NULL;

@@ -4,17 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../os/close_fd.h"
 #include "../client/broker_socket.h"
 #include "visitors.h"
 
 #define VISITORS_A_TURN 64u
-
-static void visitors_close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 static void visitors_stop(struct visitors *v)
 {
@@ -39,7 +33,7 @@ static void visitors_keep(struct visitors *v, int fd, uid_t uid)
 	int *at = is_trusted ? &v->trusted[v->next_trusted++ % VISITORS_TRUSTED] :
 			       &v->other[v->next_other++ % VISITORS_OTHERS];
 
-	visitors_close_fd(at);
+	close_fd(at);
 	*at = fd;
 }
 
@@ -50,7 +44,7 @@ static bool visitors_drop_others(struct visitors *v)
 
 	for (u32 i = 0; i < VISITORS_OTHERS; i++) {
 		any |= v->other[i] >= 0;
-		visitors_close_fd(&v->other[i]);
+		close_fd(&v->other[i]);
 	}
 	return any;
 }
@@ -97,5 +91,5 @@ void visitors_end(struct visitors *v)
 	visitors_stop(v);
 	visitors_drop_others(v);
 	for (u32 i = 0; i < VISITORS_TRUSTED; i++)
-		visitors_close_fd(&v->trusted[i]);
+		close_fd(&v->trusted[i]);
 }

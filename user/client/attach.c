@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "../io/tx_udp.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
@@ -35,13 +36,6 @@
 #include "attach_error.h"
 #include "shared_maps.h"
 #include "spawn.h"
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 /*
  * Kernels before 5.11 count maps and the UMEM against this limit, later ones only the UMEM. A

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../client/shared_maps.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "client.h"
 
@@ -40,13 +41,6 @@ static int host_file_read_only(int fd)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static void host_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 /* ---- rings ---- */
@@ -108,9 +102,9 @@ void host_ring_free(struct host_ring *r)
 {
 	if (r->memory)
 		munmap(r->memory, host_ring_mapped(r));
-	host_close(&r->fd);
-	host_close(&r->event_fd);
-	host_close(&r->wake_fd);
+	close_fd(&r->fd);
+	close_fd(&r->event_fd);
+	close_fd(&r->wake_fd);
 	r->memory = NULL;
 }
 
@@ -204,7 +198,7 @@ static void *host_client_counters(struct host_client *c, const char *name, size_
 	int fd;
 	void *p = host_client_map(c, &fd, name, bytes);
 
-	host_close(&fd);
+	close_fd(&fd);
 	return p;
 }
 
@@ -261,9 +255,9 @@ void host_client_free(struct host_client *c)
 	host_unmap(c->drops, sizeof(*c->drops));
 	host_unmap(c->stats, sizeof(*c->stats));
 	for (u32 i = 0; i < ASK_FDS; i++)
-		host_close(&c->map_fd[i]);
+		close_fd(&c->map_fd[i]);
 	while (c->num_shown)
-		host_close(&c->shown_fd[--c->num_shown]);
+		close_fd(&c->shown_fd[--c->num_shown]);
 	host_ring_free(&c->rx);
 	host_ring_free(&c->wake);
 	free(c);
@@ -272,11 +266,11 @@ void host_client_free(struct host_client *c)
 void host_client_given(struct host_client *c)
 {
 	for (u32 i = 0; i < ASK_FDS; i++)
-		host_close(&c->map_fd[i]);
-	host_close(&c->rx.fd);
-	host_close(&c->rx.event_fd);
-	host_close(&c->wake.fd);
-	host_close(&c->wake.event_fd);
+		close_fd(&c->map_fd[i]);
+	close_fd(&c->rx.fd);
+	close_fd(&c->rx.event_fd);
+	close_fd(&c->wake.fd);
+	close_fd(&c->wake.event_fd);
 }
 
 void host_client_fds(const struct host_client *c, int fd[ASK_FDS])

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "../../os/clock.h"
+#include "../../os/close_fd.h"
 #include "../cli.h"
 #include "../observe/observe.h"
 #include "daemonize.h"
@@ -373,17 +374,10 @@ int sysfs_counters_begin(struct sysfs_counters *c, const struct netdev *devs, u3
 	return err;
 }
 
-static void counters_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 void sysfs_counters_end(struct sysfs_counters *c)
 {
-	counters_close(&c->fuse_fd);
-	counters_close(&c->begin_fd);
+	close_fd(&c->fuse_fd);
+	close_fd(&c->begin_fd);
 }
 
 /* ---- the mounts ---- */
@@ -406,7 +400,7 @@ static int counters_mount(struct sysfs_counters *c, const char *path)
 	else if (send(c->begin_fd, "", 1, MSG_NOSIGNAL) != 1)
 		err = -errno;
 	if (c->is_bound && !err)
-		counters_close(&c->fuse_fd);
+		close_fd(&c->fuse_fd);
 	else
 		sysfs_counters_end(c);
 	return err;
