@@ -30,7 +30,7 @@ declare -A rooms=(
 	[tools/export]='engine|os'
 )
 # The folders of user/tools, and the other folders whose headers each may include.
-declare -A tools=([bench]=none [doctor]='observe|serve' [explain]=observe [export]='observe|serve'
+declare -A tools=([bench]=none [doctor]='observe|run|serve' [explain]=observe [export]='observe|serve'
 	[list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
 for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}

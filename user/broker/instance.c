@@ -227,7 +227,12 @@ static int instance_make_udp(struct instance *i, const struct instance_plan *pla
 	int err;
 
 	*i = instance_none;
-	/* no program of the kernel has such an ID */
+	/*
+	 * no program of the kernel has such an ID, and observers tell processes of this host by
+	 * theirs: another broker, or the next one, begins elsewhere
+	 */
+	if (!made)
+		kernel_random(&made, sizeof(made));
 	i->prog_id = INSTANCE_UDP_ID | ++made;
 	*step = "allocate a client's memory";
 	i->ring_bytes = plan->ring_bytes;

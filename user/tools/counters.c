@@ -97,18 +97,24 @@ const u32 counters_num_fields = ARRAY_SIZE(counters_fields);
 
 #define WORDS(s) (sizeof(s) / sizeof(u64))
 
+/* A process can write any value into its counters: no sum falls. */
+static u64 counters_sum(u64 a, u64 b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 u64 counters_get(const struct sums *s, const struct counters_field *f)
 {
 	if (f->is_drop)
-		return *(const u64 *)((const u8 *)&s->xdp + f->offset) +
-		       *(const u64 *)((const u8 *)&s->refused + f->offset);
+		return counters_sum(*(const u64 *)((const u8 *)&s->xdp + f->offset),
+				    *(const u64 *)((const u8 *)&s->refused + f->offset));
 	return *(const u64 *)((const u8 *)s + f->offset);
 }
 
 void counters_add(struct sums *to, const struct sums *s)
 {
 	for (size_t i = 0; i < WORDS(*s); i++)
-		((u64 *)to)[i] += ((const u64 *)s)[i];
+		((u64 *)to)[i] = counters_sum(((u64 *)to)[i], ((const u64 *)s)[i]);
 }
 
 u64 counters_dropped(const struct sums *s)
@@ -117,13 +123,14 @@ u64 counters_dropped(const struct sums *s)
 
 	for (u32 i = 0; i < counters_num_fields; i++)
 		if (counters_fields[i].is_drop)
-			all += counters_get(s, &counters_fields[i]);
+			all = counters_sum(all, counters_get(s, &counters_fields[i]));
 	return all;
 }
 
 u64 counters_lost(const struct sums *s)
 {
-	return s->sock.rx_ring_full + s->sock.rx_dropped + s->xdp.ring_full;
+	return counters_sum(counters_sum(s->sock.rx_ring_full, s->sock.rx_dropped),
+			    s->xdp.ring_full);
 }
 
 /* ---- the names that adapter tools use ---- */

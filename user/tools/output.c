@@ -23,12 +23,13 @@ void output_begin(void)
 				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* Returns true if the pipe's reader has closed it, which is not an error. */
+/* Returns true if the reader of the pipe or socket has closed it, which is not an error. */
 bool output_wait(u32 ms)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO };
 
-	return poll(&out, 1, (int)ms) == 1 && out.revents & POLLERR;
+	/* a pipe has POLLERR, a socket POLLHUP */
+	return poll(&out, 1, (int)ms) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
 int output_end(int status)

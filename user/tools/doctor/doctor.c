@@ -20,6 +20,7 @@
 #include "../../io/xsk.h"
 #include "../../os/options.h"
 #include "../../os/privilege.h"
+#include "../run/sysfs_private.h"
 #include "../serve/sysfs_global.h"
 #include "../output.h"
 #include "doctor.h"
@@ -328,11 +329,17 @@ static void check_pins(struct doctor *d)
 			"possible in " PIN_DIR ": `xroce serve --pin`, `xroce run --pin`");
 }
 
-static void check_files(struct doctor *d)
+static void check_files(struct doctor *d, const struct netdev *list, int n)
 {
 	const u32 left = sysfs_global_sweep(true);
+	const int err = left ? 0 : sysfs_private_check(list, (u32)n);
 
-	if (left)
+	if (err)
+		finding(d, LEVEL_WARN, "files", "run as root, or allow user namespaces",
+			"`xroce run` cannot show /sys/class/infiniband and /dev/infiniband to its "
+			"program: %s",
+			strerror(-err));
+	else if (left)
 		finding(d, LEVEL_WARN, "files",
 			"run `xroce stop`, or `xroce serve` again",
 			"%u device%s left by a killed broker", left,
@@ -358,7 +365,7 @@ static void check_library(struct doctor *d)
 		finding(d, LEVEL_OK, "library", NULL, "%s/libibverbs.so.1", dir);
 }
 
-static void doctor_host(struct doctor *d)
+static void doctor_host(struct doctor *d, const struct netdev *list, int n)
 {
 	const u64 caps = privilege_caps();
 	struct probe probe;
@@ -384,7 +391,7 @@ static void doctor_host(struct doctor *d)
 		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with these privileges",
 			"not tested: privileges are missing");
 	}
-	check_files(d);
+	check_files(d, list, n);
 	check_library(d);
 }
 
@@ -413,11 +420,16 @@ static bool doctor_looks_at(const char *name, const struct netdev *dev)
 
 static void doctor_look(struct doctor *d, const char *name, const struct netdev *list, int n)
 {
-	u32 usable = 0;
+	u32 usable = 0, looked_at = 0, brokered = 0;
 
-	for (int i = 0; i < n; i++)
-		d->brokered |= doctor_looks_at(name, &list[i]) && doctor_has_broker(&list[i]);
-	doctor_host(d);
+	for (int i = 0; i < n; i++) {
+		if (!doctor_looks_at(name, &list[i]))
+			continue;
+		looked_at++;
+		brokered += doctor_has_broker(&list[i]);
+	}
+	d->brokered = looked_at && brokered == looked_at;
+	doctor_host(d, list, n);
 	for (int i = 0; i < n; i++) {
 		if (!doctor_looks_at(name, &list[i]))
 			continue;

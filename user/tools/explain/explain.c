@@ -508,10 +508,15 @@ static int explain_ends(const struct explain *x)
 	const struct observe_options *l = x->look;
 	const char *name = l->command->name;
 
-	if (*l->silent && !x->found)
-		return observe_options_ends(l, 0, "queue pair or process");
+	int ret = EXIT_OK;
+
+	/* prints that its processes are not examined */
+	if (*l->silent || l->err)
+		ret = observe_options_ends(l, x->found, "queue pair or process");
 	if (x->found)
-		return x->worst > EXPLAIN_NOTE ? EXIT_FOUND : EXIT_OK;
+		return x->worst > EXPLAIN_NOTE ? EXIT_FOUND : ret;
+	if (ret)
+		return ret;
 	if (x->before.is_whole && !l->has_pid && !l->has_qpn && !l->has_peer) {
 		fprintf(stderr, "xroce %s: no process uses an interface here\n", name);
 		return EXIT_FAILED;

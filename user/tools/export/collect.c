@@ -6,6 +6,7 @@
 #include "collect.h"
 
 #define COLLECT_ASK_NS	(2 * NSEC_PER_SEC) /* longest wait for a broker's answer */
+#define COLLECT_SILENT_NS (60 * NSEC_PER_SEC) /* after that, pause before the next question */
 #define TOMB_NS		(60 * NSEC_PER_SEC)
 #define TOMBS		1024u
 
@@ -115,7 +116,9 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 	d->is_shared = iface->broker_prog_id || iface->asks;
 	d->is_hidden = iface->is_hidden || iface->is_partial;
 	d->is_left = iface->is_left;
-	d->is_whole = !iface->is_hidden && !(iface->broker_prog_id && !iface->asks);
+	d->is_whole = !iface->is_hidden && !iface->is_silent &&
+		      !(iface->broker_prog_id && !iface->asks);
+	d->silent_until_ns = iface->silent_until_ns;
 	d->is_shown |= d->is_hidden;
 	if (!d->is_whole && !iface->is_hidden)
 		c->errors[COLLECT_BROKER]++;
@@ -390,6 +393,12 @@ static int collector_observe(struct collector *c)
 		return err == -ENODEV ? 0 : err;
 	}
 	o.ask_ns = COLLECT_ASK_NS;
+	o.silent_ns = COLLECT_SILENT_NS;
+	for (u32 i = 0; i < o.num_ifaces; i++) {
+		const struct device *d = device_of(c, o.ifaces[i].ifindex);
+
+		o.ifaces[i].silent_until_ns = d ? d->silent_until_ns : 0;
+	}
 	observer_list(&o);
 	for (u32 i = 0; i < o.num_ifaces; i++)
 		collector_take_iface(c, &o.ifaces[i]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <sys/stat.h>
 #include <bpf/bpf.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,7 +44,11 @@ static u32 map_number(const struct observed *p, const char *name)
 	const struct observed_map *m = observed_map(p, name, NULL);
 	struct bpf_map_info info = { 0 };
 	u32 len = sizeof(info);
+	struct stat st;
 
+	/* of a process at a broker with UDP sockets: a file in memory, by its inode */
+	if (m && m->memory)
+		return fstat(m->fd, &st) ? 0 : (u32)st.st_ino;
 	return m && !bpf_obj_get_info_by_fd(m->fd, &info, &len) ? info.id : 0;
 }
 
@@ -56,7 +61,7 @@ static void observed_shrink(struct observed *p)
 		if (watched_reads(p->maps[i].name))
 			p->maps[n++] = p->maps[i];
 		else
-			close(p->maps[i].fd);
+			observed_close_map(&p->maps[i]);
 	}
 	p->num_maps = n;
 }

@@ -275,7 +275,7 @@ int observer_begin(struct observer *o, const char *dev)
 
 int observer_renew(struct observer *o, const char *dev)
 {
-	const u64 ask_ns = o->ask_ns;
+	const u64 ask_ns = o->ask_ns, silent_ns = o->silent_ns;
 	struct netdev one, *list;
 	const int n = observer_find(dev, &one, &list);
 	bool is_same = n >= 0 && (u32)n == o->num_ifaces;
@@ -293,6 +293,7 @@ int observer_renew(struct observer *o, const char *dev)
 	observer_end(o);
 	err = observer_begin(o, dev);
 	o->ask_ns = ask_ns;
+	o->silent_ns = silent_ns;
 	return err == -ENODEV ? 0 : err;
 }
 

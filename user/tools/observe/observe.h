@@ -21,6 +21,8 @@
 #define OBSERVED_NAME_MAX 16 /* bytes of a map name in the kernel */
 /* Longest wait of a command for a broker's answer: a broker first serves processes that start. */
 #define OBSERVE_ASK_NS (5 * NSEC_PER_SEC)
+/* The pause after that before the next question, of commands that ask repeatedly. */
+#define OBSERVE_SILENT_NS (10 * NSEC_PER_SEC)
 
 struct observed_iface {
 	char name[IF_NAMESIZE];
@@ -103,6 +105,8 @@ int observer_list(struct observer *o);
  */
 int observed_open(struct observed *p);
 void observed_close(struct observed *p);
+/* Closes one of its maps, which the caller removes from the list. */
+void observed_close_map(struct observed_map *m);
 
 /*
  * Returns the port's next map of that name after before (NULL: the first), or NULL. A port may have

@@ -204,13 +204,17 @@ int observed_open(struct observed *p)
 	return err;
 }
 
+void observed_close_map(struct observed_map *m)
+{
+	if (m->memory)
+		munmap((void *)(uintptr_t)m->memory, observed_bytes(m));
+	close(m->fd);
+}
+
 void observed_close(struct observed *p)
 {
-	for (u32 i = 0; i < p->num_maps; i++) {
-		if (p->maps[i].memory)
-			munmap((void *)(uintptr_t)p->maps[i].memory, observed_bytes(&p->maps[i]));
-		close(p->maps[i].fd);
-	}
+	for (u32 i = 0; i < p->num_maps; i++)
+		observed_close_map(&p->maps[i]);
 	free(p->maps);
 	p->maps = NULL;
 	p->num_maps = p->room = 0;

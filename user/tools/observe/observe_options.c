@@ -148,6 +148,7 @@ static int observe_options_observe(struct observe_options *l)
 		return EXIT_FAILED;
 	err = observer_begin(&l->observer, l->dev);
 	l->observer.ask_ns = OBSERVE_ASK_NS;
+	l->observer.silent_ns = OBSERVE_SILENT_NS;
 	/* prints the message that all subcommands share */
 	if (err && l->dev)
 		return find_device(l->command, l->dev, &dev);
@@ -184,6 +185,7 @@ static void observe_options_list_ports(struct observe_options *l)
 	l->time_ns = clock_now_ns();
 	l->is_hidden = l->is_partial = false;
 	*l->silent = 0;
+	l->err = 0;
 	for (u32 i = 0; i < o->num_ifaces; i++) {
 		l->is_hidden |= o->ifaces[i].is_hidden;
 		l->is_partial |= o->ifaces[i].is_partial;
@@ -213,9 +215,14 @@ void observe_options_ports(struct observe_options *l,
 		if (l->has_pid && p->pid != l->pid)
 			continue;
 		err = observed_open(p);
-		l->is_hidden |= err && err != -ENOENT;
 		if (!err)
 			fn(arg, p);
+		else if (ask_is_over(err))
+			snprintf(l->silent, sizeof(l->silent), "%s", p->iface->name);
+		else if (err == -EPERM || err == -EACCES)
+			l->is_hidden = true;
+		else if (err != -ENOENT)
+			l->err = err;
 		observed_close(p);
 	}
 }
@@ -251,6 +258,11 @@ int observe_options_ends(const struct observe_options *l, u32 found, const char 
 			"xroce %s: the broker of %s does not answer: it is stopped or gets no CPU "
 			"time\n",
 			name, output_name(l->silent, iface));
+		return EXIT_FAILED;
+	}
+	if (l->err) {
+		fprintf(stderr, "xroce %s: cannot read the maps of some processes: %s\n", name,
+			strerror(-l->err));
 		return EXIT_FAILED;
 	}
 	if (found)

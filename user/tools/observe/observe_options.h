@@ -24,6 +24,7 @@ struct observe_options {
 	bool is_batch;	   /* print tables even on a terminal */
 	bool is_hidden;	   /* this user may not see some processes */
 	bool is_partial;   /* a broker does not list other users' processes */
+	int err;	   /* why the maps of some process cannot be read, or 0 */
 	char silent[IF_NAMESIZE]; /* interface whose broker did not answer in time; "": none */
 	u64 time_ns;		  /* CLOCK_MONOTONIC after listing the ports */
 	struct observer observer;

@@ -359,6 +359,15 @@ static int sysfs_private_try(const struct netdev *devs, u32 n, u64 begin_ns)
 	return err;
 }
 
+int sysfs_private_check(const struct netdev *devs, u32 n)
+{
+	if (privilege_has(privilege_caps(), CAP_SYS_ADMIN))
+		return 0;
+	return sysfs_private_may_enter_user_namespace() ?
+		       sysfs_private_try(devs, n, clock_now_ns()) :
+		       -EPERM;
+}
+
 int sysfs_private_enter(const struct netdev *devs, u32 n, int *counters_err)
 {
 	const u64 begin_ns = clock_now_ns();

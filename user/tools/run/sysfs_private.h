@@ -17,6 +17,11 @@
  * -errno without any change. *counters_err: 0, or -errno if the files have no counters.
  */
 int sysfs_private_enter(const struct netdev *devs, u32 n, int *counters_err);
+/*
+ * Returns 0 if sysfs_private_enter() would succeed for a user without capabilities, which a child
+ * tries; 0 for a process with CAP_SYS_ADMIN without a trial; or -errno.
+ */
+int sysfs_private_check(const struct netdev *devs, u32 n);
 
 /*
  * Name (comm) of the trial child: its user namespace must not be joined, as it ends with the child.

@@ -297,11 +297,15 @@ void notify_systemd(const char *state)
 
 static int serve_signals(void)
 {
+	struct sigaction hangup = { 0 };
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	/* its terminal is closed; nohup(1) ignores that, but a blocked signal is not ignored */
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

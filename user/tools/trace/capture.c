@@ -330,7 +330,7 @@ static int capture_main(int argc, char **argv)
 	if (!c.file.path)
 		return usage_error(&command_capture, "no file given (-w FILE)");
 	if (c.file.max_files && !c.file.max_bytes)
-		return usage_error(&command_capture, "-W needs -C");
+		return usage_error(&command_capture, "--files needs -C");
 	if (c.file.max_bytes && !strcmp(c.file.path, "-"))
 		return usage_error(&command_capture, "-C needs a file, not standard output");
 	if (!strcmp(c.file.path, "-") && isatty(STDOUT_FILENO))

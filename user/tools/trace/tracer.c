@@ -253,7 +253,8 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 	const u32 bytes = size - (u32)sizeof(*r);
 	int err = 0;
 
-	from->last_ns = r->cqe.rx_time_ns;
+	/* a process's reports may come in any order: the last time, not that of the last record */
+	from->last_ns = max_u64(from->last_ns, r->cqe.rx_time_ns);
 	from->read_bytes += size;
 	/* XDP writes received and dropped packets; the process's batches contain the other kinds */
 	switch (r->kind) {
@@ -283,6 +284,9 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 {
 	int err;
 
+	/* a process at a broker with UDP sockets has no program */
+	if (p->prog_id >> 31)
+		return -EOPNOTSUPP;
 	if (!t->asks) {
 		err = tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
 		p->tracer.broker = !err && o->iface->asks ? o->iface->asker : NULL;
