@@ -251,7 +251,9 @@ static void qp_forget_headers(struct qp *qp)
 	qp->req.response.frame_len = qp->resp.request.frame_len = 0;
 }
 
-static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, enum qp_state to)
+/* mask: the attributes that were given */
+static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, enum qp_state to,
+			   u32 mask)
 {
 	if (to == QPS_ERR) {
 		engine_qp_error(e, qp, 0);
@@ -275,7 +277,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 	if (to == QPS_RTS)
 		qp->resp.established = true;
 	if (from == QPS_RTS && to == QPS_SQD)
-		qp->req.drained_notify = qp->attr.sqd_async_notify;
+		qp->req.drained_notify = mask & NOTIFY && qp->attr.sqd_async_notify;
 	completer_check_drained(e, qp);
 	engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
 }
@@ -308,7 +310,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		rate_set_limit(e, qp, now_ns);
 	qp_forget_headers(qp);
 	if (mask & QP_ATTR_STATE)
-		qp_enter_state(e, qp, from, to);
+		qp_enter_state(e, qp, from, to, mask);
 	stat_describe(qp);
 	stat_limits(e, qp);
 	return 0;
