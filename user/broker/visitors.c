@@ -8,8 +8,6 @@
 #include "../client/broker_socket.h"
 #include "visitors.h"
 
-#define VISITORS_A_TURN 64u
-
 static void visitors_stop(struct visitors *v)
 {
 	if (v->loop)
@@ -49,25 +47,23 @@ static bool visitors_drop_others(struct visitors *v)
 	return any;
 }
 
+/* One a turn, as clients have one message a turn. */
 static void visitors_come(struct source *s, u32 events)
 {
 	struct visitors *v = container_of(s, struct visitors, source);
+	const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct visitor who;
 
-	for (u32 i = 0; i < VISITORS_A_TURN; i++) {
-		const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		struct visitor who;
-
-		/* without a descriptor it would be called again at once: no more are accepted */
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && !visitors_drop_others(v))
-			visitors_stop(v);
-		if (fd < 0)
-			return;
-		visitor_silence(fd);
-		if (broker_socket_visitor(fd, &who))
-			close(fd);
-		else
-			visitors_keep(v, fd, who.uid);
-	}
+	/* without a descriptor it would be called again at once: no more are accepted */
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && !visitors_drop_others(v))
+		visitors_stop(v);
+	if (fd < 0)
+		return;
+	visitor_silence(fd);
+	if (broker_socket_visitor(fd, &who))
+		close(fd);
+	else
+		visitors_keep(v, fd, who.uid);
 }
 
 void visitors_init(struct visitors *v)

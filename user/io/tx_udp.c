@@ -15,11 +15,15 @@
 #include <xroce/wire.h>
 
 #include "../engine/gso.h"
+#include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/netdev.h"
 #include "tx_pool.h"
 #include "tx_udp.h"
 
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103 /* newer than the C library's headers */
 #endif
@@ -32,7 +36,9 @@
 #define ID_AT	     4u
 #define CODE_MASK    (BTH_RESERVED >> 24)
 #define ALONE_FRAMES 8192u
-#define STUCK_FLUSHES 16u
+/* without a sent frame: longer than any link needs for a packet */
+#define STUCK_MIN_NS (50 * NSEC_PER_MSEC)
+#define STUCK_MAX_NS (2 * NSEC_PER_SEC)
 /* most bytes of UDP payload in a super-packet: with its headers it is less than 64 KiB */
 #define PAYLOAD_MAX  65000u
 
@@ -57,7 +63,8 @@ struct tx_udp {
 	bool has_codes;	/* super-packets may arrive uncut */
 	/* after a refused super-packet: frames to send alone before the next one */
 	u32 alone;
-	u32 full_flushes; /* in a row, without room in the socket for a frame */
+	u64 full_ns;  /* when the socket had no room first, and sent no frame since; 0: it has */
+	u64 stuck_ns; /* how long that may last */
 	struct xroce_engine_stats *stats;
 	struct udp_change *change[2]; /* CHANGES of each, by length / 4 */
 	/* datagrams gathered for one call */
@@ -348,6 +355,15 @@ static int udp_open_socket(u32 ifindex, bool is_ipv6, u16 *port)
 	return err;
 }
 
+/* Returns a number of the socket's network namespace; 0 before Linux 5.14. */
+static u64 udp_netns(int fd)
+{
+	u64 cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
 /*
  * Replaces a socket whose buffer stays full. Packets for neighbours that have stopped answering ARP
  * or neighbour discovery wait in the kernel for seconds, and count against the socket that sent
@@ -356,21 +372,33 @@ static int udp_open_socket(u32 ifindex, bool is_ipv6, u16 *port)
  */
 static void udp_renew(struct tx_udp *t, bool is_ipv6)
 {
-	const int fd = udp_open_socket(t->ifindex, is_ipv6, &t->port[is_ipv6]);
+	u16 port;
+	const int fd = udp_open_socket(t->ifindex, is_ipv6, &port);
 
 	if (fd < 0)
 		return;
-	kernel_replace(fd, t->fd[is_ipv6]);
+	/* this may be a thread that has entered another network namespace */
+	if (udp_netns(fd) == udp_netns(t->fd[is_ipv6])) {
+		kernel_replace(fd, t->fd[is_ipv6]);
+		t->port[is_ipv6] = port;
+	}
 	kernel_close(fd);
 }
 
-/* A slow link frees room for some packets within milliseconds, a silent neighbour for none. */
+/* Each replacement doubles the time until the next one, and a sent frame ends that. */
 static void udp_note_full(struct tx_udp *t, bool is_ipv6, bool has_sent)
 {
-	t->full_flushes = has_sent ? 0 : t->full_flushes + 1;
-	if (t->full_flushes < STUCK_FLUSHES)
+	const u64 now_ns = clock_now_ns();
+
+	if (has_sent || !t->full_ns) {
+		t->full_ns = now_ns;
+		t->stuck_ns = has_sent || !t->stuck_ns ? STUCK_MIN_NS : t->stuck_ns;
 		return;
-	t->full_flushes = 0;
+	}
+	if (now_ns - t->full_ns < t->stuck_ns)
+		return;
+	t->full_ns = now_ns;
+	t->stuck_ns = min_u64(2 * t->stuck_ns, STUCK_MAX_NS);
 	udp_renew(t, is_ipv6);
 }
 
@@ -417,7 +445,7 @@ static bool udp_flush(struct tx *tx)
 	if (full)
 		udp_note_full(t, udp_is_ipv6(t, 0), done);
 	else
-		t->full_flushes = 0;
+		t->full_ns = t->stuck_ns = 0;
 	tx_pool_dequeue(&t->pool, done);
 	return !t->pool.queued;
 }
