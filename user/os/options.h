@@ -2,8 +2,9 @@
 /*
  * Choices by environment variables: one table of the variables with their words and bounds, for the
  * library that obeys them, `xroce run` that sets them, and its help. A variable is read when its
- * value is needed. An invalid value is reported once on standard error and treated as unset: a
- * program must not fail because of a tuning variable.
+ * value is needed, and never in a set-user-ID program (secure_getenv(3)). An invalid value is
+ * reported once on standard error and treated as unset: a program must not fail because of a tuning
+ * variable.
  */
 #ifndef OS_OPTIONS_H
 #define OS_OPTIONS_H
@@ -91,7 +92,7 @@ struct pkey_table options_pkeys(void);
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to any value. */
 bool options_is_set(enum option_id option);
-/* XROCE_PIN: the directory; NULL if unset, or in a set-user-ID program (secure_getenv(3)). */
+/* XROCE_PIN: the directory; NULL if unset. */
 const char *options_pin(void);
 /* XROCE_VECTOR_CPUS: its n-th CPU; -1 if it is shorter or unset. */
 int options_cpu(u32 n);
