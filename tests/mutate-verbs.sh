@@ -131,7 +131,7 @@ td_rq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock
 td_srq            | user/verbs/srq.c         | s/vsrq->lock.off = pd->td != NULL;/;/ | thread_domain
 td_cq             | user/verbs/cq.c       | s/ || (domain && domain->td);/;/ | thread_domain
 td_not_held       | user/verbs/domain.c          | s/users_count(&pd->td->users, 1);/;/;s/users_count(&pd->td->users, -1);/;/ | thread_domain
-td_no_one_else    | user/verbs/objects.h     | /^static inline void vlock_take/,/^}/s/!l->off/0/ | thread_domain
+td_no_one_else    | user/verbs/objects.h     | /^static inline bool vlock_try/,/^}/s/l->off/1/ | thread_domain
 unknown_pd        | user/verbs/domain.c          | /^struct ibv_pd \*alloc_parent_domain_op/,/^}/s/if (!object_is_known(to_vpd(attr->pd)))/if (0)/ | thread_domain
 domain_handle     | user/verbs/domain.c          | s/pd_new(context, attr->pd->handle, /pd_new(context, new_handle(), / | ibv_alloc_parent_domain
 memory_unasked    | user/verbs/domain.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory
@@ -476,7 +476,7 @@ leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousa
 leak_xrcd         | user/verbs/domain.c        | s/^	free(vxrcd);/	;/ | ten_thousand
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
-leak_descriptor   | user/verbs/events.c       | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
+leak_descriptor   | user/verbs/events.c       | s/^	kernel_close(ctx->v.context.async_fd);/	;/ | ten_thousand
 walk_qp_rights    | user/engine/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/engine/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk

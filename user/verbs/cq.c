@@ -190,6 +190,22 @@ static void cq_lock(struct vcq *vcq)
 		vcq->current = cq_hold(&vcq->cq);
 }
 
+/*
+ * Takes both locks. Between start_poll and end_poll the program has the CQ's lock, and may call any
+ * verb: it is not waited for with another lock held.
+ */
+static void cq_resize_lock(struct vcontext *ctx, struct vcq *vcq)
+{
+	pthread_mutex_lock(&ctx->lock);
+	while (!vlock_try(&vcq->lock)) {
+		pthread_mutex_unlock(&ctx->lock);
+		sched_yield();
+		pthread_mutex_lock(&ctx->lock);
+	}
+	if (vcq->current)
+		vcq->current = cq_hold(&vcq->cq);
+}
+
 EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	struct vcq *vcq = to_vcq(cq);
@@ -207,9 +223,8 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	err = memory_take(vcq->domain, MEMORY_CQ, cq_bytes(cqe_given((u32)cqe)), &ring);
 	if (err)
 		return verb_report(err);
-	pthread_mutex_lock(&ctx->lock);
+	cq_resize_lock(ctx, vcq);
 	port = vcq->joined ? ctx->port : NULL;
-	cq_lock(vcq);
 	if (port)
 		port_lock(port);
 	err = -cq_resize(&vcq->cq, cqe_given((u32)cqe), &ring);
@@ -387,7 +402,7 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	 * flushed since its last poll.
 	 */
 	if (context_gone(cq->context))
-		return cq_exhausted(vcq);
+		return verb_report(cq_exhausted(vcq));
 	/*
 	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that the
 	 * CQ is armed. acquire: pairs with the release in cq_join().

@@ -357,6 +357,19 @@ static int rereg_check(const struct vmr *vmr, int flags, struct ibv_pd *new_pd,
 	return object_is_known(to_vpd(new_pd)) ? 0 : ENOENT;
 }
 
+/* Tells all handles of a region its access flags. */
+static void mr_say_access(const struct mr *mr, unsigned int access)
+{
+	pthread_mutex_lock(&lists_lock);
+	for (struct vlink *n = mrs.first; n; n = n->next) {
+		struct vmr *m = container_of(n, struct vmr, listed);
+
+		if (m->mr == mr)
+			m->access = access;
+	}
+	pthread_mutex_unlock(&lists_lock);
+}
+
 /*
  * The region keeps its keys: peers with the R_Key now access the new memory. A failure leaves the
  * old region unchanged: the meaning of IBV_REREG_MR_ERR_INPUT.
@@ -369,8 +382,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	bool move = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	unsigned int new_access =
 		flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : vmr->access;
-	void *new_addr = move ? addr : mr->addr;
-	size_t new_length = move ? length : mr->length;
+	/* of the region: another handle may have changed it, and an imported one has no address */
+	void *new_addr = move ? addr : vmr->mr->addr;
+	size_t new_length = move ? length : vmr->mr->length;
 	/* A region that is no longer zero-based starts at its memory's address. */
 	u64 iova =
 		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
@@ -389,10 +403,12 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 		pd_use(to_vpd(new_pd));
 		pd_unuse(to_vpd(mr->pd));
 	}
-	vmr->access = new_access;
+	mr_say_access(vmr->mr, new_access);
 	mr->pd = new_pd;
-	mr->addr = new_addr;
-	mr->length = new_length;
+	if (move) {
+		mr->addr = addr;
+		mr->length = length;
+	}
 	return 0;
 }
 

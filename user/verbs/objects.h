@@ -61,9 +61,14 @@ struct vlock {
 	bool off;
 };
 
+static inline bool vlock_try(struct vlock *l)
+{
+	return l->off || spin_try(&l->spin);
+}
+
 static inline void vlock_take(struct vlock *l)
 {
-	for (u32 tries = 0; !l->off && !spin_try(&l->spin); tries++)
+	for (u32 tries = 0; !vlock_try(l); tries++)
 		if (tries >= 64)
 			sched_yield();
 }

@@ -223,6 +223,12 @@ static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 	cap->max_inline_data = qp_posting(vqp->qp)->max_inline;
 }
 
+static void qp_init_public(struct ibv_qp *qp)
+{
+	pthread_mutex_init(&qp->mutex, NULL);
+	pthread_cond_init(&qp->cond, NULL);
+}
+
 /* Creates a handle without a QP: free() it. */
 static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
 			      const struct ibv_qp_init_attr *attr)
@@ -244,6 +250,7 @@ static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, st
 	vqp->xrcd = xrcd;
 	vqp->sibling = vqp;
 	vqp->init = *attr;
+	qp_init_public(&vqp->ibv);
 	return vqp;
 }
 
@@ -264,12 +271,6 @@ static void count_users(const struct vqp *vqp, int by)
 		users_count(&to_vpd(vqp->ibv.pd)->users, by);
 }
 
-static void qp_init_public(struct ibv_qp *qp)
-{
-	pthread_mutex_init(&qp->mutex, NULL);
-	pthread_cond_init(&qp->cond, NULL);
-}
-
 static void qp_in_child(struct fork_entry *entry)
 {
 	struct vqp *vqp = container_of(entry, struct vqp, forks);
@@ -284,7 +285,6 @@ static void qp_in_child(struct fork_entry *entry)
 static void handle_ready(struct vqp *vqp)
 {
 	vqp->ibv.qp_num = vqp->qp->qpn;
-	qp_init_public(&vqp->ibv);
 	fork_add(&vqp->forks, qp_in_child);
 	count_users(vqp, 1);
 	context_get(to_vcontext(vqp->ibv.context));
@@ -403,6 +403,8 @@ static int target_enter(struct vqp *vqp, u32 qpn)
 		vqp->qp = qp;
 		vqp->ibv.state = (enum ibv_qp_state)qp_state(qp);
 		vqp->ah_attr = first->ah_attr;
+		/* an event can be delivered to it at once */
+		vqp->ibv.qp_num = qpn;
 		vqp->sibling = first->sibling;
 		first->sibling = vqp;
 	}

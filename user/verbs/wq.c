@@ -118,7 +118,7 @@ static int wq_move(struct vwq *vwq, enum wq_state to)
 	struct vcq *vcq = to_vcq(vwq->ibv.cq);
 	int err;
 
-	vlock_take(&vcq->lock);
+	cq_lock_two(vcq, NULL);
 	vlock_take(&vwq->lock);
 	port_lock(vwq->port);
 	err = -wq_modify(port_engine(vwq->port), vwq->qp, to, clock_now_ns());
@@ -126,7 +126,7 @@ static int wq_move(struct vwq *vwq, enum wq_state to)
 		port_steer(vwq->port, vwq->qp);
 	port_unlock(vwq->port);
 	vlock_drop(&vwq->lock);
-	vlock_drop(&vcq->lock);
+	cq_unlock_two(vcq, NULL);
 	return err;
 }
 
@@ -172,11 +172,11 @@ int destroy_wq_op(struct ibv_wq *wq)
 		return verb_report(EBUSY);
 	fork_remove(&vwq->forks);
 	number = vwq->qp->qpn;
-	vlock_take(&vcq->lock);
+	cq_lock_two(vcq, NULL);
 	port_lock(vwq->port);
 	port_destroy_qp(vwq->port, vwq->qp);
 	port_unlock(vwq->port);
-	vlock_drop(&vcq->lock);
+	cq_unlock_two(vcq, NULL);
 	port_release(vwq->port, number);
 	async_forget(ctx, wq, &vwq->async_delivered, &wq->mutex, &wq->cond, &wq->events_completed);
 	memory_give_back(vpd, MEMORY_RECV_QUEUE, vwq->memory);
