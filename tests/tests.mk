@@ -35,7 +35,7 @@ $(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_field
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
-	$(call objs,$(addprefix user/os/,options.c privilege.c))
+	$(call objs,$(addprefix user/os/,complain.c options.c privilege.c))
 explain_rules := explain_peer.c explain_qp.c explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 	$(call tool_objs,$(explain_rules))
@@ -96,7 +96,7 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
 # with functions of the simulator in place of user/os/kernel.c and of POSIX's threads and locks.
 PORTSIM_CODE := $(ENGINE_SRC) $(addprefix user/io/,rx_ring.c umem.c xsk.c) \
-	$(addprefix user/os/,netdev_gids.c options.c privilege.c process.c signals.c thread.c) \
+	$(addprefix user/os/,complain.c netdev_gids.c options.c privilege.c process.c signals.c thread.c) \
 	$(wildcard user/run/*.c user/port/*.c)
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../client/attach_error.h"
 #include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/process.h"
@@ -293,10 +294,8 @@ static int client_serve_beside(struct client *c)
 	if (err)
 		return err;
 	err = client_pool_take(&b->stock, clock_now_ns(), &i, &step);
-	if (err) {
-		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
-		return err;
-	}
+	if (err)
+		return attach_failed(&b->dev, step, err);
 	err = client_connect(c, &i);
 	if (err)
 		client_pool_return(&b->stock, &i);

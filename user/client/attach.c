@@ -27,6 +27,7 @@
 
 #include "../io/tx_udp.h"
 #include "../os/close_fd.h"
+#include "../os/complain.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
@@ -526,12 +527,12 @@ static int attach_lost(const struct attachment *m, int err)
 
 	if_indextoname(m->ifindex, name);
 	if (err == -ETIMEDOUT)
-		fprintf(stderr, "xroce: %s: the broker has not answered for %llu s; this process "
-				"has lost the device\n",
+		complain("%s: the broker has not answered for %llu s; this process "
+				"has lost the device",
 			name, (unsigned long long)(m->asker.max_ns / NSEC_PER_SEC));
 	else if (err != -EPIPE)
-		fprintf(stderr, "xroce: %s: the broker sent an invalid answer; this process has "
-				"lost the device\n", name);
+		complain("%s: the broker sent an invalid answer; this process has "
+				"lost the device", name);
 	return -EIO;
 }
 

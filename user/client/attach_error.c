@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../os/complain.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
 #include "attach_error.h"
@@ -19,7 +20,7 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
+	complain("%s: %s", dev->name, text);
 }
 
 /* A holder that starts or ends has no socket either, but its PID is known on the host. */
@@ -49,12 +50,11 @@ bool attach_complain_of_mount(const struct netdev *dev)
 int attach_limited(const char *name, const char *what, const char *option, int err)
 {
 	if (err == -EDQUOT)
-		fprintf(stderr,
-			"xroce: %s: this user has reached its limit of %s; end some, or raise "
-			"the limit (`xroce serve %s N %s`)\n",
+		complain("%s: this user has reached its limit of %s; end some, or raise "
+			"the limit (`xroce serve %s N %s`)",
 			name, what, option, name);
 	else if (err == -ENOSPC)
-		fprintf(stderr, "xroce: %s: the limit of %s of all users together is reached\n",
+		complain("%s: the limit of %s of all users together is reached",
 			name, what);
 	return err == -EDQUOT ? -ENOSPC : err;
 }

@@ -17,6 +17,7 @@
 
 #include <xroce/wire.h>
 
+#include "../os/complain.h"
 #include "tx_gso.h"
 #include "tx_redirect.h"
 
@@ -308,9 +309,8 @@ static long gso_hand_over(const struct tx_gso *g, u32 at)
 static void gso_tell(struct tx_gso *g, const char *what)
 {
 	if (g->tell)
-		fprintf(stderr,
-			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
-			"interface %s super-packets\n",
+		complain("%s: sending without UDP segmentation offload, which is slower: the "
+			"interface %s super-packets",
 			g->tell, what);
 	g->tell = NULL;
 }
@@ -450,9 +450,8 @@ void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
 	if (!gso_is_ruled(g))
 		return;
 	if (g->tell)
-		fprintf(stderr,
-			"xroce: %s: the kernel drops sent frames; check for rules that drop them "
-			"(nft list ruleset, tc filter show dev %s egress)\n",
+		complain("%s: the kernel drops sent frames; check for rules that drop them "
+			"(nft list ruleset, tc filter show dev %s egress)",
 			g->tell, g->tell);
 	g->tell = NULL;
 }

@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../os/complain.h"
 #include "../os/netdev.h"
 #include "../os/options.h"
 #include "../os/privilege.h"
@@ -398,7 +399,7 @@ static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, con
 			const char *why, int err, const char *remedy)
 {
 	if (!t->quiet && !options_is_set(OPTION_QUIET))
-		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s%s%s\n",
+		complain("%s: sending without %s, which is slower: %s: %s%s%s",
 			dev->name, way, why, strerror(-err), remedy ? "; " : "",
 			remedy ? remedy : "");
 	return false;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "complain.h"
 #include "netdev_nl.h"
 
 /*
@@ -404,9 +405,8 @@ int netdev_list(struct netdev **out)
 		n--;
 	/* Once a process: some programs request the list repeatedly. */
 	if (n == 0 && only && !atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
-		fprintf(stderr,
-			"xroce: " NETDEV_ENV "=%s: no such Ethernet interface in this network "
-			"namespace; 'xroce list' lists the interfaces\n",
+		complain("" NETDEV_ENV "=%s: no such Ethernet interface in this network "
+			"namespace; 'xroce list' lists the interfaces",
 			only);
 	return n;
 }

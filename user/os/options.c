@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #define _GNU_SOURCE
+#include "complain.h"
 #include "options.h"
 
 #include <limits.h>
@@ -258,7 +259,7 @@ static const char *option_text(enum option_id option)
 {
 	static _Atomic u32 said;
 	const struct option_spec *spec = &option_table[option];
-	const char *text = getenv(spec->variable);
+	const char *text = secure_getenv(spec->variable);
 	const u32 bit = 1u << option;
 	char wants[128];
 
@@ -267,7 +268,7 @@ static const char *option_text(enum option_id option)
 	if (option_is_valid(spec, text))
 		return text;
 	if (!(atomic_fetch_or_explicit(&said, bit, memory_order_relaxed) & bit))
-		fprintf(stderr, "xroce: %s=%s is ignored: it is not %s\n", spec->variable, text,
+		complain("%s=%s is ignored: it is not %s", spec->variable, text,
 			option_wants(spec, wants, sizeof(wants)));
 	return NULL;
 }
@@ -326,12 +327,12 @@ u32 options_number(enum option_id option)
 
 bool options_is_set(enum option_id option)
 {
-	return getenv(option_table[option].variable) != NULL;
+	return secure_getenv(option_table[option].variable) != NULL;
 }
 
 const char *options_pin(void)
 {
-	return secure_getenv(option_table[OPTION_PIN].variable) ? option_text(OPTION_PIN) : NULL;
+	return option_text(OPTION_PIN);
 }
 
 int options_cpu(u32 n)
@@ -366,7 +367,7 @@ static u32 options_parts_off(void)
 
 void options_engine(struct engine_config *config)
 {
-	const char *ecn = getenv(option_table[OPTION_ECN].variable);
+	const char *ecn = secure_getenv(option_table[OPTION_ECN].variable);
 
 	config->disable = options_parts_off();
 	config->ecn = ecn && strcmp(ecn, "1") == 0;

@@ -60,7 +60,7 @@ bool sigio_is_asked(int fd)
 	return !fcntl(fd, F_GETOWN_EX, &owner) && owner.pid;
 }
 
-/* Locked. Also in the program's threads, where recv(2) would be a cancellation point. */
+/* Locked. Also in the program's threads, where recv(2) and send(2) are cancellation points. */
 static void sigio_drain(struct sigio *s)
 {
 	char unread[256];
@@ -74,10 +74,10 @@ static void sigio_send(struct sigio *s)
 {
 	const char event = 0;
 
-	if (send(s->out, &event, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+	if (!kernel_send(s->out, &event, 1))
 		return;
 	sigio_drain(s);
-	send(s->out, &event, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	kernel_send(s->out, &event, 1);
 }
 
 static void *sigio_main(void *arg)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../os/complain.h"
 #include "../os/kernel.h"
 #include "port_object.h"
 
@@ -46,8 +47,7 @@ static void others_try_again(struct port *port, int err, u64 now_ns)
 	struct link_watch_input next = port->others_input;
 
 	if (!port->told_of_others)
-		fprintf(stderr,
-			"xroce: %s: cannot send to other processes on the interface: %s\n",
+		complain("%s: cannot send to other processes on the interface: %s",
 			port->shards.name, strerror(-err));
 	port->told_of_others = true;
 	kernel_event_raise(next.fd);

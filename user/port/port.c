@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../os/complain.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
 #include "../run/worker.h"
@@ -215,7 +216,7 @@ static int port_refresh(const struct netdev *dev, struct netdev *now)
 	*now = *dev;
 	err = netdev_refresh(now);
 	if (err)
-		fprintf(stderr, "xroce: %s: %s; `ip link` lists the interfaces\n", dev->name,
+		complain("%s: %s; `ip link` lists the interfaces", dev->name,
 			err == -ENODEV ? "the interface was removed" : strerror(-err));
 	return err;
 }
@@ -306,7 +307,7 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	return 0;
 
 unmake:
-	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name,
+	complain("%s: cannot start: %s; run `xroce doctor %s`", dev->name,
 		strerror(-err), dev->name);
 	follow_stop(port);
 	worker_stop(&port->shards);

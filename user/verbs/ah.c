@@ -9,6 +9,7 @@
  * change of the interface is reported.
  */
 #include "../os/clock.h"
+#include "../os/complain.h"
 #include "../os/options.h"
 
 #include "objects.h"
@@ -35,10 +36,9 @@ static void say_gid_is_missing(void)
 
 	if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed) &&
 	    !options_is_set(OPTION_QUIET))
-		fprintf(stderr,
-			"xroce: address handle without a GRH: RoCE needs a GRH; choose a GID of "
+		complain("address handle without a GRH: RoCE needs a GRH; choose a GID of "
 			"this device by its index (-g 0 for ibv_*_pingpong, -x 0 for perftest; "
-			"`xroce list` shows them)\n");
+			"`xroce list` shows them)");
 }
 
 /* Sets the fields of an address vector other than the destination. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../os/kernel.h"
 #include "objects.h"
 #include "xroce_cm.h"
 
@@ -67,7 +68,7 @@ EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 		return -1;
 	len = read(fd, buf, size);
 	err = errno;
-	close(fd);
+	kernel_close(fd);
 	if (len < 0)
 		return verb_fail_int(err);
 	if (len > 0 && buf[len - 1] == '\n')

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../os/complain.h"
+#include "../os/kernel.h"
 #include "../os/last_thread.h"
 #include "../os/netdev.h"
 #include "../os/options.h"
@@ -46,7 +48,7 @@ void context_put(struct vcontext *ctx)
 	pthread_mutex_destroy(&ctx->ah_lock);
 	pthread_mutex_destroy(&ctx->v.context.mutex);
 	if (ctx->v.context.cmd_fd >= 0)
-		close(ctx->v.context.cmd_fd);
+		kernel_close(ctx->v.context.cmd_fd);
 	device_put(ctx->dev);
 	free(ctx);
 }
@@ -280,7 +282,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 			  context_new(dev, fd);
 	if (!context) {
 		err = errno;
-		close(fd);
+		kernel_close(fd);
 		errno = err;
 	}
 	return context;
@@ -340,9 +342,8 @@ static void device_note_missing_files(const struct ibv_device *device)
 	snprintf(node, sizeof(node), "/dev/infiniband/%s", device->dev_name);
 	if ((access(device->ibdev_path, F_OK) || access(node, F_OK)) &&
 	    !atomic_exchange_explicit(&is_told, true, memory_order_relaxed))
-		fprintf(stderr,
-			"xroce: no %s or no %s: programs that look for these files (UCX, NCCL, "
-			"ibstat) find no device; start them by `xroce run`\n",
+		complain("no %s or no %s: programs that look for these files (UCX, NCCL, "
+			"ibstat) find no device; start them by `xroce run`",
 			device->ibdev_path, node);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../os/kernel.h"
 #include "objects.h"
 
 /*
@@ -366,7 +367,7 @@ static void domain_put(struct xrc_domain *d)
 		*at = d->next;
 	pthread_mutex_unlock(&lists_lock);
 	if (d->fd >= 0)
-		close(d->fd);
+		kernel_close(d->fd);
 	free(d);
 }
 

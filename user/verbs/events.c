@@ -44,7 +44,7 @@ void async_free(struct vcontext *ctx)
 	if (ctx->async_sigio)
 		sigio_stop(ctx->async_sigio);
 	async_drop_all(ctx);
-	close(ctx->v.context.async_fd);
+	kernel_close(ctx->v.context.async_fd);
 }
 
 void async_abandon(struct vcontext *ctx, bool again)

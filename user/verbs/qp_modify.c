@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "../os/complain.h"
 #include "objects.h"
 
 _Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_AV &&
@@ -45,14 +46,12 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 		return 0;
 	link_mtu = link_mtu_for(*bytes, port_info(port)->multibuffer);
 	if (link_mtu)
-		fprintf(stderr,
-			"xroce: path MTU %u is too large for %s, whose MTU is %u; run `ip link "
-			"set %s mtu %u`, or use a path MTU of %u\n",
+		complain("path MTU %u is too large for %s, whose MTU is %u; run `ip link "
+			"set %s mtu %u`, or use a path MTU of %u",
 			*bytes, nd.name, nd.mtu, nd.name, link_mtu, largest);
 	else
-		fprintf(stderr,
-			"xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6); use a path "
-			"MTU of %u on %s\n",
+		complain("path MTU %u needs AF_XDP multi-buffer (Linux 6.6); use a path "
+			"MTU of %u on %s",
 			*bytes, largest, nd.name);
 	return EINVAL;
 }
