@@ -131,14 +131,17 @@ static bool paths_body(struct pair *p)
 static bool import_device_refuses(void)
 {
 	int pipes[2], file = memfd_create("other", MFD_CLOEXEC), fd;
-	const uint32_t nobodys = 0x7ffffff0;
+	const off_t nobodys = ((off_t)4791 << 32) + 0x7ffffff0;
 
 	MUST(file >= 0 && pipe(pipes) == 0);
 	MUST_FAIL(ibv_import_device(-1), EINVAL);
 	MUST_FAIL(ibv_import_device(pipes[0]), EINVAL);
 	MUST_FAIL(ibv_import_device(file), EINVAL); /* it is empty */
-	MUST_EQ(write(file, &nobodys, sizeof(nobodys)), sizeof(nobodys));
+	/* as a context's, but of an interface that does not exist; then with content */
+	MUST_EQ(lseek(file, nobodys, SEEK_SET), nobodys);
 	MUST_FAIL(ibv_import_device(file), ENODEV);
+	MUST_EQ(ftruncate(file, 4), 0);
+	MUST_FAIL(ibv_import_device(file), EINVAL);
 	/* what failed has closed nothing */
 	MUST(fcntl(pipes[0], F_GETFD) >= 0 && fcntl(file, F_GETFD) >= 0);
 	close(pipes[0]);
