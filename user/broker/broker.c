@@ -27,6 +27,7 @@
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
 #define UNUSED_NS	(1 * NSEC_PER_SEC) /* and after its last client */
 
+#define FOLLOW_NS (200 * NSEC_PER_MSEC) /* until a failed update of the addresses is tried again */
 #define RIVAL_NS (1 * NSEC_PER_SEC) /* between two looks for another broker */
 
 #define SLOW_NS (20 * NSEC_PER_MSEC) /* between pieces of slow work while there are questions */
@@ -42,21 +43,27 @@ struct brokers {
 
 static void broker_follow(struct broker *b)
 {
+	const bool is_first = b->follow_ns == NSEC_NEVER;
 	struct netdev now = b->dev;
 	int err = netdev_refresh(&now);
 
+	b->follow_ns = NSEC_NEVER;
 	if (err == -ENODEV) {
 		attach_complain(&b->dev, "the interface was removed; its broker exits");
 		b->ended = true;
 		return;
 	}
-	if (err)
-		return; /* out of memory: retried with the next message */
-	if (now.xdp_program != b->dev.xdp_program)
+	if (!err && now.xdp_program != b->dev.xdp_program)
 		hook_follow(&now, &b->mux.hook);
-	b->dev = now;
-	err = mux_publish(&b->mux, &now);
-	if (err)
+	if (!err) {
+		b->dev = now;
+		err = mux_publish(&b->mux, &now);
+	}
+	if (!err)
+		return;
+	/* descriptors are short, or another broker still has an address that has moved here */
+	b->follow_ns = clock_now_ns() + FOLLOW_NS;
+	if (is_first)
 		attach_failed(&now, "update the addresses", err);
 }
 
@@ -415,6 +422,7 @@ static int brokers_try(struct brokers *all, const struct netdev *dev,
 	b->options = *o;
 	b->dev = *dev;
 	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->alone_fd = -1;
+	b->follow_ns = NSEC_NEVER;
 	visitors_init(&b->of_holder);
 	visitors_init(&b->of_alone);
 	b->mux = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
@@ -537,6 +545,8 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 	client_trace_renew(b, now_ns);
 	broker_look_at_use(b, now_ns);
 	broker_look_for_rival(b, now_ns);
+	if (now_ns >= b->follow_ns)
+		broker_follow(b);
 }
 
 static u64 broker_next_ns(struct broker *b)
@@ -548,6 +558,7 @@ static u64 broker_next_ns(struct broker *b)
 	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
 	next_ns = min_u64(next_ns, sole_next_ns(b));
 	next_ns = min_u64(next_ns, b->rival_ns);
+	next_ns = min_u64(next_ns, b->follow_ns);
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }
 

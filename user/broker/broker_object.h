@@ -76,6 +76,7 @@ struct broker {
 	struct source news_source;
 	struct source packets_source; /* of mux.receive */
 	bool has_news;	/* of this interface */
+	u64 follow_ns;	/* when to read its state again, after a failure; NSEC_NEVER: not due */
 	bool has_near_news;
 	struct pins pins;
 	struct client_pool stock;

@@ -85,12 +85,17 @@ static bool client_is_quick(const struct client *c)
 	}
 }
 
-/* Of the queued questions only ASK_UNTRACE has an answer without descriptors. */
+/* Returns whether the queued question has an answer without descriptors. */
+static bool client_waits_for_none(const struct client *c)
+{
+	return c->asked.what == ASK_UNTRACE || c->asked.what == ASK_RELEASE;
+}
+
 static bool client_can_be_served(const struct client *c)
 {
 	if (client_waits_for_port(c) && sole_holds_others(c->broker, clock_now_ns()))
 		return false;
-	return c->waiting && (!c->user->unread || c->asked.what == ASK_UNTRACE);
+	return c->waiting && (!c->user->unread || client_waits_for_none(c));
 }
 
 struct client *client_waiting(struct broker *b, bool quick)
@@ -721,6 +726,9 @@ void client_serve(struct client *c)
 	case ASK_UNTRACE:
 		client_untrace(c, c->asked.number);
 		return;
+	case ASK_RELEASE:
+		client_reply(c, ASK_RELEASE, client_release(c, c->asked.number));
+		return;
 	default:
 		client_serve_port(c);
 	}
@@ -750,7 +758,11 @@ static void client_ask(struct client *c, const struct ask *ask)
 		client_reply(c, ASK_CLAIM, client_claim(c, ask->number));
 		return;
 	case ASK_RELEASE:
-		client_reply(c, ASK_RELEASE, client_release(c, ask->number));
+		/* for QP 1 the broker looks through all connections of its interface */
+		if (ask->number == XROCE_CM_QPN && c->has_cm)
+			client_wait(c, ask);
+		else
+			client_reply(c, ASK_RELEASE, client_release(c, ask->number));
 		return;
 	case ASK_LIST:
 		client_list(c, ask->number);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE /* struct ucred */
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../os/clock.h"
@@ -43,7 +45,20 @@ static int iface_lock_take_name(const struct iface_lock *h)
 	return -EBUSY;
 }
 
-/* Connects once to each holder: connections are not accepted, and its queue is limited. */
+/* Connects once to each holder. The wait for another one begins anew. */
+static void iface_lock_meet(struct iface_lock *h)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	h->met_fd = netdev_meet_holder(h->ifindex);
+	if (h->met_fd < 0 || getsockopt(h->met_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+	    cred.pid == h->met_pid)
+		return;
+	h->met_pid = cred.pid;
+	h->waited_ns = 0;
+}
+
 int iface_lock_take(struct iface_lock *h)
 {
 	int fd;
@@ -52,7 +67,7 @@ int iface_lock_take(struct iface_lock *h)
 		fd = iface_lock_take_name(h);
 		if (fd != -EBUSY)
 			return fd;
-		h->met_fd = netdev_meet_holder(h->ifindex);
+		iface_lock_meet(h);
 	}
 	if (netdev_is_alone(h->ifindex, h->met_fd))
 		return -EBUSY;
@@ -64,9 +79,8 @@ void iface_lock_await(struct iface_lock *h)
 	const u64 begin_ns = clock_now_ns();
 	struct pollfd p = { .fd = h->met_fd };
 
-	if (kernel_await(&p, 1, begin_ns + IFACE_LOCK_LOOK_NS) > 0) {
+	/* the holder has ended, or has dropped the connection for newer ones (visitors.h) */
+	if (kernel_await(&p, 1, begin_ns + IFACE_LOCK_LOOK_NS) > 0)
 		iface_lock_end(h);
-		h->waited_ns = 0;
-	}
 	h->waited_ns += clock_now_ns() - begin_ns;
 }

@@ -13,6 +13,7 @@ struct iface_lock {
 	u32 ifindex;
 	bool is_free;  /* taken without privileges */
 	int met_fd;    /* hangs up when the present holder ends; -1: none */
+	pid_t met_pid; /* that holder; 0: none yet, or not in this PID namespace */
 	u64 waited_ns; /* for this holder */
 };
 

@@ -35,6 +35,7 @@ struct mux {
 	struct host *host;
 	struct host_receive receive;
 	struct tx *udp; /* sends the broker's MADs */
+	struct gid told_gid; /* a line on standard error has reported it; 0: none */
 };
 
 /*

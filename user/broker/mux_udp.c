@@ -101,7 +101,11 @@ int mux_udp_publish(struct mux *m, const struct netdev *now)
 
 	mux_udp_put_gids(m, now);
 	m->dev = *now;
-	return err ? mux_udp_complain(now, &failed, err) : 0;
+	/* once for an address, as the broker tries again */
+	if (err && !gid_equal(&failed, &m->told_gid))
+		mux_udp_complain(now, &failed, err);
+	m->told_gid = err ? failed : (struct gid){ 0 };
+	return err;
 }
 
 void mux_udp_send(struct mux *m, const u8 *frame, u32 len)

@@ -50,9 +50,10 @@ static int pin_check(int fd)
 
 /*
  * The mode of a DIR that is made here, and removed when it is empty. The sticky bit marks it, and
- * has no effect in a directory to which only its owner can write.
+ * has no effect in a directory to which only its owner can write. Other users cannot open it, as
+ * whoever can could hold its lock.
  */
-#define PIN_DIR_MODE (S_ISVTX | 0755)
+#define PIN_DIR_MODE (S_ISVTX | 0711)
 
 static int pin_mkdir(int parent, const char *name, mode_t mode, gid_t group)
 {

@@ -75,7 +75,8 @@ static int ask_try_connect(int fd, const struct sockaddr_un *sun, socklen_t len,
 {
 	/* limits connect() if the broker's queue of connections is full */
 	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
-				      .tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000) };
+				      /* 0 would be no limit */
+				      .tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000) + 1 };
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
 		return -errno;
@@ -89,14 +90,18 @@ static int ask_try_connect(int fd, const struct sockaddr_un *sun, socklen_t len,
 
 static int ask_connect_to(struct asker *a, const struct sockaddr_un *sun, socklen_t len)
 {
+	const u64 until_ns = clock_now_ns() + a->max_ns;
+	u64 now_ns;
 	int fd, err;
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	do
-		err = ask_try_connect(fd, sun, len, a->max_ns);
-	while (err == -EINTR);
+	do {
+		now_ns = clock_now_ns();
+		err = now_ns >= until_ns ? -ETIMEDOUT :
+					   ask_try_connect(fd, sun, len, until_ns - now_ns);
+	} while (err == -EINTR);
 	if (err) {
 		close(fd);
 		return err;

@@ -27,11 +27,13 @@
 
 /* ---- directories ---- */
 
-static int dir_open(const char *path, bool make)
+/* mode: of a directory that is made; 0: none is made */
+static int dir_open(const char *path, mode_t mode)
 {
+	const bool make = mode;
 	int fd, err;
 
-	if (make && mkdir(path, 0755) && errno != EEXIST)
+	if (make && mkdir(path, mode) && errno != EEXIST)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -71,16 +73,17 @@ static unsigned long dir_namespace(void)
 /* Returns -ESTALE if another process has removed the directory. */
 static int dir_try_enter(struct sysfs_global_dir *d, bool make)
 {
-	int fd = dir_open(ASK_DIR, make), err;
+	int fd = dir_open(ASK_DIR, make ? 0755 : 0), err;
 
 	if (fd < 0)
 		return fd;
 	close(fd);
-	fd = dir_open(SYSFS_GLOBAL_DIR, make);
+	fd = dir_open(SYSFS_GLOBAL_DIR, make ? 0755 : 0);
 	if (fd < 0)
 		return fd;
 	close(fd);
-	d->fd = dir_open(d->path, make);
+	/* other users cannot open it, as whoever can could hold its lock */
+	d->fd = dir_open(d->path, make ? 0711 : 0);
 	if (d->fd < 0)
 		return d->fd;
 	err = directory_lock(d->fd, LOCK_MS);
