@@ -176,11 +176,17 @@ static bool imported_body(struct pair *p)
 	from = (struct ibv_sge){ (uintptr_t)p->buf[0], 100, mr->lkey };
 	to = (struct ibv_sge){ (uintptr_t)p->buf[0] + 1000, 100, mr->lkey };
 	memset(p->buf[0], 0x5a, 100);
-	memset(p->buf[0] + 1000, 0, 100);
-	MUST_EQ(ibv_post_recv(qp, &rr, &bad_rr), 0);
-	MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
-	MUST(wait_wc(cq, &wc) && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
-	MUST_EQ(memcmp(p->buf[0], p->buf[0] + 1000, 100), 0);
+	for (int i = 0; i < 2; i++) {
+		memset(p->buf[0] + 1000, 0, 100);
+		MUST_EQ(ibv_post_recv(qp, &rr, &bad_rr), 0);
+		MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
+		MUST(wait_wc(cq, &wc) && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+		MUST_EQ(memcmp(p->buf[0], p->buf[0] + 1000, 100), 0);
+		/* its memory stays what it was, and the handle without an address */
+		MUST_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				     IBV_ACCESS_LOCAL_WRITE), 0);
+		MUST(!mr->addr && mr->length == BUF_BYTES);
+	}
 	MUST_EQ(ibv_dealloc_pd(pd), EBUSY);
 	MUST_EQ(ibv_destroy_qp(qp), 0);
 	MUST_EQ(ibv_destroy_cq(cq), 0);

@@ -4,6 +4,7 @@
  * CQs at their edges: what ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_create_qp(3),
  * ibv_create_srq_ex(3) and ibv_req_notify_cq(3) say between them, and what adapters do.
  */
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -154,6 +155,45 @@ static bool entry_at_hand_stays(void)
 	MUST_EQ(ibv_next_poll(cq), ENOENT);
 	ibv_end_poll(cq);
 	MUST_EQ(ibv_destroy_qp(second), 0);
+	return small_close(&s);
+}
+
+static void *resize(void *cq)
+{
+	return (void *)(intptr_t)ibv_resize_cq(cq, 2 * ENTRIES);
+}
+
+/*
+ * Between start_poll and end_poll of a CQ with a lock another thread waits to resize it: this one
+ * can call other verbs meanwhile.
+ */
+static bool resize_waits_for_the_reader(void)
+{
+	struct ibv_poll_cq_attr start = { 0 };
+	struct ibv_cq_ex *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	pthread_t thread;
+	struct small s;
+	void *result;
+	char byte;
+
+	MUST(small_open(&s, 0));
+	cq = (struct ibv_cq_ex *)s.cq;
+	MUST(qp = qp_to_itself(s.pd, s.sends, s.cq, NULL));
+	MUST(fill(&s, qp, 7, 2));
+	MUST_EQ(ibv_start_poll(cq, &start), 0);
+	MUST_EQ(pthread_create(&thread, NULL, resize, s.cq), 0);
+	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	MUST(mr = ibv_reg_mr(s.pd, &byte, 1, 0));
+	MUST_EQ(cq->wr_id, 7);
+	MUST_EQ(ibv_next_poll(cq), 0);
+	MUST_EQ(cq->wr_id, 8);
+	ibv_end_poll(cq);
+	MUST_EQ(pthread_join(thread, &result), 0);
+	MUST_EQ((intptr_t)result, 0);
+	MUST_EQ(ibv_dereg_mr(mr), 0);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
 	return small_close(&s);
 }
 
@@ -417,6 +457,7 @@ const struct test_case man_cases[] = {
 	CASE(reset_qps_leave_room),
 	CASE(resize_after_a_qp_has_gone),
 	CASE(entry_at_hand_stays),
+	CASE(resize_waits_for_the_reader),
 	CASE(ignored_overrun_keeps_the_newest),
 	CASE(overrun_of_an_armed_cq),
 	CASE(the_smallest_cq),

@@ -327,6 +327,56 @@ static bool in_the_child(void *arg)
 	return true;
 }
 
+/*
+ * Between start_poll and end_poll of a CQ without a lock: a work queue is destroyed or reset, and
+ * the other one's completions are still there, once.
+ */
+static bool gone_while_polled(bool destroys)
+{
+	struct ibv_cq_init_attr_ex ex = { .cqe = 64,
+					  .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					  .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+	struct ibv_poll_cq_attr start = { 0 };
+	struct ibv_cq *plain_cq;
+	struct ibv_wq *wq[2];
+	struct ibv_recv_wr *bad;
+	struct ibv_cq_ex *polled;
+
+	MUST(begin());
+	plain_cq = cq;
+	MUST(polled = ibv_create_cq_ex(ctx, &ex));
+	cq = ibv_cq_ex_to_cq(polled);
+	for (int i = 0; i < 2; i++) {
+		MUST(wq[i] = make());
+		MUST_EQ(move(wq[i], IBV_WQS_RDY), 0);
+		MUST_EQ(post(wq[i], 31 + (uint64_t)i, 1, &bad), 0);
+		MUST_EQ(move(wq[i], IBV_WQS_ERR), 0);
+	}
+	MUST_EQ(ibv_start_poll(polled, &start), 0);
+	MUST_EQ(polled->wr_id, 31);
+	MUST_EQ(destroys ? ibv_destroy_wq(wq[0]) : move(wq[0], IBV_WQS_RESET), 0);
+	MUST_EQ(polled->wr_id, 31);
+	MUST_EQ(ibv_next_poll(polled), 0);
+	MUST_EQ(polled->wr_id, 32);
+	MUST_EQ(ibv_next_poll(polled), ENOENT);
+	ibv_end_poll(polled);
+	MUST(destroys || !ibv_destroy_wq(wq[0]));
+	MUST_EQ(ibv_destroy_wq(wq[1]), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	cq = plain_cq;
+	return end();
+}
+
+static bool destroyed_while_polled(void)
+{
+	return gone_while_polled(true);
+}
+
+static bool reset_while_polled(void)
+{
+	return gone_while_polled(false);
+}
+
 /* ... and the parent notices nothing. */
 static bool forked(void)
 {
@@ -355,6 +405,8 @@ const struct test_case man_cases[] = {
 	CASE(flushes),
 	CASE(as_many_as_there_may_be),
 	CASE(come_and_go),
+	CASE(destroyed_while_polled),
+	CASE(reset_while_polled),
 	CASE(forked),
 	{ 0 },
 };
