@@ -458,9 +458,10 @@ struct xroce_rx_stats {
  *	rx_frames - rx_super_packets + rx_super_segments =
  *		rx_packets - loopback_packets (xroce_eng_stat)
  *
- * A process that receives from xroce_ring counts in the first queue's element. There, redirected
- * counts frames that XDP wrote to the ring; rx_ring_full and rx_dropped stay 0. XDP drops frames
- * without room in the ring (ring_full of xroce_drop).
+ * A process that receives from xroce_ring counts in the first queue's element, and one with AF_XDP
+ * sockets counts its ring in the element after its queues'. There, redirected counts frames that
+ * XDP wrote to the ring; rx_ring_full and rx_dropped stay 0. XDP drops frames without room in the
+ * ring (ring_full of xroce_drop).
  */
 struct xroce_sock {
 	__u64 rx_frames;	/* taken from the receive ring */

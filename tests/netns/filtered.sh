@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
 #
-# Programs under their own seccomp filter, which allows the system calls listed in
-# docs/containers.md and refuses all others: two unprivileged ones with a broker, and two of root
-# that own their interfaces. No call is refused.
+# Unprivileged programs of a broker under their own seccomp filter, which allows the system calls
+# listed in docs/containers.md and refuses all others. No call is refused.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500

@@ -23,8 +23,8 @@ struct port;
 
 /*
  * Returns a reference to the interface's port, to be dropped by port_put(). The first call makes
- * the port: through the interface's broker if there is one (XROCE_SHARE), else by attaching XDP and
- * creating sockets itself. It starts the service threads; the last port_put() destroys the port.
+ * the port through the interface's broker, and starts one if there is none. It starts the service
+ * threads; the last port_put() destroys the port.
  *
  * Returns 0, -ENOMEM, or after one line on standard error with the remedy: -EPERM (privileges),
  * -EBUSY (another process, which the line names, owns the interface; another program is on the XDP

@@ -4,8 +4,8 @@
  * a timer expires, and calls back with rdmacm_lock held. Callbacks must not sleep: work that may (a
  * route, a neighbour) runs through cm_work_add() on another thread.
  */
-#ifndef RDMACM_LOOP_H
-#define RDMACM_LOOP_H
+#ifndef RDMACM_CM_THREAD_H
+#define RDMACM_CM_THREAD_H
 
 #include "../os/loop.h"
 #include "rdmacm.h"

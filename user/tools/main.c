@@ -39,7 +39,7 @@ static void print_help(FILE *out)
 		"                always\n"
 		"  XROCE_TX      how to send frames: auto, xsk (only AF_XDP), tap, live or gso\n"
 		"\n"
-		"docs/port.md describes the other variables.\n"
+		"xroce(7) describes all variables.\n"
 		"\n"
 		"Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also\n"
 		"'xroce run --help'.\n");

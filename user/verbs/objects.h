@@ -12,7 +12,8 @@
  *   vqp.sq_lock, vqp.rq_lock, vsrq.lock, vwq.lock   the producers' sides  (spin)
  *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
- *   lists_lock       the process's devices, PDs, MRs, domains; innermost (mutex)
+ *   lists_lock       the process's devices, PDs, MRs, domains           (mutex)
+ * docs/ownership.md, "Locks", has those below.
  * The public mutexes inside ibv_cq, ibv_qp, ibv_srq and ibv_wq guard the counts of acknowledged
  * events only and are taken alone.
  */

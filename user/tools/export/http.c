@@ -10,8 +10,8 @@
 
 #include "http.h"
 
-#define HTTP_CROWD   128		/* from so many on slow ones are cut before their time */
-#define HTTP_SLOW_NS (NSEC_PER_SEC)	/* after so long */
+#define HTTP_CROWD   128		/* connections; with more, slow ones are closed early, */
+#define HTTP_SLOW_NS (NSEC_PER_SEC)	/* after this time */
 #define HTTP_IDLE_S  10			/* libmicrohttpd's own: nothing came or went */
 
 const u32 http_codes[HTTP_CODES] = { MHD_HTTP_OK, MHD_HTTP_NOT_FOUND, MHD_HTTP_METHOD_NOT_ALLOWED,

@@ -5,8 +5,8 @@
  * not sent its request and taken its answer within HTTP_MOST_NS is cut off, and when there are
  * many, those first that have been slow for longest.
  *
- * All requests that come within HTTP_FRESH_NS get one and the same text: however often strangers
- * ask, it is not made more often.
+ * All requests that come within HTTP_FRESH_NS get the same text, so the work does not grow with
+ * the requests.
  */
 #ifndef EXPORT_HTTP_H
 #define EXPORT_HTTP_H
