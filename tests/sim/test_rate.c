@@ -171,6 +171,32 @@ static void rate__responses_wait_through_an_ack(void **state)
 	scene_end(&s);
 }
 
+/*
+ * Responses use up the rate inside a message whose packets so far have no AckReq. The wait ends by
+ * itself and the message goes on: nothing is sent twice.
+ */
+static void rate__a_wait_repeats_nothing(void **state)
+{
+	struct scene s = scene_make(XROCE_RC, "both ways");
+	struct send back = request_between(s.remote, s.local, 2, WR_READ, 20 * PMTU);
+	static u8 frame[PACKET_FRAME_MAX];
+	u32 len;
+
+	assert_int_equal(limit(s.a, KBPS, BURST, 0), 0);
+	scene_post(&s, 1, WR_WRITE, 20 * PMTU);
+	len = engine_output(qp_engine(s.a->qp), frame, sizeof(frame), s.w->now_ns);
+	check(s.w, len > 0);
+	check_eq(s.w, s.a->qp->req.since_ackreq, 1);
+	check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_none);
+	post_send(s.b, &back);
+	len = engine_output(qp_engine(s.b->qp), frame, sizeof(frame), s.w->now_ns);
+	check_eq(s.w, world_deliver(s.w, 0, frame, len), XROCE_DROP_none);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n + s.b->send->n, 2);
+	check_eq(s.w, s.a->node->stats.tx_retransmitted, 0);
+	scene_end(&s);
+}
+
 /* The number of packets that leave at once after a pause: at most a burst, at least one. */
 static void rate__bursts_are_bounded(void **state)
 {
@@ -306,6 +332,7 @@ int main(void)
 		cmocka_unit_test(rate__packets_keep_to_the_clock),
 		cmocka_unit_test(rate__read_responses_keep_to_the_clock),
 		cmocka_unit_test(rate__responses_wait_through_an_ack),
+		cmocka_unit_test(rate__a_wait_repeats_nothing),
 		cmocka_unit_test(rate__bursts_are_bounded),
 		cmocka_unit_test(rate__is_changed_under_way),
 		cmocka_unit_test(rate__limit_outlasts_congestion),

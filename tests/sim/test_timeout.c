@@ -480,28 +480,96 @@ static void ackreq__before_a_request_that_fails(void **state)
 	}
 }
 
-static void ackreq__before_sqd(void **state)
+/* Runs the scene: n requests complete, and only the last one fails, for its L_Key. */
+static void only_the_last_fails(struct scene *s, u32 n)
 {
-	struct scene s = without_timeout("SQD");
+	world_run(s->w);
+	check_eq(s->w, s->a->send->n, n);
+	for (u32 i = 0; i < n; i++) {
+		check_eq(s->w, s->a->send->log[i].wr_id, i);
+		check_eq(s->w, s->a->send->log[i].status,
+			 i + 1 < n ? CQE_SUCCESS : CQE_LOC_PROT_ERR);
+	}
+}
+
+/* A READ or an atomic before the message: the answer to either covers nothing after it. */
+static void ackreq__after_a_request_with_a_response(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_READ, WR_FETCH_ADD };
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
+		struct scene s = without_timeout("bad L_Key after a response");
+		const u32 first = i / ARRAY_SIZE(opcodes); /* one more WRITE before all */
+		struct send bad = scene_request(&s, first + 2, WR_WRITE, 64);
+
+		bad.sge[0].lkey ^= 0x100;
+		if (first)
+			scene_post(&s, 0, WR_WRITE, 64);
+		scene_post(&s, first, opcodes[i % ARRAY_SIZE(opcodes)], 8);
+		scene_post(&s, first + 1, WR_WRITE, 64);
+		post_send(s.a, &bad);
+		only_the_last_fails(&s, first + 3);
+		scene_end(&s);
+	}
+}
+
+/* The failing message has sent packets already. */
+static void ackreq__before_a_packet_that_fails(void **state)
+{
+	struct scene s = without_timeout("bad second element");
+	struct send bad = scene_request(&s, 1, WR_WRITE, s.o.pmtu);
+
+	bad.sge[1] = bad.sge[0];
+	bad.sge[1].lkey ^= 0x100;
+	bad.num_sge = 2;
+	scene_post(&s, 0, WR_WRITE, 64);
+	post_send(s.a, &bad);
+	only_the_last_fails(&s, 2);
+	scene_end(&s);
+}
+
+/* The queue is drained after n requests, of one packet each, that left before SQD. */
+static void sqd_after(struct scene *s, u32 n)
+{
 	struct qp_attr attr = { .state = QPS_SQD, .sqd_async_notify = true };
 	static u8 frame[PACKET_FRAME_MAX];
 	u32 len;
 
+	for (u32 i = 0; i < n; i++) {
+		len = engine_output(qp_engine(s->a->qp), frame, sizeof(frame), s->w->now_ns);
+		check(s->w, len > 0);
+		check_eq(s->w, world_deliver(s->w, 1, frame, len), XROCE_DROP_none);
+	}
+	check_eq(s->w,
+		 qp_modify(s->a->node->engine, s->a->qp, &attr,
+			   QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s->w->now_ns),
+		 0);
+	world_run(s->w);
+	check_eq(s->w, s->a->send->n, n);
+	check_eq(s->w, world_events(s->a->node, EVENT_SQ_DRAINED, s->a->qp), 1);
+	assert_int_equal(side_state(s->a, QPS_RTS), 0);
+	world_run(s->w);
+	check_eq(s->w, s->a->send->n, n + 1);
+}
+
+static void ackreq__before_sqd(void **state)
+{
+	struct scene s = without_timeout("SQD");
+
 	scene_post(&s, 1, WR_WRITE, 64);
 	scene_post(&s, 2, WR_WRITE, 64);
-	len = engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns);
-	check(s.w, len > 0);
-	check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_none);
-	check_eq(s.w,
-		 qp_modify(s.a->node->engine, s.a->qp, &attr,
-			   QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns),
-		 0);
-	world_run(s.w);
-	check_eq(s.w, s.a->send->n, 1);
-	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 1);
-	assert_int_equal(side_state(s.a, QPS_RTS), 0);
-	world_run(s.w);
-	check_eq(s.w, s.a->send->n, 2);
+	sqd_after(&s, 1);
+	scene_end(&s);
+}
+
+static void ackreq__after_a_request_with_a_response_before_sqd(void **state)
+{
+	struct scene s = without_timeout("SQD after a response");
+
+	scene_post(&s, 1, WR_READ, 64);
+	scene_post(&s, 2, WR_WRITE, 64);
+	scene_post(&s, 3, WR_WRITE, 64);
+	sqd_after(&s, 2);
 	scene_end(&s);
 }
 
@@ -519,7 +587,10 @@ int main(void)
 		cmocka_unit_test(timeout__old_answer_says_nothing_of_a_probe),
 		cmocka_unit_test(timeout__zero_is_none),
 		cmocka_unit_test(ackreq__before_a_request_that_fails),
+		cmocka_unit_test(ackreq__after_a_request_with_a_response),
+		cmocka_unit_test(ackreq__before_a_packet_that_fails),
 		cmocka_unit_test(ackreq__before_sqd),
+		cmocka_unit_test(ackreq__after_a_request_with_a_response_before_sqd),
 		cmocka_unit_test(timeout__idle_has_no_deadline),
 		cmocka_unit_test(timeout__flushes_in_order),
 		cmocka_unit_test(timeout__after_some_success),

@@ -505,14 +505,15 @@ static u32 requester_next(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns
 }
 
 /*
- * Returns whether the last message ended without AckReq, as another one was to request the ACK of
- * both, and nothing else will.
+ * Returns whether packets left without AckReq, as a later one was to request their ACK, and nothing
+ * else will. An outstanding READ or atomic makes the queue ready again by its response: the debt
+ * stays until only SENDs and WRITEs are outstanding, as only an ACK of these covers later ones.
  */
 static bool requester_owes_ackreq(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	return req->since_ackreq && !req->tx_packet && is_reliable(qp) &&
+	return req->since_ackreq && !req->rd_atomic_out && is_reliable(qp) &&
 	       requester_in_flight(req) && requests_go_on(qp_state(qp)) && !req->rnr_wait &&
 	       !req->recovery.waiting;
 }
@@ -521,8 +522,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	const u32 len = requester_next(e, qp, frame, now_ns);
 
-	/* the other message cannot be sent now, or fails */
-	if (len || likely(!requester_owes_ackreq(qp)))
+	/* the later packet cannot be sent now, or fails; a wait for the rate ends by itself */
+	if (len || likely(!requester_owes_ackreq(qp)) || !rate_allows(e, qp, now_ns))
 		return len;
 	qp->req.since_ackreq = 0;
 	recovery_probe(e, qp);
