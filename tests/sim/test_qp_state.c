@@ -449,6 +449,73 @@ static void sqd__drains_and_resumes(void **state)
 	scene_end(&s);
 }
 
+static void to_sqd(struct scene *s, u32 mask)
+{
+	const struct qp_attr attr = { .state = QPS_SQD, .sqd_async_notify = true };
+
+	check_eq(s->w,
+		 qp_modify(s->a->node->engine, s->a->qp, &attr, QP_ATTR_STATE | mask, s->w->now_ns),
+		 0);
+}
+
+/* UC has no ACKs: the queue is drained when the last packet of the current message has left. */
+static void sqd__drains_inside_a_message_of_uc(void **state)
+{
+	struct pair_options o = pair_defaults();
+	static u8 frame[PACKET_FRAME_MAX];
+	struct scene s;
+
+	o.transport = XROCE_UC;
+	o.pmtu = 256;
+	s = scene_in(world_create(2, 31), &o, 65536);
+	world_label(s.w, "test_qp_state sqd uc");
+	scene_post(&s, 1, WR_WRITE, 100 * 256);
+	scene_post(&s, 2, WR_WRITE, 256);
+	for (u32 i = 0; i < 5; i++) {
+		const u32 len = engine_output(qp_engine(s.a->qp), frame, sizeof(frame),
+					      s.w->now_ns);
+
+		check(s.w, len > 0);
+		check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_none);
+	}
+	to_sqd(&s, QP_ATTR_EN_SQD_ASYNC_NOTIFY);
+	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 0);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 1);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 100 * 256,
+	       .qpn = s.a->qp->qpn);
+	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 1);
+	assert_int_equal(side_state(s.a, QPS_RTS), 0);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 2);
+	check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), 1);
+	scene_end(&s);
+}
+
+/* EN_SQD_ASYNC_NOTIFY is for one transition to SQD: a later one without it has no event. */
+static void sqd__notifies_where_it_is_asked_for(void **state)
+{
+	struct scene s = scene_make("sqd notify");
+	static const u32 masks[] = { QP_ATTR_EN_SQD_ASYNC_NOTIFY, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY };
+	u32 events = 0;
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(masks); i++) {
+		const u32 mask = masks[i % ARRAY_SIZE(masks)];
+
+		if (i >= ARRAY_SIZE(masks)) { /* drained later, not at once */
+			scene_post(&s, i, WR_WRITE, 20000);
+			world_run_for(s.w, WORLD_LATENCY_NS / 2);
+		}
+		to_sqd(&s, mask);
+		world_run(s.w);
+		events += mask != 0;
+		check_eq(s.w, world_events(s.a->node, EVENT_SQ_DRAINED, s.a->qp), events);
+		assert_int_equal(side_state(s.a, QPS_RTS), 0);
+		world_run(s.w);
+	}
+	scene_end(&s);
+}
+
 /* Headers that either end keeps of earlier packets are none of the new path. */
 static void sqd__a_new_path_counts_at_once(void **state)
 {
@@ -522,6 +589,8 @@ int main(void)
 		cmocka_unit_test(destroy__under_traffic),
 		cmocka_unit_test(destroy__purges_completions),
 		cmocka_unit_test(sqd__drains_and_resumes),
+		cmocka_unit_test(sqd__drains_inside_a_message_of_uc),
+		cmocka_unit_test(sqd__notifies_where_it_is_asked_for),
 		cmocka_unit_test(sqd__a_new_path_counts_at_once),
 		cmocka_unit_test(qpn__unique_and_not_reserved),
 	};

@@ -498,8 +498,10 @@ static u32 requester_next(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns
 		qp->ready &= (u8)~READY_REQUESTS;
 	if (!reliable) {
 		req->unacked_psn = req->next_psn;
-		if (req->tx_packet == 0)
+		if (req->tx_packet == 0) {
 			sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+			completer_check_drained(e, qp);
+		}
 	}
 	return len;
 }
