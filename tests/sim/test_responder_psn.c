@@ -401,6 +401,118 @@ static void duplicate_read__does_not_use_up_rd_atomic(void **state)
 	raw_destroy(&r);
 }
 
+/* A type 2 window of the whole memory, for READs by the QP. The caller removes it. */
+static struct mr *read_window(struct raw *r)
+{
+	struct mr_table *t = engine_mr_table(r->s.node->engine);
+	struct mr *mw;
+
+	r->mem->mr->access |= MR_MW_BIND;
+	assert_int_equal(mw_add(t, PAIR_PD, MR_WINDOW_2, &mw), 0);
+	assert_int_equal(mw_bind(t, mw, mw->key + 1, r->mem->mr->key, buffer_va(r->mem),
+				 r->mem->len, MR_REMOTE_READ, r->s.qp->qpn),
+			 0);
+	return mw;
+}
+
+/* READs of 8 bytes by the key, answered; then their late duplicates, not answered yet. */
+static void read_twice(struct raw *r, u32 n, u32 rkey)
+{
+	for (u32 i = 0; i < 2 * n; i++) {
+		struct packet read = raw_access(r, RC(READ_REQUEST), RAW_PSN + i % n, 8, 8);
+
+		read.rkey = rkey;
+		check_eq(r->w, raw_deliver(r, read, NULL, 0), 0);
+		if (i >= n)
+			continue;
+		world_settle(r->w);
+		expect_read_response(r, RC(READ_RESPONSE_ONLY), RAW_PSN + i, 8, 8);
+	}
+}
+
+/*
+ * A late duplicate is dropped if the READ's key has gone since: a requester that has the answer
+ * may invalidate the key, and is not refused for it.
+ */
+static void duplicate_read__dropped_if_its_key_is_invalidated(void **state)
+{
+	for (u32 n = 1; n <= 2; n++) {
+		struct raw r =
+			raw_create_small("duplicate_read__dropped_if_its_key_is_invalidated");
+		struct packet send = raw_request(RC(SEND_ONLY_INV), RAW_PSN + n);
+		struct packet read = raw_access(&r, RC(READ_REQUEST), RAW_PSN, 8, 8);
+		struct mr *mw = read_window(&r);
+
+		send.inv_rkey = read.rkey = mw->key;
+		post_recv_buffer(&r.s, 1, r.mem, 64, 64);
+		read_twice(&r, n, mw->key);
+		check_eq(r.w, raw_deliver(&r, send, NULL, 10), 0);
+		world_settle(r.w);
+		check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN + n, n + 1);
+		expect_silence(&r);
+		expect(r.w, r.s.recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 10,
+		       .flags = CQE_WITH_INV, .imm = send.inv_rkey, .qpn = r.s.qp->qpn);
+		check_eq(r.w, r.s.node->drops.psn_duplicate, n);
+		/* one that is still later */
+		check_eq(r.w, raw_deliver(&r, read, NULL, 0), 0);
+		world_settle(r.w);
+		check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+		expect_silence(&r);
+		check_eq(r.w, r.s.node->drops.psn_duplicate, n + 1);
+		mr_remove(engine_mr_table(r.s.node->engine), mw);
+		raw_destroy(&r);
+	}
+}
+
+/*
+ * The same if its region is removed before the answer, also if no other request has come: the
+ * requester repeats it if it lacks the answer, and is refused.
+ */
+static void duplicate_read__dropped_if_its_region_is_removed(void **state)
+{
+	struct raw r = raw_create_small("duplicate_read__dropped_if_its_region_is_removed");
+	struct packet read = raw_access(&r, RC(READ_REQUEST), RAW_PSN, 8, 8);
+	struct mr *mr;
+
+	assert_int_equal(mr_add(engine_mr_table(r.s.node->engine), PAIR_PD, r.mem->bytes,
+				r.mem->len, buffer_va(r.mem), PAIR_ACCESS_ALL, &mr),
+			 0);
+	read.rkey = mr->key;
+	read_twice(&r, 1, mr->key);
+	mr_remove(engine_mr_table(r.s.node->engine), mr);
+	world_settle(r.w);
+	expect_silence(&r);
+	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+	check_eq(r.w, r.s.node->drops.psn_duplicate, 1);
+	check_eq(r.w, raw_send(&r, read, NULL, 0), 0);
+	expect_ack(&r, AETH_NAK | NAK_REMOTE_ACCESS, RAW_PSN, 1);
+	expect_failed(&r, NAK_REMOTE_ACCESS);
+	raw_destroy(&r);
+}
+
+/* The next pending answer, of a READ by another key, leaves in place of a dropped one. */
+static void duplicate_read__dropped_before_another_answer(void **state)
+{
+	struct raw r = raw_create_small("duplicate_read__dropped_before_another_answer");
+	struct mr *mr;
+
+	assert_int_equal(mr_add(engine_mr_table(r.s.node->engine), PAIR_PD, r.mem->bytes,
+				r.mem->len, buffer_va(r.mem), PAIR_ACCESS_ALL, &mr),
+			 0);
+	read_twice(&r, 1, mr->key);
+	check_eq(r.w,
+		 raw_deliver(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 1, 16, 8), NULL, 0),
+		 0);
+	mr_remove(engine_mr_table(r.s.node->engine), mr);
+	world_settle(r.w);
+	expect_read_response(&r, RC(READ_RESPONSE_ONLY), RAW_PSN + 1, 16, 8);
+	expect_silence(&r);
+	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+	check_eq(r.w, r.s.node->drops.psn_duplicate, 1);
+	raw_destroy(&r);
+}
+
 /* ---- order ---- */
 
 /*
@@ -492,6 +604,9 @@ int main(void)
 		cmocka_unit_test(duplicate__of_another_kind_is_dropped),
 		cmocka_unit_test(duplicate_read__never_more_than_asked),
 		cmocka_unit_test(duplicate_read__does_not_use_up_rd_atomic),
+		cmocka_unit_test(duplicate_read__dropped_if_its_key_is_invalidated),
+		cmocka_unit_test(duplicate_read__dropped_if_its_region_is_removed),
+		cmocka_unit_test(duplicate_read__dropped_before_another_answer),
 		cmocka_unit_test(fatal_nak__after_the_answers_before_it),
 		cmocka_unit_test(answers__leave_in_psn_order),
 		cmocka_unit_test(answers__leave_in_psn_order_at_a_low_rate),

@@ -254,6 +254,7 @@ size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline);
 struct resp_resource {
 	bool used;
 	bool replay;	    /* pending again for a duplicate: yields to a new request */
+	bool keyless;	    /* READ, with replay: the key had gone when the duplicate came */
 	bool atomic;
 	bool placed;	    /* FLUSH or ATOMIC WRITE: answered by an empty READ response */
 	u32 pd;

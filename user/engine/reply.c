@@ -65,9 +65,30 @@ static struct resp_resource *reply_next_pending(struct responder *resp)
 	return &resp->resource[word * 64 + (u32)__builtin_ctzll(resp->pending[word])];
 }
 
-/* Refuses a READ whose region was removed, or whose memory is no longer accessible. */
-static u32 reply_refuse_resource(struct engine *e, struct qp *qp, u32 psn)
+/*
+ * Returns whether a duplicate READ that cannot be executed is dropped: the requester may have the
+ * answer and have ended the key. A READ that no request has followed, and whose key had gone before
+ * the duplicate came, is refused: its requester most likely lacks the answer.
+ */
+static bool reply_drops_duplicate(const struct responder *resp, const struct resp_resource *r)
 {
+	const bool is_last = resp->seq.expected_psn == psn_add(r->first_psn, r->num_psn);
+
+	return r->replay && !(r->keyless && is_last);
+}
+
+/*
+ * Refuses a READ whose region was removed, or whose memory is no longer accessible; or drops its
+ * duplicate. Returns 0.
+ */
+static u32 reply_refuse_resource(struct engine *e, struct qp *qp, const struct resp_resource *r,
+				 u32 psn)
+{
+	if (reply_drops_duplicate(&qp->resp, r)) {
+		reply_withdraw(&qp->resp, r);
+		stat_drop(e, qp, XROCE_DROP_psn_duplicate);
+		return 0;
+	}
 	engine_count(e, qp, remote_errors);
 	reply_forget(qp);
 	reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, psn);
@@ -102,14 +123,14 @@ static u32 reply_output_resource(struct engine *e, struct qp *qp, struct resp_re
 		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len,
 			      MR_REMOTE_READ);
 		if (unlikely(!src.at && !mr_is_nothing(src)))
-			return reply_refuse_resource(e, qp, p.psn);
+			return reply_refuse_resource(e, qp, r, p.psn);
 	}
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
 	if (src.at) {
 		there = guard_read(u.payload, src.at, p.payload_len);
 		mr_close(src);
 		if (unlikely(!there))
-			return reply_refuse_resource(e, qp, p.psn);
+			return reply_refuse_resource(e, qp, r, p.psn);
 	} else if (p.payload_len) {
 		memset(u.payload, 0, p.payload_len);
 	}
@@ -151,6 +172,29 @@ static u32 reply_output_cnp(struct engine *e, struct qp *qp, u8 *frame)
 	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
 }
 
+/*
+ * Writes the next READ or atomic response. Returns its length, or 0: duplicates were dropped and
+ * none is left, or a READ was refused.
+ */
+static u32 reply_output_pending(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct resp_resource *r;
+	u32 len = 0;
+	bool again;
+
+	while (!len && qp->resp.num_pending) {
+		r = reply_next_pending(&qp->resp);
+		again = r->replay;
+		len = reply_output_resource(e, qp, r, frame);
+		if (again) {
+			e->stats->tx_retransmitted_bytes += len;
+			qp->stat->tx_retransmitted_bytes += len;
+		}
+	}
+	rate_sent(e, qp, len, now_ns);
+	return len;
+}
+
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	u32 len = 0;
@@ -158,17 +202,9 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (unlikely(qp->cnp_due)) {
 		len = reply_output_cnp(e, qp, frame);
 	} else if (qp->resp.num_pending) {
-		struct resp_resource *r = reply_next_pending(&qp->resp);
-		bool again = r->replay;
-
 		if (!rate_allows(e, qp, now_ns))
 			return 0;
-		len = reply_output_resource(e, qp, r, frame);
-		rate_sent(e, qp, len, now_ns);
-		if (again) {
-			e->stats->tx_retransmitted_bytes += len;
-			qp->stat->tx_retransmitted_bytes += len;
-		}
+		len = reply_output_pending(e, qp, frame, now_ns);
 	}
 	/* after all others; or the NAK that replaces them when a region was removed */
 	if (!len && qp->resp.ack_due)
@@ -285,6 +321,7 @@ enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct p
 		return XROCE_DROP_none;
 	}
 	r->replay = true;
+	r->keyless = !mr_allows(e->mrs, r->pd, qp->qpn, r->rkey, p->va, p->dma_len, MR_REMOTE_READ);
 	r->end = (u32)offset + p->dma_len;
 	reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
 	return XROCE_DROP_none;
