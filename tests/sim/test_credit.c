@@ -383,6 +383,11 @@ static void senders__share_the_ring(void **state)
 	scene_end(&s);
 }
 
+static u32 charged(const struct scene *s)
+{
+	return credit_charged(&s->a->node->engine->tables->credits);
+}
+
 /* QPs that start at the same time share the unsolicited window, and return it. */
 static void beginners__share_the_ring(void **state)
 {
@@ -410,17 +415,84 @@ static void beginners__share_the_ring(void **state)
 		check(s.w, frames >= CREDIT_START_FRAMES);
 		check(s.w, frames <= CREDIT_START_FRAMES +
 					     ARRAY_SIZE(more) * CREDIT_START_MIN * each);
-		check_eq(s.w, s.a->node->engine->tables->credits.beginning, frames);
+		check_eq(s.w, charged(&s), frames);
 		/* reset, answered or given up: nothing counts any more */
 		pair_destroy(&more[0]);
-		check(s.w, s.a->node->engine->tables->credits.beginning < frames);
+		check(s.w, charged(&s) < frames);
 		s.b->node->to[0].dead = false;
 		world_run(s.w);
-		check_eq(s.w, s.a->node->engine->tables->credits.beginning, 0);
+		check_eq(s.w, charged(&s), 0);
 		for (u32 i = 1; i < ARRAY_SIZE(more); i++)
 			pair_destroy(&more[i]);
 		scene_end(&s);
 	}
+}
+
+/* Posts n messages of PACKETS packets to QPs of peers that do not answer. */
+static void post_to(struct scene *s, struct side *from, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct send send = one(s, i, WR_WRITE);
+
+		post_send(from, &send);
+	}
+	world_settle(s->w);
+}
+
+/* QPs that sent little, and so never asked, are no beginners any more after a while. */
+static void beginners__are_forgotten(void **state)
+{
+	struct scene s = scene_with("forgotten", XROCE_UC, ENGINE_NO_PROBED_CREDITS);
+	struct pair more[2];
+
+	for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+		more[i] = pair_connect(s.w, &s.o);
+	post_to(&s, s.a, 1);
+	post_to(&s, &more[0].side[0], 1);
+	check_eq(s.w, charged(&s), CREDIT_START_FRAMES);
+	world_run_for(s.w, 400 * NSEC_PER_MSEC);
+	post_to(&s, &more[1].side[0], 5);
+	check_eq(s.w, charged(&s), CREDIT_START);
+	world_run_for(s.w, NSEC_PER_MSEC);
+	check_eq(s.w, more[1].side[0].send->n, 5);
+	check_eq(s.w, s.a->node->stats.flow_waits, 0);
+	world_run_for(s.w, CREDIT_PERIOD_NS);
+	post_to(&s, s.a, 1); /* begins again */
+	check_eq(s.w, charged(&s), 2 * CREDIT_START);
+	/* the end of a QP gives back what is charged to it, and nothing that was forgotten */
+	pair_destroy(&more[0]);
+	check_eq(s.w, charged(&s), 2 * CREDIT_START);
+	pair_destroy(&more[1]);
+	check_eq(s.w, charged(&s), CREDIT_START);
+	scene_end(&s);
+}
+
+/* QPs that have begun one after the other begin together again when all of them send at once. */
+static void beginners__begin_again_after_a_pause(void **state)
+{
+	struct scene s = scene_on("pause", XROCE_UC, 0, 1);
+	struct pair more[8];
+	u32 frames = 0;
+
+	for (u32 i = 0; i < ARRAY_SIZE(more); i++) {
+		more[i] = pair_connect(s.w, &s.o);
+		post_to(&s, &more[i].side[0], 1);
+		world_run_for(s.w, CREDIT_PERIOD_NS);
+	}
+	world_run_for(s.w, CREDIT_PERIOD_NS);
+	world_forget_sent(s.w);
+	s.b->node->to[0].dead = true;
+	for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+		post_to(&s, &more[i].side[0], POSTS);
+	for (u32 i = 0; i < s.w->num_sent; i++)
+		frames += s.w->sent[i].from == 0 && !is_credit(&s.w->sent[i]);
+	check(s.w, frames <= CREDIT_START_FRAMES + ARRAY_SIZE(more) * CREDIT_START_MIN);
+	s.b->node->to[0].dead = false;
+	world_run(s.w);
+	check_eq(s.w, charged(&s), 0);
+	for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+		pair_destroy(&more[i]);
+	scene_end(&s);
 }
 
 /*
@@ -557,6 +629,8 @@ int main(void)
 		cmocka_unit_test(lost_probes__go_again),
 		cmocka_unit_test(senders__share_the_ring),
 		cmocka_unit_test(beginners__share_the_ring),
+		cmocka_unit_test(beginners__are_forgotten),
+		cmocka_unit_test(beginners__begin_again_after_a_pause),
 		cmocka_unit_test(answer__needs_the_cookie),
 		cmocka_unit_test(probe__is_answered),
 		cmocka_unit_test(probe__of_two),

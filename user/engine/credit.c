@@ -127,12 +127,41 @@ void credit_free(struct qp *qp)
 	free(qp->credit_peers);
 }
 
-/* Ends the charge to CREDIT_START_FRAMES. */
+/*
+ * Forgets charges older than the period before this one: their packets are no longer in a ring. An
+ * engine may be a little behind another, so that its period is past.
+ */
+static void credit_age_charges(struct credit_ledger *l, u64 now_ns)
+{
+	const u64 period = now_ns / CREDIT_PERIOD_NS;
+
+	if (period <= l->beginning_period)
+		return;
+	l->beginning_before = period == l->beginning_period + 1 ? l->beginning : 0;
+	l->beginning = 0;
+	l->beginning_period = period;
+}
+
+/* Charges the QP's window to CREDIT_START_FRAMES. */
+static void credit_charge(struct credit_ledger *l, struct credit_peer *c, u32 frames)
+{
+	c->began = frames;
+	c->began_period = l->beginning_period;
+	l->beginning += frames;
+}
+
+/* Ends the charge, unless it is forgotten. */
 static void credit_begun(struct engine *e, struct credit_peer *c)
 {
+	struct credit_ledger *l;
+
 	if (!c->began)
 		return;
-	credit_lock(e)->beginning -= c->began;
+	l = credit_lock(e);
+	if (c->began_period == l->beginning_period)
+		l->beginning -= c->began;
+	else if (c->began_period + 1 == l->beginning_period)
+		l->beginning_before -= c->began;
 	credit_unlock(e);
 	c->began = 0;
 }
@@ -175,19 +204,21 @@ static u32 credit_frames(const struct engine *e)
 }
 
 /* Starts the window. Other QPs may start at the same time, towards the same ring. */
-static void credit_begin(struct engine *e, struct qp *qp)
+static void credit_begin(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct credit_peer *c = qp->credit;
-	struct credit_ledger *l = credit_lock(e);
-	const u32 left = CREDIT_START_FRAMES - min_u32(l->beginning, CREDIT_START_FRAMES);
 	/* the peer's room is unknown, and probably like this device's */
 	const u32 most = min_u32(credit_frames(e) / 2, CREDIT_START);
-	const u32 packets = min_u32(left / frames_each(qp), most);
+	struct credit_ledger *l = credit_lock(e);
+	u32 left, packets;
 
+	credit_age_charges(l, now_ns);
+	left = CREDIT_START_FRAMES - min_u32(credit_charged(l), CREDIT_START_FRAMES);
+	packets = min_u32(left / frames_each(qp), most);
 	c->window = packets > CREDIT_START_MIN ? packets : CREDIT_START_MIN;
 	c->limit = c->sent + c->window;
-	c->began = c->window * frames_each(qp);
-	l->beginning += c->began;
+	c->granted_ns = now_ns;
+	credit_charge(l, c, c->window * frames_each(qp));
 	credit_unlock(e);
 }
 
@@ -198,10 +229,9 @@ static void credit_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
 	const u32 limit = c->limit;
 
 	credit_begun(e, c);
-	credit_begin(e, qp);
+	credit_begin(e, qp, now_ns);
 	if ((s32)(c->limit - limit) > 0)
 		c->limit = limit;
-	c->granted_ns = now_ns;
 }
 
 /* Returns the set of a UD QP's receivers that this one belongs to. */
@@ -321,11 +351,10 @@ static enum turn credit_take_turn(struct engine *e, struct qp *qp, bool takes_re
 	struct credit_peer *c = qp->credit;
 
 	if (unlikely(!c->window))
-		credit_begin(e, qp);
+		credit_begin(e, qp, now_ns);
 	if (unlikely(c->free))
 		return now_ns >= c->probe_ns ? TURN_PROBE : TURN_DATA;
-	if (unlikely(c->known && now_ns - c->granted_ns >= CREDIT_STALE_NS &&
-		     (s32)(c->limit - c->sent) > 0))
+	if (unlikely(now_ns - c->granted_ns >= CREDIT_STALE_NS && (s32)(c->limit - c->sent) > 0))
 		credit_begin_again(e, qp, now_ns);
 	if (unlikely(!credit_has_room(c, takes_receive)))
 		return credit_wait_turn(e, qp, now_ns);

@@ -20,6 +20,7 @@
 /*
  * Receive frames that a device's QPs may fill together before their first answers, out of the 1024
  * of the default ring. Once they are used up, each further QP starts with CREDIT_START_MIN packets.
+ * A charge counts until its QP's answer, at most for the period it began in and the next one.
  */
 #define CREDIT_START_FRAMES 256u
 #define CREDIT_START_MIN 8u
@@ -52,8 +53,9 @@
 /* after that nothing is held back, and one probe is sent per this time */
 #define CREDIT_FREE_NS (1 * NSEC_PER_SEC)
 /*
- * An answer's window expires this long after its probe was sent: the receiver forgets it after
- * CREDIT_PERIOD_NS at the earliest, and may then have promised it to others.
+ * A window expires this long after its probe was sent, or after it began without one: the receiver
+ * forgets it after CREDIT_PERIOD_NS at the earliest, and may then have promised it to others; a
+ * charge to CREDIT_START_FRAMES also ends then.
  */
 #define CREDIT_STALE_NS (80 * NSEC_PER_MSEC)
 #define CREDIT_PERIOD_NS (100 * NSEC_PER_MSEC)
@@ -68,10 +70,12 @@ struct credit_peer {
 	u32 receives;	    /* messages sent that take a receive WQE at the peer */
 	u32 receive_limit;  /* the value that receives may reach; valid with `known` */
 	u32 window;	    /* of the last answer, or the initial one; 0: not started */
-	u32 began;	    /* frames charged to CREDIT_START_FRAMES until the first answer */
+	u32 began;	    /* frames charged to CREDIT_START_FRAMES until the first answer, */
+	u64 began_period;   /* in this period of the ledger */
 	u32 mark, receives_at_mark; /* counts when the last probe was sent, */
 	u64 mark_ns;	    /* for the first time */
-	u64 granted_ns;	    /* mark_ns of the probe whose answer set limit */
+	/* mark_ns of the probe whose answer set limit, or when the initial window began */
+	u64 granted_ns;
 	u32 cookie;	    /* of the last probe */
 	bool probing;	    /* the probe is unanswered */
 	bool known;	    /* the peer has answered */
@@ -118,8 +122,12 @@ struct credit_answers {
  */
 struct credit_ledger {
 	struct spin lock; /* taken if there are several engines */
-	/* as a sender: receive frames charged to QPs that wait for their first answer */
-	u32 beginning;
+	/*
+	 * as a sender: receive frames charged to QPs that wait for their first answer and began in
+	 * this period, or in the one before
+	 */
+	u32 beginning, beginning_before;
+	u64 beginning_period; /* in CREDIT_PERIOD_NS */
 	/* as a receiver: known senders, by a hash of QPN and address; one bit each */
 	u32 id[CREDIT_SENDERS];
 	u64 senders, senders_before; /* asked in this period and in the one before */
@@ -128,6 +136,12 @@ struct credit_ledger {
 	u16 promised[CREDIT_SENDERS];
 	u32 promised_total;
 };
+
+/* Returns the charged frames when the last QP began. Caller holds the ledger's lock. */
+static inline u32 credit_charged(const struct credit_ledger *l)
+{
+	return l->beginning + l->beginning_before;
+}
 
 /* ---- end-to-end credits, private to user/engine ---- */
 
