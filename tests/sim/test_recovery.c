@@ -444,6 +444,57 @@ static void credits__count_requests_as_the_peer(void **state)
 	credits_after(5, 30, false);
 }
 
+/* arg: a u32, how many of the next packets are lost */
+static bool drops_next(const struct sent_frame *f, void *arg)
+{
+	u32 *next = arg;
+
+	return *next && (*next)--;
+}
+
+/*
+ * A READ whose request was lost is requested again in two parts, which the peer counts as two
+ * messages. After 20 of these, each alone or with a WRITE after it that is lost as well, 20 SENDs
+ * find 4 receives: one SEND is sent without a credit, and no more.
+ */
+static void credits_after_lost_reads(bool write_follows)
+{
+	struct scene s = scene_open(&(struct world_options){ 0 }, 9, 14);
+	struct side *a = &s.pair.side[0], *b = &s.pair.side[1];
+	struct send list[20];
+	u32 next = 0;
+
+	world_label(s.w, "test_recovery credits after lost READs, WRITEs %u", write_follows);
+	s.w->node[0].to[1].drops = drops_next;
+	s.w->node[0].to[1].drops_arg = &next;
+	for (u32 i = 0; i < 4; i++)
+		post_recv_buffer(b, i, s.remote, 64 * i, 64);
+	list[0] = request(&s, WR_READ, 3 * PMTU);
+	list[1] = request(&s, WR_WRITE, 64);
+	for (u32 i = 0; i < 20; i++) {
+		next = 1 + write_follows;
+		post_sends(a, list, next);
+		world_run(s.w);
+	}
+	check_eq(s.w, a->send->n, write_follows ? 40 : 20);
+	check(s.w, b->qp->resp.seq.msn > a->send->n); /* in two parts */
+	for (u32 i = 0; i < 20; i++)
+		list[i] = request(&s, WR_SEND, 64);
+	post_sends(a, list, 20);
+	world_run_for(s.w, 100000);
+	check(s.w, s.w->node[0].stats.credit_waits > 0);
+	check(s.w, s.w->node[1].stats.tx_rnr_naks > 0);
+	check_eq(s.w, psn_diff(a->qp->req.sent_psn, a->qp->req.unacked_psn), 1);
+	check_eq(s.w, b->recv->n, 4);
+	scene_close(&s);
+}
+
+static void credits__count_lost_reads_as_the_peer(void **state)
+{
+	credits_after_lost_reads(false);
+	credits_after_lost_reads(true);
+}
+
 /* ---- congestion ---- */
 
 /* The time at which side 0 has n completions; timers that run on do not count. */
@@ -541,6 +592,7 @@ int main(void)
 		cmocka_unit_test(rto__does_not_shorten_the_users_patience),
 		cmocka_unit_test(credits__spare_rnr_naks),
 		cmocka_unit_test(credits__count_requests_as_the_peer),
+		cmocka_unit_test(credits__count_lost_reads_as_the_peer),
 		cmocka_unit_test(dcqcn__marks_slow_the_sender_and_wear_off),
 		cmocka_unit_test(dcqcn__nothing_without_ecn),
 	};

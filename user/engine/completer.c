@@ -389,6 +389,8 @@ static enum xroce_drop completer_response(struct engine *e, struct qp *qp, const
 	}
 	drop = p->flags & OP_READ ? completer_read_response(e, qp, p, repair, now_ns) :
 				    completer_atomic_response(e, qp, p, now_ns);
+	if (p->flags & OP_AETH)
+		credit_recount(qp, p->psn, p->msn);
 	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
 	return drop;
 }
@@ -437,8 +439,10 @@ static enum xroce_drop completer_take_ack(struct engine *e, struct qp *qp, u32 p
 		return XROCE_DROP_none;
 	}
 	recovery_answer(e, qp, class == AETH_NAK);
-	if (likely(class == AETH_ACK))
+	if (likely(class == AETH_ACK)) {
+		credit_recount(qp, psn, msn);
 		return XROCE_DROP_none;
+	}
 	return class == AETH_NAK ? completer_nak(e, qp, psn, syndrome, now_ns) :
 				   completer_rnr_nak(e, qp, psn, syndrome, now_ns);
 }

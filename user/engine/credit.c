@@ -55,6 +55,15 @@ void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn)
 		req->credit_limit = psn_add(msn, credits_of_code[code]);
 }
 
+void credit_recount(struct qp *qp, u32 psn, u32 msn)
+{
+	struct requester *req = &qp->req;
+
+	if (req->credits_used && psn_add(psn, 1) == req->sent_psn &&
+	    req->unacked_psn == req->sent_psn && sq_cons(&qp->sq) == req->assigned)
+		req->first_index = req->assigned - msn;
+}
+
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index)
 {
 	const struct requester *req = &qp->req;

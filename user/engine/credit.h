@@ -153,6 +153,11 @@ struct send_wqe;
 u8 credit_syndrome(const struct engine *e, const struct qp *qp);
 /* Updates the credits from the peer's AETH. */
 void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn);
+/*
+ * psn was acknowledged with that MSN. If it is the last one sent and nothing is outstanding, the
+ * MSN is the exact number of messages: a READ that is requested again in parts is more of them.
+ */
+void credit_recount(struct qp *qp, u32 psn, u32 msn);
 /* Returns whether the peer reported a receive WQE for this message, or none is needed. */
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 /* Returns whether this message may start; counts a wait. */

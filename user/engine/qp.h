@@ -415,7 +415,7 @@ struct requester {
 	u32 since_ackreq;	 /* packets since AckReq was last set */
 	/*
 	 * index of the WQE with message sequence number 1, if all since then had been one message:
-	 * local requests are none, a READ may be several
+	 * local requests are none, a READ may be several. credit_recount() corrects it
 	 */
 	u32 first_index;
 	/* highest message sequence number that may consume a receive WQE */
