@@ -344,9 +344,10 @@ static bool peers_make(struct peers *p, struct peer *peer, bool ask)
 	return true;
 }
 
+/* Removes no peer while too many look-ups are running. */
 static struct peer *peers_add(struct peers *p, struct peer *set, const struct cm_path *path)
 {
-	struct peer *peer = peers_place(set);
+	struct peer *peer = p->making < MAKING_MAX ? peers_place(set) : NULL;
 
 	if (!peer)
 		return NULL;
@@ -413,6 +414,11 @@ static struct peer *peers_look(struct peers *p, const struct cm_path *path)
 		if (peer_is(&set[i], path))
 			return &set[i];
 	return NULL;
+}
+
+bool peers_knows(struct peers *p, const struct cm_path *path)
+{
+	return peers_look(p, path);
 }
 
 static struct peer *peers_use(struct peers *p, const struct cm_path *path)

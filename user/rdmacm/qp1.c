@@ -229,6 +229,9 @@ void qp1_send(struct qp1 *q)
 		if (!peers_next_waiting(&q->peers, &send, &ah)) {
 			if (!cm_output(q->dev->cm, &send))
 				break;
+			/* a new peer may replace one whose handle is in the batch */
+			if (!peers_knows(&q->peers, &send.path))
+				qp1_flush(q, &b);
 			ah = peers_find(&q->peers, &send);
 		}
 		if (ah)

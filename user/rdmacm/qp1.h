@@ -90,7 +90,12 @@ void peers_free(struct peers *p);
  * Under rdmacm_lock, which it releases during the wait.
  */
 void peers_flush(struct peers *p);
-/* Returns the handle, or NULL: the MAD then waits for it, or is dropped. Under rdmacm_lock. */
+/* Returns whether peers_find() needs no new entry, so destroys no handle. Under rdmacm_lock. */
+bool peers_knows(struct peers *p, const struct cm_path *path);
+/*
+ * Returns the handle, or NULL: the MAD then waits for it, or is dropped. A new peer may replace
+ * another peer, whose handle is destroyed. Under rdmacm_lock.
+ */
 struct ibv_ah *peers_find(struct peers *p, const struct cm_send *send);
 /*
  * Under rdmacm_lock. Returns whether the way back to a received MAD's sender is known. If not, the
