@@ -361,7 +361,7 @@ void dgram_close(struct dgram *d)
 	bool started;
 
 	pthread_mutex_lock(&d->rs.lock);
-	rsocket_wait(&d->rs, dgram_all_sent, FOREVER);
+	rsocket_wait_on(&d->rs, dgram_all_sent, FOREVER);
 	d->rs.closed = true;
 	started = d->started;
 	waiters_wake(&d->rs);

@@ -138,6 +138,11 @@ void rsocket_end_turn(pthread_mutex_t *turn);
  * reference of its call.
  */
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
+/*
+ * The same, but neither signals nor a lack of descriptors or memory end the wait: for steps that
+ * must not be lost.
+ */
+int rsocket_wait_on(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
 bool rsocket_nonblocking(const struct rsocket *rs, int flags);
 
 /* ---- sets of descriptors: repoll.c ---- */

@@ -442,8 +442,8 @@ static bool stream_has_control(struct rsocket *rs)
 }
 
 /*
- * Announces the end of sending, or of both directions. Waits until all data has arrived at the
- * peer, as the process may exit next. Returns 0 or -errno; -EAGAIN: deadline.
+ * Announces the end of sending, or of both directions. No signal ends the wait for a free slot.
+ * Returns 0 or -errno; -EAGAIN: deadline, the message was not sent.
  */
 static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
 {
@@ -452,13 +452,11 @@ static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htobe32(wire_message(WIRE_CTRL, what)),
 	};
-	int err = rsocket_wait(&s->rs, stream_has_control, deadline);
+	int err = rsocket_wait_on(&s->rs, stream_has_control, deadline);
 
-	if (err)
-		return err;
-	if (s->state == STREAM_CONNECTED && flow_control(&s->flow))
+	if (!err && s->state == STREAM_CONNECTED && flow_control(&s->flow))
 		stream_post(s, &wr);
-	return rsocket_wait(&s->rs, stream_all_sent, deadline);
+	return err;
 }
 
 /* Returns the deadline: none, unless set by SO_LINGER. */
@@ -471,9 +469,28 @@ static s64 stream_linger(const struct stream *s)
 	return rsocket_deadline(&(struct timeval){ .tv_sec = s->rs.linger.l_linger });
 }
 
+/*
+ * Waits until all data has arrived at the peer, as the process may exit next. A direction whose end
+ * was not announced stays open. Returns 0 or -errno; -EAGAIN: deadline.
+ */
+static int stream_end_sending(struct stream *s, bool was_reading, bool was_writing)
+{
+	s64 deadline = stream_linger(s);
+	int err = stream_say(s, s->reads || s->writes ? WIRE_SHUTDOWN : WIRE_DISCONNECT, deadline);
+
+	if (!err)
+		return rsocket_wait(&s->rs, stream_all_sent, deadline);
+	if (err == -EAGAIN && s->state == STREAM_CONNECTED) {
+		s->reads = was_reading && !s->peer_ended;
+		s->writes = was_writing;
+		s->shut_write = !was_writing;
+	}
+	return err;
+}
+
 int stream_shutdown(struct stream *s, int how)
 {
-	bool was_reading = s->reads;
+	bool was_reading = s->reads, was_writing = s->writes;
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
@@ -500,19 +517,22 @@ int stream_shutdown(struct stream *s, int how)
 		return 0;
 	}
 	waiters_wake(&s->rs);
-	return stream_say(s, s->reads || s->writes ? WIRE_SHUTDOWN : WIRE_DISCONNECT,
-			  stream_linger(s));
+	return stream_end_sending(s, was_reading, was_writing);
 }
 
 void stream_close(struct stream *s)
 {
+	s64 deadline;
+
 	pthread_mutex_lock(&s->rs.lock);
 	stream_progress(s);
 	if (s->state == STREAM_CONNECTED) {
 		s->reads = s->writes = false;
 		s->shut_write = true;
 		waiters_wake(&s->rs);
-		stream_say(s, WIRE_DISCONNECT, stream_linger(s));
+		deadline = stream_linger(s);
+		if (!stream_say(s, WIRE_DISCONNECT, deadline))
+			rsocket_wait_on(&s->rs, stream_all_sent, deadline);
 	}
 	s->rs.closed = true;
 	connect_keepalive(s, false);

@@ -319,6 +319,26 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 	return err < 0 ? err : -EAGAIN;
 }
 
+int rsocket_wait_on(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline)
+{
+	const struct timespec nap = { .tv_nsec = (long)NSEC_PER_MSEC };
+	int err;
+
+	for (;;) {
+		err = rsocket_wait(rs, ready, deadline);
+		if (!err || err == -EAGAIN || err == -EBADF)
+			return err;
+		if (err == -EINTR)
+			continue;
+		if (rsocket_now() >= deadline)
+			return -EAGAIN;
+		/* without a descriptor to sleep on */
+		rsocket_unlock(rs);
+		nanosleep(&nap, NULL);
+		pthread_mutex_lock(&rs->lock);
+	}
+}
+
 /* ---- rpoll() and rselect() ---- */
 
 /*

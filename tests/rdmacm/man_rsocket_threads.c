@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/*
+ * rsocket(7) in a program with threads and signals: a close() that is interrupted or has no
+ * descriptor; calls that do not wait while another thread waits in the same call; clients that
+ * leave a listener; a connect() after one that failed. A case ON_BOTH holds for the kernel's
+ * sockets, too.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#include "both_sockets.h"
+
+/* A time in which a call that does not wait has returned, and a thread has fallen asleep. */
+enum { A_WHILE_MS = 200 };
+
+static void wait_a_while(void)
+{
+	poll(NULL, 0, A_WHILE_MS);
+}
+
+/* ---- rclose() ---- */
+
+/* Two streams; s[1] has few receives, all of them used, so that s[0] cannot end. */
+static bool streams_full(int family, int s[2])
+{
+	int receives = 16, l;
+	struct pollfd p;
+	union address to;
+
+	MUST(server_of(&rsockets, family, SOCK_STREAM, &l, &to));
+	MUST_EQ(rsetsockopt(l, SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)), 0);
+	MUST((s[0] = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_ERR(rconnect(s[0], &to.sa, length_of(family)), EINPROGRESS);
+	MUST((s[1] = raccept(l, NULL, NULL)) >= 0 && !rclose(l));
+	p = (struct pollfd){ .fd = s[0], .events = POLLOUT };
+	MUST(rpoll(&p, 1, WAIT_MS) == 1 && p.revents == POLLOUT);
+	for (int i = 0; i < receives; i++)
+		MUST_EQ(rsend(s[0], "x", 1, 0), 1);
+	MUST_ERR((int)rsend(s[0], "x", 1, 0), EAGAIN);
+	return true;
+}
+
+struct closer {
+	pthread_t thread;
+	int s;
+	atomic_bool done;
+};
+
+static void *closer_run(void *of)
+{
+	struct closer *c = of;
+
+	rclose(c->s);
+	atomic_store(&c->done, true);
+	return NULL;
+}
+
+static bool reads_to_the_end(int s)
+{
+	char bytes[16];
+
+	MUST_EQ(rrecv(s, bytes, sizeof(bytes), MSG_WAITALL), sizeof(bytes));
+	MUST_EQ(rrecv(s, bytes, 1, 0), 0);
+	return !rclose(s);
+}
+
+static void on_signal(int number)
+{
+}
+
+static bool close_with_signals(int family)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct closer c = { .done = false };
+	int s[2];
+
+	MUST(streams_full(family, s) && !sigaction(SIGUSR1, &action, NULL));
+	c.s = s[0];
+	MUST(!pthread_create(&c.thread, NULL, closer_run, &c));
+	for (int i = 0; i < 3; i++) {
+		wait_a_while();
+		MUST(!atomic_load(&c.done) && !pthread_kill(c.thread, SIGUSR1));
+	}
+	wait_a_while();
+	MUST(!atomic_load(&c.done));
+	MUST(reads_to_the_end(s[1]));
+	MUST(!pthread_join(c.thread, NULL));
+	signal(SIGUSR1, SIG_DFL);
+	return true;
+}
+BOTH(close_with_signals)
+
+static bool close_without_descriptors(int family)
+{
+	struct closer c = { .done = false };
+	struct rlimit full, least;
+	bool done;
+	int s[2];
+
+	MUST(streams_full(family, s) && !getrlimit(RLIMIT_NOFILE, &full));
+	least = full;
+	least.rlim_cur = 3;
+	c.s = s[0];
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+	MUST(!pthread_create(&c.thread, NULL, closer_run, &c));
+	wait_a_while();
+	done = atomic_load(&c.done);
+	MUST(!setrlimit(RLIMIT_NOFILE, &full) && !done);
+	MUST(reads_to_the_end(s[1]));
+	MUST(!pthread_join(c.thread, NULL));
+	return true;
+}
+BOTH(close_without_descriptors)
+
+const struct test_case man_cases[] = {
+	CASE(close_with_signals_v4),
+	CASE(close_with_signals_v6),
+	CASE(close_without_descriptors_v4),
+	CASE(close_without_descriptors_v6),
+	{ 0 },
+};
