@@ -117,10 +117,53 @@ static bool close_without_descriptors(int family)
 }
 BOTH(close_without_descriptors)
 
+/* ---- a listener ---- */
+
+/* Requests a connection of a listening rsocket and never confirms it. */
+static struct rdma_cm_id *half_client(struct rdma_event_channel *ch, union address to)
+{
+	const uint8_t data[40] = { [0] = 1, [3] = 16, [23] = 2, [38] = 4 };
+	struct rdma_conn_param param = some_param(data, sizeof(data));
+	struct rdma_cm_id *id = resolved(ch, RDMA_PS_TCP, to);
+
+	param.qp_num = fresh_qpn();
+	if (!id || rdma_connect(id, &param) || !take(ch, id, RDMA_CM_EVENT_CONNECT_RESPONSE))
+		return NULL;
+	return id;
+}
+
+/* Clients that leave make room for those that wait. */
+static bool clients_that_left(int family)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct pollfd p = { .events = POLLIN };
+	struct rdma_cm_id *half[2];
+	union address to;
+	int l, c, s;
+
+	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 1));
+	for (int i = 0; i < 2; i++)
+		MUST(half[i] = half_client(ch, to));
+	MUST((c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_ERR(rconnect(c, &to.sa, length_of(family)), EINPROGRESS);
+	p.fd = l;
+	MUST_EQ(rpoll(&p, 1, A_WHILE_MS), 0);
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(rdma_destroy_id(half[i]), 0);
+	MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+	MUST((s = raccept(l, NULL, NULL)) >= 0);
+	MUST(!rclose(c) && !rclose(s) && !rclose(l));
+	rdma_destroy_event_channel(ch);
+	return true;
+}
+BOTH(clients_that_left)
+
 const struct test_case man_cases[] = {
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
+	CASE(clients_that_left_v4),
+	CASE(clients_that_left_v6),
 	{ 0 },
 };

@@ -184,8 +184,11 @@ static void connect_handle(struct rdma_cm_event *e)
 	rdma_ack_cm_event(e);
 	if (orphan)
 		rdma_destroy_id(orphan);
-	if (gone)
+	if (gone) {
+		/* The stream still references its listener. */
+		listen_next(gone->listener);
 		rsocket_put(&gone->rs);
+	}
 }
 
 static int keepalive_run(void);

@@ -212,11 +212,13 @@ void listen_end(struct stream *l)
 	}
 }
 
-/* Answers the first waiting request if there is room. */
-static void listen_next(struct stream *l)
+/*
+ * Moves the first waiting request to the answered ones, if there is room. Returns the request with
+ * a reference, or NULL.
+ */
+static struct stream *listen_take_waiting(struct stream *l)
 {
 	struct stream *s = NULL;
-	bool gone = false;
 
 	pthread_mutex_lock(&l->rs.lock);
 	if (!l->rs.closed && l->answered.count + l->ready.count <= l->backlog)
@@ -224,21 +226,29 @@ static void listen_next(struct stream *l)
 	if (s) {
 		queue_remove(s);
 		queue_add(&l->answered, s);
-		/* Reference of this call, while it answers. */
 		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
 	}
 	rsocket_unlock(&l->rs);
-	if (!s)
-		return;
-	pthread_mutex_lock(&s->rs.lock);
-	if (!s->rs.closed && s->state == STREAM_ASKED && listen_answer(s)) {
-		rdma_reject(s->id, NULL, 0);
-		gone = listen_failed(s);
-	}
-	rsocket_unlock(&s->rs);
-	if (gone)
+	return s;
+}
+
+void listen_next(struct stream *l)
+{
+	struct stream *s;
+
+	while ((s = listen_take_waiting(l))) {
+		bool gone = false;
+
+		pthread_mutex_lock(&s->rs.lock);
+		if (!s->rs.closed && s->state == STREAM_ASKED && listen_answer(s)) {
+			rdma_reject(s->id, NULL, 0);
+			gone = listen_failed(s);
+		}
+		rsocket_unlock(&s->rs);
+		if (gone)
+			rsocket_put(&s->rs);
 		rsocket_put(&s->rs);
-	rsocket_put(&s->rs);
+	}
 }
 
 static bool listen_is_ready(struct rsocket *rs)

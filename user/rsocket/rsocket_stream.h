@@ -148,6 +148,8 @@ struct stream *listen_asked(struct stream *s, struct rdma_cm_event *e);
 /* Handle events of an incoming connection. True: the caller must put it after the event. */
 bool listen_established(struct stream *s);
 bool listen_failed(struct stream *s);
+/* Answers waiting requests of a listener while there is room. Also after listen_failed(). */
+void listen_next(struct stream *l);
 /* The listener's device is gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
 void listen_device_gone(struct stream *l);
 void listen_end(struct stream *s);
