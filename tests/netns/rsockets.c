@@ -87,6 +87,7 @@ static const struct named_case cases[] = {
 	CASE(forked),
 	CASE(datagrams),
 	CASE(hostile_messages),
+	CASE(hostile_after_data),
 	CASE(hostile_private_data),
 };
 

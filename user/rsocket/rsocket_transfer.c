@@ -113,6 +113,12 @@ static int transfer_ready(struct stream *s, s64 deadline)
 	return s->state == STREAM_CONNECTED || s->state == STREAM_ENDED ? 0 : -ENOTCONN;
 }
 
+/* After `some` bytes the call returns their number, and the next call reports the error. */
+static int transfer_error(struct stream *s, bool some, int otherwise)
+{
+	return some ? otherwise : stream_error(s, otherwise);
+}
+
 /* ---- sending ---- */
 
 static bool transfer_can_send(struct rsocket *rs)
@@ -122,8 +128,11 @@ static bool transfer_can_send(struct rsocket *rs)
 	return !s->writes || flow_room(&s->flow, s->inlined);
 }
 
-/* Waits for room for a message of at least one byte. Under `sending` and the lock. 0 or -errno. */
-static int stream_wait_room(struct stream *s, s64 deadline)
+/*
+ * Waits for room for a message of at least one byte. Caller holds `sending` and the lock. some: the
+ * call has sent bytes. Returns 0 or -errno.
+ */
+static int stream_wait_room(struct stream *s, bool some, s64 deadline)
 {
 	int err = 0;
 
@@ -133,7 +142,7 @@ static int stream_wait_room(struct stream *s, s64 deadline)
 		return err;
 	if (s->writes)
 		return 0;
-	return s->shut_write ? -EPIPE : stream_error(s, -ECONNRESET);
+	return s->shut_write ? -EPIPE : transfer_error(s, some, -ECONNRESET);
 }
 
 /* ---- mapped buffers ---- */
@@ -286,7 +295,7 @@ static int iomap_send(struct stream *s, s64 deadline)
 		int err = rsocket_wait(&s->rs, iomap_has_room, deadline);
 
 		if (!err)
-			err = stream_wait_room(s, deadline);
+			err = stream_wait_room(s, false, deadline);
 		if (err)
 			return err;
 		/* Another thread may have removed it meanwhile. */
@@ -369,7 +378,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 		struct flow_write w;
 		u32 now, mapped;
 
-		err = stream_wait_room(s, deadline);
+		err = stream_wait_room(s, left < n, deadline);
 		if (err)
 			break;
 		entry = iomap_find(s, offset, &mapped);
@@ -384,7 +393,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 		wr.wr.rdma.remote_addr = entry->sge.address + (offset - entry->offset);
 		wr.wr.rdma.rkey = entry->sge.key;
 		if (!iomap_post(s, &w, buf, now, &wr)) {
-			err = stream_error(s, -ECONNRESET);
+			err = transfer_error(s, left < n, -ECONNRESET);
 			break;
 		}
 		left -= now;
@@ -462,7 +471,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 	while (!err && left) {
 		u32 now;
 
-		err = stream_wait_room(s, deadline);
+		err = stream_wait_room(s, left < total, deadline);
 		if (!err && null)
 			err = -EFAULT;
 		if (err)
@@ -470,7 +479,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 		now = flow_room(&s->flow, s->inlined);
 		now = (u32)min_u64(min_u32(now, most), left);
 		if (!transfer_post(s, &c, now)) {
-			err = stream_error(s, -ECONNRESET);
+			err = transfer_error(s, left < total, -ECONNRESET);
 			break;
 		}
 		if (left == total)
@@ -545,7 +554,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 			break;
 		if (!s->flow.unread) {
 			/* the end */
-			err = stream_error(s, 0);
+			err = transfer_error(s, got, 0);
 			break;
 		}
 		if (null) {

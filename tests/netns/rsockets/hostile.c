@@ -152,6 +152,27 @@ bool hostile_messages(void)
 	return true;
 }
 
+/* A call that returns bytes leaves the error of the connection to the next call. */
+bool hostile_after_data(void)
+{
+	struct hostile h = { 0 };
+	uint8_t data[40];
+	char bytes[4];
+	bool ok;
+
+	CHECK(pair_listen(5));
+	hostile_data(&h, data);
+	ok = hostile_connect(&h, data, sizeof(data));
+	pair.server = ok ? raccept(pair.listener, NULL, NULL) : -1;
+	ok = pair.server >= 0 && hostile_say(&h, 2, 2) && hostile_say(&h, 0xc0000000, 0);
+	ok = ok && rrecv(pair.server, bytes, sizeof(bytes), MSG_WAITALL) == 2;
+	ok = ok && rrecv(pair.server, bytes, 1, 0) == -1 && errno == ECONNRESET;
+	ok = ok && rrecv(pair.server, bytes, 1, 0) == 0;
+	hostile_end(&h);
+	CHECK(ok);
+	return true;
+}
+
 bool hostile_private_data(void)
 {
 	struct hostile h;

@@ -57,6 +57,7 @@ bool forked(void);
 /* ---- peers that are no rsockets (hostile.c) ---- */
 
 bool hostile_messages(void);
+bool hostile_after_data(void);
 bool hostile_private_data(void);
 
 #endif
