@@ -117,6 +117,100 @@ static bool close_without_descriptors(int family)
 }
 BOTH(close_without_descriptors)
 
+/* ---- several threads in the same call ---- */
+
+/* Waits until *done, at most WAIT_MS. */
+static bool soon(atomic_bool *done)
+{
+	for (int i = 0; i < WAIT_MS / 10 && !atomic_load(done); i++)
+		poll(NULL, 0, 10);
+	return atomic_load(done);
+}
+
+struct caller {
+	const struct calls *c;
+	pthread_t thread;
+	int s, flags;
+	bool sends;
+	ssize_t result;
+	int error;
+	atomic_bool done;
+};
+
+static void *caller_run(void *of)
+{
+	static const char bytes[4096];
+	struct caller *a = of;
+	char byte;
+
+	a->result = a->sends ? a->c->send(a->s, bytes, sizeof(bytes), a->flags) :
+			       a->c->recv(a->s, &byte, 1, a->flags);
+	a->error = errno;
+	atomic_store(&a->done, true);
+	return NULL;
+}
+
+static bool caller_begins(struct caller *a, const struct calls *c, int s, bool sends, int flags)
+{
+	*a = (struct caller){ .c = c, .s = s, .sends = sends, .flags = flags };
+	return !pthread_create(&a->thread, NULL, caller_run, a);
+}
+
+static bool caller_failed(struct caller *a)
+{
+	MUST(soon(&a->done) && !pthread_join(a->thread, NULL));
+	MUST_EQ(a->result, -1);
+	MUST_EQ(a->error, EAGAIN);
+	return true;
+}
+
+/* A thread waits; a second one does not wait for it, or only until its time-out. */
+static bool beside_of(const struct calls *c, int s, bool sends)
+{
+	struct timeval t = { 0, 100000 };
+	struct caller first, second;
+
+	MUST(caller_begins(&first, c, s, sends, 0));
+	wait_a_while();
+	MUST(caller_begins(&second, c, s, sends, MSG_DONTWAIT) && caller_failed(&second));
+	MUST_EQ(c->set(s, SOL_SOCKET, sends ? SO_SNDTIMEO : SO_RCVTIMEO, &t, sizeof(t)), 0);
+	MUST(caller_begins(&second, c, s, sends, 0) && caller_failed(&second));
+	MUST(!atomic_load(&first.done));
+	MUST_EQ(c->shutdown(s, SHUT_RDWR), 0);
+	MUST(soon(&first.done) && !pthread_join(first.thread, NULL));
+	return true;
+}
+
+static bool receive_beside_of(const struct calls *c, int family)
+{
+	int s[2];
+
+	MUST(streams_open(c, family, s));
+	MUST_EQ(c->fcntl(s[0], F_SETFL, 0), 0);
+	MUST(beside_of(c, s[0], false));
+	return streams_close(c, s);
+}
+ON_BOTH(receive_beside)
+
+/* Of rsockets alone: the buffers of TCP grow. */
+static bool send_beside(int family)
+{
+	static char bytes[65536];
+	int s[2];
+
+	MUST(streams_open(&rsockets, family, s));
+	for (int i = 0; i < 2; i++) {
+		while (rsend(s[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+			;
+		MUST_EQ(errno, EAGAIN);
+		wait_a_while();
+	}
+	MUST_EQ(rfcntl(s[0], F_SETFL, 0), 0);
+	MUST(beside_of(&rsockets, s[0], true));
+	return streams_close(&rsockets, s);
+}
+BOTH(send_beside)
+
 /* ---- a listener ---- */
 
 /* Requests a connection of a listening rsocket and never confirms it. */
@@ -163,6 +257,10 @@ const struct test_case man_cases[] = {
 	CASE(close_with_signals_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
+	CASE(receive_beside_v4),
+	CASE(receive_beside_v6),
+	CASE(send_beside_v4),
+	CASE(send_beside_v6),
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
 	{ 0 },

@@ -506,11 +506,8 @@ RSOCKET_EXPORT size_t riowrite(int socket, const void *buf, size_t count, off_t 
 
 	if (!rs)
 		return (size_t)-1;
-	if (rs->type == SOCK_STREAM) {
-		rsocket_take_turn(&rs->sending);
+	if (rs->type == SOCK_STREAM)
 		written = iomap_write(stream_of(rs), buf, count, (u64)offset, flags);
-		rsocket_end_turn(&rs->sending);
-	}
 	return (size_t)rsocket_return(rs, written);
 }
 

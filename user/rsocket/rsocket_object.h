@@ -128,8 +128,11 @@ s64 rsocket_deadline(const struct timeval *timeout);
 /* Wakes all threads that sleep for rs, after a change: each checks again. */
 void waiters_wake(struct rsocket *rs);
 
-/* Takes `sending` or `receiving` for the rest of the call. Cancelling the thread releases it. */
-void rsocket_take_turn(pthread_mutex_t *turn);
+/*
+ * Takes `sending` or `receiving` for the rest of the call. Cancelling the thread releases it.
+ * Returns 0, or -EAGAIN: another thread's call had it until the deadline (0: no wait).
+ */
+int rsocket_take_turn(pthread_mutex_t *turn, s64 deadline);
 void rsocket_end_turn(pthread_mutex_t *turn);
 
 /*

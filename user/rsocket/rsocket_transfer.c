@@ -119,6 +119,34 @@ static int transfer_error(struct stream *s, bool some, int otherwise)
 	return some ? otherwise : stream_error(s, otherwise);
 }
 
+/*
+ * Begins a call that sends or receives: takes its turn and the lock, and sets its deadline. Returns
+ * 0, or -EAGAIN without them.
+ */
+static int transfer_begin(struct stream *s, bool sends, int flags, s64 *deadline)
+{
+	struct rsocket *rs = &s->rs;
+	int err;
+
+	pthread_mutex_lock(&rs->lock);
+	*deadline = rsocket_nonblocking(rs, flags) ? 0 :
+		    rsocket_deadline(sends ? &rs->send_timeout : &rs->receive_timeout);
+	pthread_mutex_unlock(&rs->lock);
+	err = rsocket_take_turn(sends ? &rs->sending : &rs->receiving, *deadline);
+	pthread_mutex_lock(&rs->lock);
+	if (!err)
+		return 0;
+	rs->standin.refused |= sends;
+	rsocket_unlock(rs);
+	return err;
+}
+
+static void transfer_end(struct stream *s, bool sends)
+{
+	rsocket_unlock(&s->rs);
+	rsocket_end_turn(sends ? &s->rs.sending : &s->rs.receiving);
+}
+
 /* ---- sending ---- */
 
 static bool transfer_can_send(struct rsocket *rs)
@@ -359,11 +387,10 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 {
 	size_t left = n;
 	s64 deadline;
-	int err = 0;
+	int err = transfer_begin(s, true, flags, &deadline);
 
-	pthread_mutex_lock(&s->rs.lock);
-	deadline = rsocket_nonblocking(&s->rs, flags) ? 0 :
-		   rsocket_deadline(&s->rs.send_timeout);
+	if (err)
+		return err;
 	if (s->state != STREAM_CONNECTED && s->state != STREAM_ENDED)
 		err = -ENOTCONN;
 	else
@@ -400,7 +427,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 		buf += now;
 		offset += now;
 	}
-	rsocket_unlock(&s->rs);
+	transfer_end(s, true);
 	return left == n && err ? err : (ssize_t)(n - left);
 }
 
@@ -444,11 +471,6 @@ static bool transfer_post(struct stream *s, struct cursor *c, u32 n)
 	return stream_post(s, &wr);
 }
 
-static s64 transfer_deadline(struct stream *s, const struct timeval *timeout, int flags)
-{
-	return rsocket_nonblocking(&s->rs, flags) ? 0 : rsocket_deadline(timeout);
-}
-
 ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 {
 	struct cursor c = { .iov = iov, .n = n };
@@ -462,9 +484,9 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 		return -EINVAL;
 	if (flags & MSG_OOB)
 		return -EOPNOTSUPP;
-	rsocket_take_turn(&s->rs.sending);
-	pthread_mutex_lock(&s->rs.lock);
-	deadline = transfer_deadline(s, &s->rs.send_timeout, flags);
+	err = transfer_begin(s, true, flags, &deadline);
+	if (err)
+		return err;
 	err = transfer_ready(s, deadline);
 	if (!err && s->unsent)
 		err = iomap_send(s, deadline);
@@ -490,8 +512,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 	if (left < total)
 		cancel_release();
 	s->rs.standin.refused |= left > 0;
-	rsocket_unlock(&s->rs);
-	rsocket_end_turn(&s->rs.sending);
+	transfer_end(s, true);
 	return left == total && err ? err : (ssize_t)(total - left);
 }
 
@@ -543,9 +564,9 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 	/* There are no queued errors and no urgent data. */
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return flags & MSG_ERRQUEUE ? -EAGAIN : -EINVAL;
-	rsocket_take_turn(&s->rs.receiving);
-	pthread_mutex_lock(&s->rs.lock);
-	deadline = transfer_deadline(s, &s->rs.receive_timeout, flags);
+	err = transfer_begin(s, false, flags, &deadline);
+	if (err)
+		return err;
 	err = transfer_ready(s, deadline);
 	while (!err) {
 		if (!s->flow.unread)
@@ -570,8 +591,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 		if (got == total || !(flags & MSG_WAITALL) || (flags & MSG_PEEK))
 			break;
 	}
-	rsocket_unlock(&s->rs);
-	rsocket_end_turn(&s->rs.receiving);
+	transfer_end(s, false);
 	if (some)
 		cancel_release();
 	return err && !got ? err : (ssize_t)got;

@@ -225,10 +225,23 @@ static int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart
 
 static __thread pthread_mutex_t *turn_of_call; /* NULL: the call has none */
 
-void rsocket_take_turn(pthread_mutex_t *turn)
+static int turn_lock(pthread_mutex_t *turn, s64 deadline)
 {
-	pthread_mutex_lock(turn);
+	const struct timespec until = { .tv_sec = deadline / (s64)NSEC_PER_SEC,
+					.tv_nsec = deadline % (s64)NSEC_PER_SEC };
+
+	if (deadline == FOREVER)
+		return pthread_mutex_lock(turn);
+	return deadline ? pthread_mutex_clocklock(turn, CLOCK_MONOTONIC, &until) :
+			  pthread_mutex_trylock(turn);
+}
+
+int rsocket_take_turn(pthread_mutex_t *turn, s64 deadline)
+{
+	if (turn_lock(turn, deadline))
+		return -EAGAIN;
 	turn_of_call = turn;
+	return 0;
 }
 
 void rsocket_end_turn(pthread_mutex_t *turn)
