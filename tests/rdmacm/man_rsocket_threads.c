@@ -252,6 +252,29 @@ static bool clients_that_left(int family)
 }
 BOTH(clients_that_left)
 
+/* ---- connect() after one that failed ---- */
+
+/* The port is shared by SO_REUSEADDR, which holds for each attempt. */
+static bool connects_again(int family)
+{
+	union address at = own(family, 0), to;
+	socklen_t len = sizeof(at);
+	int one = 1, s[2], l;
+
+	MUST(server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rclose(l));
+	for (int i = 0; i < 2; i++) {
+		MUST((s[i] = rsocket(family, SOCK_STREAM, 0)) >= 0);
+		MUST_EQ(rsetsockopt(s[i], SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+		MUST_EQ(rbind(s[i], &at.sa, length_of(family)), 0);
+		MUST_EQ(rgetsockname(s[i], &at.sa, &len), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		MUST_ERR(rconnect(s[1], &to.sa, length_of(family)), ECONNREFUSED);
+	MUST(!rclose(s[0]) && !rclose(s[1]));
+	return true;
+}
+BOTH(connects_again)
+
 const struct test_case man_cases[] = {
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
@@ -263,5 +286,7 @@ const struct test_case man_cases[] = {
 	CASE(send_beside_v6),
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
+	CASE(connects_again_v4),
+	CASE(connects_again_v6),
 	{ 0 },
 };

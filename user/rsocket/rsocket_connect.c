@@ -289,7 +289,33 @@ static bool connect_is_over(struct rsocket *rs)
 	return !stream_is_opening(stream_of(rs));
 }
 
-/* After a failed rconnect(): replaces the id by a new one, bound like the first. */
+/* Sets an option of the new id unless it is the default. Returns 0 or -errno. */
+static int connect_option(struct stream *s, int option, void *value, size_t bytes, bool set)
+{
+	return set && rdma_set_option(s->id, RDMA_OPTION_ID, option, value, bytes) ? -errno : 0;
+}
+
+/* Gives a new id the options and the address of the first one. Returns 0 or -errno. */
+static int connect_restore(struct stream *s)
+{
+	u8 tos = (u8)s->rs.tos;
+	int one = 1, err;
+
+	err = connect_option(s, RDMA_OPTION_ID_TOS, &tos, sizeof(tos), tos);
+	if (!err)
+		err = connect_option(s, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one),
+				     s->rs.reuse_address);
+	if (!err)
+		err = connect_option(s, RDMA_OPTION_ID_AFONLY, &one, sizeof(one), s->rs.v6_only);
+	if (!err && s->bound.ss_family && rdma_bind_addr(s->id, (struct sockaddr *)&s->bound))
+		err = -errno;
+	return err;
+}
+
+/*
+ * After a failed rconnect(): replaces the id by a new one, with the options and the address of the
+ * first. Returns 0 or -errno; the socket then stays failed.
+ */
 static int connect_anew(struct stream *s)
 {
 	struct rdma_cm_id *old = s->id;
@@ -304,10 +330,10 @@ static int connect_anew(struct stream *s)
 	rsocket_unlock(&s->rs);
 	rdma_destroy_id(old);
 	pthread_mutex_lock(&s->rs.lock);
-	s->state = STREAM_NEW;
-	if (s->bound.ss_family && rdma_bind_addr(s->id, (struct sockaddr *)&s->bound))
-		return -errno;
-	return 0;
+	err = connect_restore(s);
+	if (!err)
+		s->state = STREAM_NEW;
+	return err;
 }
 
 static int connect_now(struct stream *s, const struct sockaddr *address, socklen_t bytes)
