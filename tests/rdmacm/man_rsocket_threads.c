@@ -23,6 +23,36 @@ static void wait_a_while(void)
 	poll(NULL, 0, A_WHILE_MS);
 }
 
+/* ---- datagrams; first, as the process must not have the thread that reads them yet ---- */
+
+/* Fails once for want of descriptors, and works after that. */
+static bool datagram_after_no_descriptor(void)
+{
+	struct rlimit full, least;
+	struct pollfd p = { .events = POLLIN };
+	union address to = own(AF_INET, 0);
+	socklen_t len = sizeof(to);
+	char byte = 0;
+	int d, other_end, next;
+
+	MUST((d = rsocket(AF_INET, SOCK_DGRAM, 0)) >= 0);
+	MUST((next = dup(0)) >= 0 && !close(next) && !getrlimit(RLIMIT_NOFILE, &full));
+	least = full;
+	least.rlim_cur = (rlim_t)next + 1;
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+	next = (int)rrecv(d, &byte, 1, MSG_DONTWAIT);
+	MUST(!setrlimit(RLIMIT_NOFILE, &full) && next == -1 && errno == EMFILE);
+	MUST_EQ(rbind(d, &to.sa, sizeof(to.in)), 0);
+	MUST_EQ(rgetsockname(d, &to.sa, &len), 0);
+	MUST((other_end = rsocket(AF_INET, SOCK_DGRAM, 0)) >= 0);
+	MUST_EQ(rsendto(other_end, "x", 1, 0, &to.sa, sizeof(to.in)), 1);
+	p.fd = d;
+	MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+	MUST_EQ(rrecv(d, &byte, 1, 0), 1);
+	MUST(!rclose(d) && !rclose(other_end));
+	return true;
+}
+
 /* ---- rclose() ---- */
 
 /* Two streams; s[1] has few receives, all of them used, so that s[0] cannot end. */
@@ -276,6 +306,7 @@ static bool connects_again(int family)
 BOTH(connects_again)
 
 const struct test_case man_cases[] = {
+	CASE(datagram_after_no_descriptor),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
 	CASE(close_without_descriptors_v4),

@@ -207,13 +207,26 @@ struct dgram *dgram_alloc(int domain)
 	return d;
 }
 
-int dgram_start(struct dgram *d)
+/* Undoes dgram_make(). */
+static void dgram_unmake(struct dgram *d)
+{
+	if (d->epoll >= 0)
+		close(d->epoll);
+	pages_put(d->send, d->send_bytes);
+	free(d->free);
+	free(d->messages);
+	d->epoll = -1;
+	d->send = NULL;
+	d->free = NULL;
+	d->messages = NULL;
+	d->free_count = 0;
+}
+
+static int dgram_make(struct dgram *d)
 {
 	struct rsocket *rs = &d->rs;
 	u32 i;
 
-	if (d->started)
-		return 0;
 	/* Limited by the buffer's size or by the number of requests. */
 	rs->requests = min_u32(rs->requests, rs->send_bytes / WIRE_DGRAM_BYTES);
 	rs->receives = min_u32(rs->receives, rs->receive_bytes / WIRE_DGRAM_BYTES);
@@ -230,8 +243,22 @@ int dgram_start(struct dgram *d)
 		return -errno;
 	for (i = 0; i < rs->requests; i++)
 		d->free[d->free_count++] = i;
-	d->started = true;
-	return udp_enter(d);
+	return 0;
+}
+
+int dgram_start(struct dgram *d)
+{
+	int err;
+
+	if (d->started)
+		return 0;
+	err = dgram_make(d);
+	if (!err)
+		err = udp_enter(d);
+	if (err)
+		dgram_unmake(d);
+	d->started = !err;
+	return err;
 }
 
 void dgram_destroy(struct dgram *d)
@@ -243,11 +270,7 @@ void dgram_destroy(struct dgram *d)
 		}
 		dgram_peers_free(d);
 	}
-	if (d->epoll >= 0)
-		close(d->epoll);
-	pages_put(d->send, d->send_bytes);
-	free(d->free);
-	free(d->messages);
+	dgram_unmake(d);
 	pthread_mutex_destroy(&d->rs.lock);
 	pthread_mutex_destroy(&d->rs.sending);
 	pthread_mutex_destroy(&d->rs.receiving);
