@@ -152,6 +152,17 @@ RSOCKET_EXPORT int rclose(int socket)
 	return 0;
 }
 
+/* As the kernel, also shuts down without a connection. Caller holds the lock. */
+static int dgram_shutdown(struct dgram *d, int how)
+{
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	d->shut_read |= how != SHUT_WR;
+	d->shut_write |= how != SHUT_RD;
+	waiters_wake(&d->rs);
+	return d->connected ? 0 : -ENOTCONN;
+}
+
 RSOCKET_EXPORT int rshutdown(int socket, int how)
 {
 	struct rsocket *rs = rsocket_find(socket);
@@ -159,20 +170,11 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
-	if (rs->type == SOCK_STREAM) {
+	err = rsocket_lock(rs);
+	if (!err) {
 		rsocket_progress(rs);
-		err = stream_shutdown(stream_of(rs), how);
-	} else if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
-		err = -EINVAL;
-	} else {
-		struct dgram *d = dgram_of(rs);
-
-		/* As the kernel, also shuts down without a connection. */
-		err = d->connected ? 0 : -ENOTCONN;
-		d->shut_read |= how != SHUT_WR;
-		d->shut_write |= how != SHUT_RD;
-		waiters_wake(rs);
+		err = rs->type == SOCK_STREAM ? stream_shutdown(stream_of(rs), how) :
+						dgram_shutdown(dgram_of(rs), how);
 	}
 	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
@@ -195,6 +197,11 @@ static int stream_bind(struct stream *s, const struct sockaddr *address, socklen
 	return 0;
 }
 
+static int dgram_bind(struct dgram *d, const struct sockaddr *address, socklen_t bytes)
+{
+	return bind(d->rs.fd, address, bytes) ? -errno : dgram_start(d);
+}
+
 RSOCKET_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct rsocket *rs = rsocket_find(socket);
@@ -202,14 +209,10 @@ RSOCKET_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addr
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
-	if (rs->type == SOCK_STREAM) {
-		err = stream_bind(stream_of(rs), addr, addrlen);
-	} else {
-		err = bind(rs->fd, addr, addrlen) ? -errno : 0;
-		if (!err)
-			err = dgram_start(dgram_of(rs));
-	}
+	err = rsocket_lock(rs);
+	if (!err)
+		err = rs->type == SOCK_STREAM ? stream_bind(stream_of(rs), addr, addrlen) :
+						dgram_bind(dgram_of(rs), addr, addrlen);
 	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
 }

@@ -382,10 +382,10 @@ static int connect_now(struct stream *s, const struct sockaddr *address, socklen
 
 int connect_start(struct stream *s, const struct sockaddr *address, socklen_t bytes)
 {
-	int err;
+	int err = rsocket_lock(&s->rs);
 
-	pthread_mutex_lock(&s->rs.lock);
-	err = connect_now(s, address, bytes);
+	if (!err)
+		err = connect_now(s, address, bytes);
 	if (err == -EINPROGRESS && !rsocket_nonblocking(&s->rs, 0)) {
 		err = rsocket_wait(&s->rs, connect_is_over,
 				   rsocket_deadline(&s->rs.send_timeout));

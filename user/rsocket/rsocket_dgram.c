@@ -398,10 +398,10 @@ void dgram_close(struct dgram *d)
 int dgram_connect(struct dgram *d, const struct sockaddr *address, socklen_t bytes)
 {
 	struct dgram_peer *peer;
-	int err;
+	int err = rsocket_lock(&d->rs);
 
-	pthread_mutex_lock(&d->rs.lock);
-	err = dgram_start(d);
+	if (!err)
+		err = dgram_start(d);
 	if (!err && connect(d->rs.fd, address, bytes))
 		err = -errno;
 	if (!err) {
@@ -518,10 +518,11 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 	/* A datagram in parts would need the peer's QP for each. */
 	if (flags & (MSG_OOB | MSG_MORE))
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&d->rs.lock);
+	done = rsocket_lock(&d->rs);
 	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
 		   rsocket_deadline(&d->rs.send_timeout);
-	done = dgram_target(d, to, to_bytes, &peer);
+	if (!done)
+		done = dgram_target(d, to, to_bytes, &peer);
 	if (!done && iov_has_null(iov, (size_t)n))
 		done = -EFAULT;
 	if (!done && peer->ah && !d->free_count) {
@@ -578,10 +579,11 @@ ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
 	/* No errors are queued. */
 	if (flags & MSG_ERRQUEUE)
 		return -EAGAIN;
-	pthread_mutex_lock(&d->rs.lock);
+	done = rsocket_lock(&d->rs);
 	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
 		   rsocket_deadline(&d->rs.receive_timeout);
-	done = dgram_start(d);
+	if (!done)
+		done = dgram_start(d);
 	if (!done)
 		done = rsocket_wait(&d->rs, dgram_has_message, deadline);
 	if (!done && d->count && iov_has_null(msg->msg_iov, msg->msg_iovlen))

@@ -34,29 +34,36 @@ static void queue_remove(struct stream *s)
 	s->queue = NULL;
 }
 
-int listen_start(struct stream *s, int backlog)
+/* Caller holds the lock. Returns 0 or -errno. */
+static int listen_begin(struct stream *s)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)s->rs.domain };
-	int err = 0;
+	int err;
 
-	pthread_mutex_lock(&s->rs.lock);
+	/* An id without an address would listen on IPv4 only. */
+	if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))
+		s->bound = any;
+	/* Before the first REQ can come. */
+	s->state = STREAM_LISTENING;
+	if (!rdma_listen(s->id, (int)s->backlog + LEAST_WAITING))
+		return 0;
+	err = -errno;
+	s->state = STREAM_NEW;
+	return err;
+}
+
+int listen_start(struct stream *s, int backlog)
+{
+	int err = rsocket_lock(&s->rs);
+
 	/* As listen(2) does, takes a negative backlog for a large one. */
 	s->backlog = backlog < 0 || backlog > MOST_BACKLOG ? MOST_BACKLOG :
 		     backlog				   ? (u32)backlog :
 							     1;
-	if (s->state == STREAM_NEW) {
-		/* An id without an address would listen on IPv4 only. */
-		if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))
-			s->bound = any;
-		/* Before the first REQ can come. */
-		s->state = STREAM_LISTENING;
-		if (rdma_listen(s->id, (int)s->backlog + LEAST_WAITING)) {
-			s->state = STREAM_NEW;
-			err = -errno;
-		}
-	} else if (s->state != STREAM_LISTENING) {
+	if (!err && s->state == STREAM_NEW)
+		err = listen_begin(s);
+	else if (!err && s->state != STREAM_LISTENING)
 		err = -EINVAL;
-	}
 	s->listen_shut = false;
 	rsocket_unlock(&s->rs);
 	return err;

@@ -98,6 +98,11 @@ const struct rsocket_config *rsocket_config(void);
 /* Returns the rsocket with a reference; NULL: not an rsocket. */
 struct rsocket *rsocket_get(int fd);
 void rsocket_put(struct rsocket *rs);
+/*
+ * Takes the lock, for a call that changes the object or uses rs->fd. Returns 0, or -EBADF: rclose()
+ * was called, and the number may be another file's. The lock is held in both cases.
+ */
+int rsocket_lock(struct rsocket *rs);
 /* Begins a program's call, with a reference and a hold (cancel_hold()). NULL with errno EBADF. */
 struct rsocket *rsocket_find(int fd);
 /* Reserves a descriptor as the number of rs. Returns 0 or -errno. */

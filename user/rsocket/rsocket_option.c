@@ -405,8 +405,9 @@ RSOCKET_EXPORT int rsetsockopt(int socket, int level, int optname, const void *o
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
-	err = option_set(rs, level, optname, optval, optlen);
+	err = rsocket_lock(rs);
+	if (!err)
+		err = option_set(rs, level, optname, optval, optlen);
 	rsocket_unlock(rs);
 	return option_report(rs, err);
 }
@@ -418,18 +419,39 @@ RSOCKET_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval,
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
-	rsocket_progress(rs);
-	err = option_get(rs, level, optname, optval, optlen);
+	err = rsocket_lock(rs);
+	if (!err) {
+		rsocket_progress(rs);
+		err = option_get(rs, level, optname, optval, optlen);
+	}
 	rsocket_unlock(rs);
 	return option_report(rs, err);
+}
+
+/* Returns the result of a command, or -errno. Caller holds the lock. */
+static int option_fcntl(struct rsocket *rs, int cmd, int flags)
+{
+	switch (cmd) {
+	case F_GETFL:
+		return rs->file_flags | O_RDWR;
+	case F_SETFL:
+		rs->file_flags = flags & (O_NONBLOCK | O_APPEND | O_ASYNC);
+		return 0;
+	case F_GETFD:
+		return rs->fd_flags;
+	case F_SETFD:
+		rs->fd_flags = flags & FD_CLOEXEC;
+		return fcntl(rs->fd, F_SETFD, rs->fd_flags) ? -errno : 0;
+	default:
+		return -ENOTSUP;
+	}
 }
 
 RSOCKET_EXPORT int rfcntl(int socket, int cmd, ... /* arg */)
 {
 	struct rsocket *rs = rsocket_find(socket);
 	va_list args;
-	int flags = 0, value = 0, err = 0;
+	int flags = 0, value;
 
 	if (!rs)
 		return -1;
@@ -438,25 +460,9 @@ RSOCKET_EXPORT int rfcntl(int socket, int cmd, ... /* arg */)
 		flags = va_arg(args, int);
 		va_end(args);
 	}
-	pthread_mutex_lock(&rs->lock);
-	switch (cmd) {
-	case F_GETFL:
-		value = rs->file_flags | O_RDWR;
-		break;
-	case F_SETFL:
-		rs->file_flags = flags & (O_NONBLOCK | O_APPEND | O_ASYNC);
-		break;
-	case F_GETFD:
-		value = rs->fd_flags;
-		break;
-	case F_SETFD:
-		rs->fd_flags = flags & FD_CLOEXEC;
-		if (fcntl(rs->fd, F_SETFD, rs->fd_flags))
-			err = -errno;
-		break;
-	default:
-		err = -ENOTSUP;
-	}
+	value = rsocket_lock(rs);
+	if (!value)
+		value = option_fcntl(rs, cmd, flags);
 	rsocket_unlock(rs);
-	return option_report(rs, err) ? -1 : value;
+	return option_report(rs, value < 0 ? value : 0) ? -1 : value;
 }

@@ -478,6 +478,12 @@ void rsocket_put(struct rsocket *rs)
 		rsocket_end(rs);
 }
 
+int rsocket_lock(struct rsocket *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	return rs->closed ? -EBADF : 0;
+}
+
 int rsocket_enter(struct rsocket *rs, int fd)
 {
 	struct rsocket **place = table_place(fd, true);
