@@ -143,6 +143,7 @@ static const struct named_case cases[] = {
 	CASE(many),
 	CASE(timeouts),
 	CASE(signal_masks),
+	CASE(signal_masks_of_poll),
 	CASE(sigio),
 	CASE(forked),
 	CASE(started),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "rsocket_object.h"
+#include "xroce_rsocket.h"
 
 struct waiter {
 	int fd;
@@ -177,7 +178,8 @@ static bool signals_interrupt(void)
 	return false;
 }
 
-static int waiter_poll(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
+static int waiter_poll(struct pollfd *fds, nfds_t n, s64 deadline, const sigset_t *mask,
+		       bool restart)
 {
 	int err;
 
@@ -192,7 +194,7 @@ static int waiter_poll(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
 			left.tv_nsec = ns % (s64)NSEC_PER_SEC;
 			until = &left;
 		}
-		err = ppoll(fds, n, until, NULL);
+		err = ppoll(fds, n, until, mask);
 		if (err >= 0)
 			return err;
 		if (errno != EINTR)
@@ -205,17 +207,18 @@ static int waiter_poll(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
 /*
  * Sleeps until one of the descriptors is readable, as poll() does. Returns the number of
  * descriptors with events; 0: deadline; -EINTR after any signal handler (with restart: only if some
- * handler is installed without SA_RESTART). With a single hold the thread may be cancelled: then
- * cancelled(arg) runs, with at most the lock of rsocket_take_turn() held.
+ * handler is installed without SA_RESTART). mask: the signals that are blocked in the sleep; NULL:
+ * as in the thread. With a single hold the thread may be cancelled: then cancelled(arg) runs, with
+ * at most the lock of rsocket_take_turn() held.
  */
-static int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
-			void (*cancelled)(void *arg), void *arg)
+static int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, const sigset_t *mask,
+			bool restart, void (*cancelled)(void *arg), void *arg)
 {
 	int err;
 
 	pthread_cleanup_push(cancelled, arg);
 	cancel_open();
-	err = waiter_poll(fds, n, deadline, restart);
+	err = waiter_poll(fds, n, deadline, mask, restart);
 	cancel_shut();
 	pthread_cleanup_pop(0);
 	return err;
@@ -315,7 +318,8 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 		waiter_join(rs, &call.link, call.waiter);
 		rsocket_unlock(rs);
 		/* no signal restarts a call with a time-out of the socket (signal(7)) */
-		err = waiter_sleep(fds, 2, deadline, deadline == FOREVER, wait_cancelled, &call);
+		err = waiter_sleep(fds, 2, deadline, NULL, deadline == FOREVER, wait_cancelled,
+				   &call);
 		pthread_mutex_lock(&rs->lock);
 		waiter_leave(&call.link);
 		waiter_reset(call.waiter);
@@ -373,6 +377,7 @@ struct poll_set {
 	struct polled *polled;
 	struct pollfd *sleep; /* n entries, and the thread's wake-up descriptor */
 	struct waiter *waiter;
+	const sigset_t *mask; /* of the sleep; NULL: the thread's */
 	u32 rsockets;
 };
 
@@ -509,7 +514,7 @@ static int set_sleep(struct poll_set *set, s64 deadline)
 	found = set_look_again(set);
 	if (!found) {
 		err = waiter_sleep(set->sleep, set->n + 1, until < deadline ? until : deadline,
-				   false, set_cancelled, set);
+				   set->mask, false, set_cancelled, set);
 		slept = true;
 	}
 	set_leave(set, slept);
@@ -528,6 +533,12 @@ static int poll_check(const struct pollfd *fds, nfds_t n)
 
 RSOCKET_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
+	return xroce_rsocket_ppoll(fds, nfds, timeout, NULL);
+}
+
+RSOCKET_EXPORT int xroce_rsocket_ppoll(struct pollfd *fds, nfds_t nfds, int timeout,
+				       const sigset_t *mask)
+{
 	s64 start = rsocket_now(), spin, deadline;
 	struct poll_set set;
 	int err = poll_check(fds, nfds);
@@ -538,10 +549,11 @@ RSOCKET_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 	}
 	cancel_hold();
 	err = set_make(&set, fds, nfds);
+	set.mask = mask;
 	deadline = timeout < 0 ? FOREVER : start + timeout * (s64)NSEC_PER_MSEC;
 	spin = start + rsocket_config()->polling_us * (s64)NSEC_PER_USEC;
 	if (!err && set.rsockets == 0)
-		err = waiter_sleep(fds, nfds, deadline, false, set_freed, &set);
+		err = waiter_sleep(fds, nfds, deadline, mask, false, set_freed, &set);
 	if (!err && set.rsockets) {
 		do
 			err = set_look(&set);

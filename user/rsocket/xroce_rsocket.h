@@ -3,6 +3,9 @@
 #ifndef RSOCKET_XROCE_RSOCKET_H
 #define RSOCKET_XROCE_RSOCKET_H
 
+#include <poll.h>
+#include <signal.h>
+
 /*
  * Returns a new descriptor that stands for the rsocket in the program, or -1 and errno. The caller
  * owns the descriptor, and calls this once per rsocket. The rsocket's own descriptor is replaced.
@@ -13,6 +16,11 @@ int xroce_rsocket_stand_in(int socket);
  * 0, or -1 and errno. A repeated call changes nothing.
  */
 int xroce_rsocket_watch(int socket);
+/*
+ * rpoll() that sleeps with this signal mask, set by the kernel together with the sleep; NULL: the
+ * thread's own. A pending signal of the mask does not end a call that does not sleep.
+ */
+int xroce_rsocket_ppoll(struct pollfd *fds, nfds_t nfds, int timeout, const sigset_t *mask);
 /* Returns the readable bytes of a stream or the length of the next datagram, or -1 and errno. */
 int xroce_rsocket_unread(int socket);
 

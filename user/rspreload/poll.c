@@ -33,14 +33,28 @@ static bool poll_has_entry(struct pollfd *fds, nfds_t n)
 	return false;
 }
 
-EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+/*
+ * As in the kernel's ppoll(), a pending signal of the mask ends a call that finds no events. mask:
+ * NULL is the thread's own.
+ */
+static int poll_rsockets(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
 {
+	const struct timespec none = { 0 };
+	int ret = xroce_rsocket_ppoll(fds, n, timeout, mask);
+
+	return ret || !mask ? ret : real.ppoll(NULL, 0, &none, mask);
+}
+
+/* poll(), with a signal mask or NULL. */
+static int poll_any(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
+{
+	const struct timespec time = { timeout / 1000, timeout % 1000 * 1000000l };
 	struct pollfd *theirs;
 	nfds_t i;
 	int ret;
 
 	if (!poll_has_entry(fds, n))
-		return real.poll(fds, n, timeout);
+		return real.ppoll(fds, n, timeout < 0 ? NULL : &time, mask);
 	theirs = calloc(n, sizeof(*theirs));
 	if (!theirs) {
 		errno = ENOMEM;
@@ -55,11 +69,17 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 		theirs[i].fd = entry ? entry->fd : fds[i].fd;
 		theirs[i].events = fds[i].events;
 	}
-	ret = rpoll(theirs, n, timeout);
+	ret = poll_rsockets(theirs, n, timeout, mask);
 	for (i = 0; i < n && ret >= 0; i++)
 		fds[i].revents = theirs[i].revents;
 	free(theirs);
 	return ret;
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	return poll_has_entry(fds, n) ? poll_any(fds, n, timeout, NULL) :
+					real.poll(fds, n, timeout);
 }
 
 /* Rounds up, as no call may end before its time. */
@@ -74,19 +94,9 @@ static int poll_ms(const struct timespec *t)
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	sigset_t old;
-	int ret, saved;
-
 	if (!is_time(timeout) || !poll_has_entry(fds, n))
 		return real.ppoll(fds, n, timeout, mask);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, mask, &old);
-	ret = poll(fds, n, poll_ms(timeout));
-	saved = errno;
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = saved;
-	return ret;
+	return poll_any(fds, n, poll_ms(timeout), mask);
 }
 
 /* Entry points of programs compiled with _FORTIFY_SOURCE. */
@@ -139,7 +149,8 @@ static int select_keep(fd_set *set, int fd, int happened)
 	return 0;
 }
 
-static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int timeout)
+static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int timeout,
+			  const sigset_t *mask)
 {
 	struct pollfd *fds = calloc((size_t)n + 1, sizeof(*fds));
 	int fd, i, used = 0, ret, bits = 0;
@@ -156,7 +167,7 @@ static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		if (events)
 			fds[used++] = (struct pollfd){ .fd = fd, .events = events };
 	}
-	ret = poll(fds, (nfds_t)used, timeout);
+	ret = poll_any(fds, (nfds_t)used, timeout, mask);
 	for (i = 0; i < used && ret >= 0; i++) {
 		short events = fds[i].revents;
 
@@ -176,20 +187,10 @@ static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 EXPORT int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		   const struct timespec *timeout, const sigset_t *mask)
 {
-	sigset_t old;
-	int ret, saved;
-
 	if (n < 0 || n > FD_SETSIZE || !is_time(timeout) ||
 	    !select_has_entry(n, reads, writes, excepts))
 		return real.pselect(n, reads, writes, excepts, timeout, mask);
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, mask, &old);
-	ret = select_by_poll(n, reads, writes, excepts, poll_ms(timeout));
-	saved = errno;
-	if (mask)
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = saved;
-	return ret;
+	return select_by_poll(n, reads, writes, excepts, poll_ms(timeout), mask);
 }
 
 /* Updates the timeout with the remaining time, as the kernel does. */
@@ -202,7 +203,7 @@ EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct 
 	if (n < 0 || n > FD_SETSIZE || !select_has_entry(n, reads, writes, excepts))
 		return real.select(n, reads, writes, excepts, timeout);
 	if (!timeout)
-		return select_by_poll(n, reads, writes, excepts, -1);
+		return select_by_poll(n, reads, writes, excepts, -1, NULL);
 	if (timeout->tv_sec < 0 || timeout->tv_usec < 0) {
 		errno = EINVAL;
 		return -1;
@@ -213,7 +214,7 @@ EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct 
 	    t.tv_sec > INT_MAX)
 		t.tv_sec = INT_MAX;
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	ret = select_by_poll(n, reads, writes, excepts, poll_ms(&t));
+	ret = select_by_poll(n, reads, writes, excepts, poll_ms(&t), NULL);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	left = (t.tv_sec - now.tv_sec + start.tv_sec) * 1000000ll +
 	       (t.tv_nsec - now.tv_nsec + start.tv_nsec) / 1000;

@@ -65,6 +65,7 @@ bool ping_pong(void);
 bool many(void);
 bool timeouts(void);
 bool signal_masks(void);
+bool signal_masks_of_poll(void);
 bool sigio(void);
 bool forked(void);
 bool started(void);

@@ -386,6 +386,45 @@ bool signal_masks(void)
 	return true;
 }
 
+/* Raises SIGUSR2, which is blocked, and waits with `mask` for one of both ends. */
+static int poll_with_mask(bool selects, int ms, const sigset_t *mask)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000l };
+	struct pollfd p = { .fd = end.server, .events = POLLIN };
+	fd_set set;
+
+	signalled = 0;
+	FD_ZERO(&set);
+	FD_SET(end.server, &set);
+	pthread_kill(pthread_self(), SIGUSR2);
+	return selects ? pselect(end.server + 1, &set, NULL, NULL, &t, mask) :
+			 ppoll(&p, 1, &t, mask);
+}
+
+/* Pending signals: ppoll() and pselect() that find no event end with EINTR, also without a wait. */
+bool signal_masks_of_poll(void)
+{
+	sigset_t blocked, none;
+
+	CHECK(ends_open() && catch(SIGUSR2));
+	sigemptyset(&none);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR2);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &blocked, NULL));
+	for (int i = 0; i < 2; i++) {
+		CHECK(poll_with_mask(i, NOT_MS, &blocked) == 0 && !signalled);
+		CHECK_ERRNO(poll_with_mask(i, SOON_MS, &none), EINTR);
+		CHECK(signalled == SIGUSR2);
+		CHECK_ERRNO(poll_with_mask(i, 0, &none), EINTR);
+		CHECK(signalled == SIGUSR2);
+	}
+	CHECK(send(end.client, "a", 1, 0) == 1);
+	CHECK(poll(&(struct pollfd){ .fd = end.server, .events = POLLIN }, 1, SOON_MS) == 1);
+	CHECK(poll_with_mask(false, SOON_MS, &none) == 1 && !signalled);
+	CHECK(!pthread_sigmask(SIG_UNBLOCK, &blocked, NULL) && signalled == SIGUSR2);
+	return true;
+}
+
 /* O_ASYNC: SIGIO, and another signal that carries the descriptor. */
 bool sigio(void)
 {
