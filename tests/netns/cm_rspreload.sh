@@ -113,6 +113,85 @@ assert cm.rrecv(rs, answer, 5, socket.MSG_WAITALL) == 5 and answer.raw == b'reta
 	finish "$server" 20 || { fail "the server ended with $?"; show server; }
 }
 
+# serve_python NAME PORT COMMAND...: runs the Python program of standard input in A by COMMAND, with
+# `listener` bound to the port, and waits until it listens.
+serve_python() {
+	local name=$1 port=$2
+	shift 2
+	{
+		echo "import socket, threading"
+		echo "listener = socket.socket()"
+		echo "listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)"
+		echo "listener.bind(('$IP4_A', $port))"
+		echo "listener.listen()"
+		cat
+	} >"$WORK/$name.py"
+	start "$name" a "$@" timeout 60 python3 "$WORK/$name.py"
+	wait_until 10 in_a sh -c "ss -Htln sport = :$port | grep -q ." || fail "no server"
+}
+run_a=("$XROCE" run --rsockets --dev $IF_A --)
+
+# fork_client PORT: runs the Python program of standard input in B, with `s` connected to the port.
+fork_client() {
+	{
+		echo "import socket, threading"
+		echo "s = socket.create_connection(('$IP4_A', $1))"
+		cat
+	} >"$WORK/client.py"
+	RDMAV_FORK_SAFE=1 rs_b timeout 20 python3 "$WORK/client.py" >"$WORK/client.out" 2>&1 ||
+		{ fail "the client ended with $?"; show client; }
+}
+
+# One connection, used at first by two threads of each side.
+forks_threads() {
+	RDMAV_FORK_SAFE=1 serve_python server 7473 "${run_a[@]}" <<-END
+		c = listener.accept()[0]
+		sender = threading.Thread(target=lambda: c.sendall(b'x' * 100000))
+		sender.start()
+		got = c.recv(100000, socket.MSG_WAITALL)
+		sender.join()
+		assert got == b'y' * 100000, len(got)
+		assert c.recv(1) == b''
+	END
+	local server=$child
+	fork_client 7473 <<-END
+		sender = threading.Thread(target=lambda: s.sendall(b'y' * 100000))
+		sender.start()
+		got = s.recv(100000, socket.MSG_WAITALL)
+		sender.join()
+		assert got == b'x' * 100000, len(got)
+	END
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+}
+
+# Two connections of one process, which become rsockets at the same time. The server counts the
+# sockets that are TCP's at the end.
+forks_connections() {
+	RDMAV_FORK_SAFE=1 serve_python server 7474 "${run_a[@]}" <<-END
+		def answer(c):
+		    c.sendall(c.recv(5, socket.MSG_WAITALL)[::-1])
+		    assert c.recv(1) == b''
+		threads = [threading.Thread(target=answer, args=(listener.accept()[0],))
+		           for _ in range(2)]
+		for t in threads: t.start()
+		for t in threads: t.join()
+	END
+	local server=$child
+	fork_client 7474 <<-END
+		others = [s, socket.create_connection(('$IP4_A', 7474))]
+		def ask(c):
+		    c.sendall(b'hello')
+		    assert c.recv(5, socket.MSG_WAITALL) == b'olleh'
+		threads = [threading.Thread(target=ask, args=(c,)) for c in others]
+		for t in threads: t.start()
+		for t in threads: t.join()
+		with open('/proc/net/tcp') as f:
+		    tcp = [line for line in f if ':1D32 01 ' in line]
+		assert not tcp, tcp
+	END
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+}
+
 # It is refused there as an rsocket, and reached by TCP: by a program that waits in connect().
 without() {
 	head -c 300000 /dev/urandom >"$WORK/page"
@@ -167,6 +246,8 @@ run_long_case poll sockets -T a -S 10000 -C 100
 run_long_case blocking sockets -T b -S 10000 -C 100
 run_case datagrams datagrams
 run_case forks forks
+run_case forks_threads forks_threads
+run_case forks_connections forks_connections
 run_long_case forks_late forks_late
 run_case web web
 run_long_case without without

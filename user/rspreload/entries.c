@@ -50,15 +50,24 @@ struct entry *entry_of(int fd)
 		       atomic_load_explicit(&table[fd], memory_order_acquire) : NULL;
 }
 
+/* A signal handler that uses the entry meanwhile gets an error from the lock. */
+static void entry_init_settling(struct entry *entry)
+{
+	entry->settling = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+}
+
 /* Caller holds the lock. */
 static struct entry *entry_get(void)
 {
 	struct entry *entry = unused;
 
-	if (entry)
+	if (entry) {
 		unused = entry->free;
-	else
-		entry = calloc(1, sizeof(*entry));
+		return entry;
+	}
+	entry = calloc(1, sizeof(*entry));
+	if (entry)
+		entry_init_settling(entry);
 	return entry;
 }
 
@@ -78,15 +87,18 @@ static void entry_number(int number, struct entry *entry)
 static void entries_forked(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), number, flags;
+	struct entry *entry;
 
 	process = getpid();
 	pthread_mutex_init(&lock, NULL);
 	watches_forked();
+	for (entry = unused; entry; entry = entry->free)
+		entry_init_settling(entry);
 	for (number = 0; number < numbers; number++) {
-		struct entry *entry = entry_of(number);
-
+		entry = entry_of(number);
 		if (!entry)
 			continue;
+		entry_init_settling(entry);
 		/* The epoll sets are shared with the parent: nothing is removed from them here. */
 		entry->watches = NULL;
 		if (entry->kind != ENTRY_RSOCKET)
@@ -209,7 +221,7 @@ void entry_become(struct entry *entry, int fd, enum entry_kind kind)
 	watches_check(entry);
 	copy = stand_in(fd, kind);
 	pthread_mutex_lock(&lock);
-	/* Concurrent users of the entry get EBADF or ENOTSOCK: only one thread should settle it. */
+	/* Calls that already have the old descriptor get EBADF or ENOTSOCK. */
 	atomic_store(&entry->fd, fd);
 	atomic_store(&entry->kind, kind);
 	for (number = 0; copy >= 0 && number < numbers; number++) {
@@ -304,7 +316,8 @@ static int fork_connect(int kernel)
 }
 
 /*
- * Listens on the TCP connection's local port; retries while another process of this program does.
+ * Listens on the TCP connection's local port; retries while another process or thread of this
+ * program does.
  */
 static int fork_listen(int kernel)
 {
@@ -330,7 +343,8 @@ static int fork_listen(int kernel)
 		config_apply(fd);
 		if (!rbind(fd, &own.any, n) && !rlisten(fd, 1))
 			return fd;
-		is_used = errno == EADDRINUSE;
+		/* the second one: by another connection of this process */
+		is_used = errno == EADDRINUSE || errno == EADDRNOTAVAIL;
 		rclose(fd);
 		if (!is_used)
 			return -1;
@@ -370,11 +384,17 @@ static int fork_accept(int kernel)
 	return fd;
 }
 
-void fork_settle(struct entry *entry)
+static bool fork_is_unsettled(const struct entry *entry)
+{
+	return entry->kind == ENTRY_FORK_ACTIVE || entry->kind == ENTRY_FORK_PASSIVE;
+}
+
+/* Caller holds the entry's lock. */
+static void fork_settle_locked(struct entry *entry)
 {
 	int kernel = entry->fd, kind = entry->kind, fd;
 
-	if (kind != ENTRY_FORK_ACTIVE && kind != ENTRY_FORK_PASSIVE)
+	if (!fork_is_unsettled(entry))
 		return;
 	fd = kind == ENTRY_FORK_ACTIVE ? fork_connect(kernel) : fork_accept(kernel);
 	if (fd < 0) {
@@ -385,4 +405,21 @@ void fork_settle(struct entry *entry)
 	entry_become(entry, fd, ENTRY_RSOCKET);
 	real.shutdown(kernel, SHUT_RDWR);
 	real.close(kernel);
+}
+
+static void fork_settled(void *of)
+{
+	struct entry *entry = of;
+
+	pthread_mutex_unlock(&entry->settling);
+}
+
+/* The first thread settles the entry, others wait for it. Cancelling the thread frees the lock. */
+void fork_settle(struct entry *entry)
+{
+	if (!fork_is_unsettled(entry) || pthread_mutex_lock(&entry->settling))
+		return;
+	pthread_cleanup_push(fork_settled, entry);
+	fork_settle_locked(entry);
+	pthread_cleanup_pop(1);
 }

@@ -11,6 +11,7 @@
 #define RSPRELOAD_PRELOAD_H
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,6 +91,7 @@ struct entry {
 	_Atomic int fd;	   /* the rsocket or the socket */
 	int left;	   /* an rsocket no longer in use; -1: none */
 	int references;	   /* under the lock of entries.c */
+	pthread_mutex_t settling; /* held while fork_settle() works */
 	bool inherited;	   /* an rsocket of the parent process */
 	struct watch *watches; /* under the lock of poll.c */
 	struct entry *free;
