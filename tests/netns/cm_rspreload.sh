@@ -192,6 +192,43 @@ forks_connections() {
 	finish "$server" 20 || { fail "the server ended with $?"; show server; }
 }
 
+# The announcement is no data of the program, also where no rsocket follows it.
+forks_refused() {
+	serve other rstream -b $IP4_A -p 7500
+	local other=$child
+	cm_wait_listening "$other" || fail "nobody listens"
+	serve_python server 7475 <<-END
+		c = listener.accept()[0]
+		c.sendall(bytes(4))
+		c.sendall(c.recv(5, socket.MSG_WAITALL)[::-1])
+	END
+	local server=$child
+	fork_client 7475 <<-END
+		s.sendall(b'hello')
+		got = s.recv(5, socket.MSG_WAITALL)
+		assert got == b'olleh', got
+	END
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	stop "$other"
+}
+
+# A client of TCP, which sends at once: the server does not wait for an rsocket.
+forks_tcp_client() {
+	RDMAV_FORK_SAFE=1 serve_python server 7476 "${run_a[@]}" <<-END
+		c = listener.accept()[0]
+		c.sendall(c.recv(5, socket.MSG_WAITALL)[::-1])
+	END
+	local server=$child
+	in_b timeout 15 python3 -c "
+import socket
+s = socket.create_connection(('$IP4_A', 7476))
+s.sendall(b'hello')
+got = s.recv(9, socket.MSG_WAITALL)
+assert got == bytes(4) + b'olleh', got
+" >"$WORK/client.out" 2>&1 || { fail "the client ended with $?"; show client; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+}
+
 # It is refused there as an rsocket, and reached by TCP: by a program that waits in connect().
 without() {
 	head -c 300000 /dev/urandom >"$WORK/page"
@@ -248,6 +285,8 @@ run_case datagrams datagrams
 run_case forks forks
 run_case forks_threads forks_threads
 run_case forks_connections forks_connections
+run_case forks_refused forks_refused
+run_case forks_tcp_client forks_tcp_client
 run_long_case forks_late forks_late
 run_case web web
 run_long_case without without

@@ -292,18 +292,26 @@ static void fork_copy_options(int kernel, int rsocket)
 		rsetsockopt(rsocket, SOL_SOCKET, SO_REUSEADDR, &value, n);
 }
 
+/* Waits for the announcement, and takes it from the stream; other data stays there. */
+static bool fork_is_announced(int kernel)
+{
+	struct pollfd ready = { .fd = kernel, .events = POLLIN };
+	const int peek = MSG_PEEK | MSG_WAITALL;
+	uint32_t said = 1;
+	const ssize_t n = sizeof(said);
+
+	return real.poll(&ready, 1, WAIT_MS) == 1 &&
+	       real.recvfrom(kernel, &said, sizeof(said), peek, NULL, NULL) == n && !said &&
+	       real.recvfrom(kernel, &said, sizeof(said), 0, NULL, NULL) == n;
+}
+
 static int fork_connect(int kernel)
 {
 	struct sockaddr_storage peer;
 	socklen_t n = sizeof(peer);
-	struct pollfd ready = { .fd = kernel, .events = POLLIN };
-	uint32_t said = 1;
 	int fd;
 
-	if (real.poll(&ready, 1, WAIT_MS) != 1 ||
-	    real.recvfrom(kernel, &said, sizeof(said), MSG_PEEK | MSG_WAITALL, NULL, NULL) !=
-		    sizeof(said) ||
-	    said || real.getpeername(kernel, (struct sockaddr *)&peer, &n))
+	if (!fork_is_announced(kernel) || real.getpeername(kernel, (struct sockaddr *)&peer, &n))
 		return -1;
 	fd = rsocket(peer.ss_family, SOCK_STREAM, 0);
 	if (fd < 0)
@@ -353,21 +361,30 @@ static int fork_listen(int kernel)
 	return -1;
 }
 
+static bool fork_has_data(int kernel)
+{
+	char byte;
+
+	return real.recvfrom(kernel, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 1;
+}
+
 /*
- * The peer closes the TCP connection on failure, and after it connected. The close may be seen
- * before the new connection, whose third handshake message may also be lost: wait for it a little
- * longer.
+ * Data on the TCP connection means that the peer uses it. Otherwise the peer closes it after it
+ * connected. The close may be seen before the new connection, whose third handshake message may
+ * also be lost: wait for it a little longer.
  */
 static bool fork_is_asked(int listener, int kernel)
 {
 	struct pollfd fds[2] = {
 		{ .fd = listener, .events = POLLIN },
-		{ .fd = kernel, .events = POLLRDHUP },
+		{ .fd = kernel, .events = POLLIN | POLLRDHUP },
 	};
 
 	if (rpoll(fds, 2, WAIT_MS) <= 0)
 		return false;
-	return (fds[0].revents & POLLIN) || rpoll(fds, 1, CLOSED_MS) > 0;
+	if (fds[0].revents & POLLIN)
+		return true;
+	return !fork_has_data(kernel) && rpoll(fds, 1, CLOSED_MS) > 0;
 }
 
 static int fork_accept(int kernel)
