@@ -155,11 +155,17 @@ forks_threads() {
 	END
 	local server=$child
 	fork_client 7473 <<-END
+		import struct
+		time = struct.pack('ll', 15, 0)
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time)
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 		sender = threading.Thread(target=lambda: s.sendall(b'y' * 100000))
 		sender.start()
 		got = s.recv(100000, socket.MSG_WAITALL)
 		sender.join()
 		assert got == b'x' * 100000, len(got)
+		assert s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16) == time
+		assert s.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
 	END
 	finish "$server" 20 || { fail "the server ended with $?"; show server; }
 }
@@ -250,6 +256,37 @@ open('$WORK/got', 'wb').write(got.split(b'\r\n\r\n', 1)[1])
 	stop "$other"
 }
 
+# An rsocket that becomes TCP's keeps its options, its address and its port.
+keeps_options() {
+	serve other rstream -b $IP4_A -p 7500
+	local other=$child
+	cm_wait_listening "$other" || fail "nobody listens"
+	serve_python server 7477 <<-END
+		c, peer = listener.accept()
+		c.sendall(b'%d' % peer[1])
+	END
+	local server=$child
+	rs_b timeout 30 python3 -c "
+import socket, struct
+level, time, linger = socket.SOL_SOCKET, struct.pack('ll', 15, 0), struct.pack('ii', 1, 3)
+s = socket.socket()
+s.setsockopt(level, socket.SO_RCVTIMEO, time)
+s.setsockopt(level, socket.SO_SNDTIMEO, time)
+s.setsockopt(level, socket.SO_LINGER, linger)
+s.setsockopt(level, socket.SO_KEEPALIVE, 1)
+s.bind(('$IP4_B', 7478))
+s.connect(('$IP4_A', 7477))
+assert s.recv(4, socket.MSG_WAITALL) == b'7478'
+assert s.getsockname() == ('$IP4_B', 7478)
+assert s.getsockopt(level, socket.SO_RCVTIMEO, 16) == time
+assert s.getsockopt(level, socket.SO_SNDTIMEO, 16) == time
+assert s.getsockopt(level, socket.SO_LINGER, 8) == linger
+assert s.getsockopt(level, socket.SO_KEEPALIVE) == 1
+" >"$WORK/client.out" 2>&1 || { fail "the client ended with $?"; show client; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	stop "$other"
+}
+
 web() {
 	head -c 3000000 /dev/urandom >"$WORK/page"
 	serve server python3 -m http.server -d "$WORK" 8123
@@ -289,5 +326,6 @@ run_case forks_refused forks_refused
 run_case forks_tcp_client forks_tcp_client
 run_long_case forks_late forks_late
 run_case web web
+run_case keeps_options keeps_options
 run_long_case without without
 finish_cases

@@ -91,27 +91,40 @@ EXPORT int socket(int domain, int type, int protocol)
 	return number;
 }
 
-/* Replaces the rsocket by a kernel socket with the same options. Returns 0, or -1 and errno. */
+/* Binds a kernel socket to the address of an rsocket. Returns 0, or -1 and errno. */
+static int bind_again(int rsocket, int kernel)
+{
+	struct sockaddr_storage own;
+	socklen_t n = sizeof(own);
+
+	return rgetsockname(rsocket, (struct sockaddr *)&own, &n) ?
+		       -1 : real.bind(kernel, (struct sockaddr *)&own, n);
+}
+
+/*
+ * Replaces the rsocket by a kernel socket with the same options and, for a stream, the same address
+ * if the program bound it. Returns 0, or -1 and errno.
+ */
 static int become_kernel(struct entry *entry)
 {
-	static const int options[][2] = { { SOL_SOCKET, SO_REUSEADDR },
-					  { IPPROTO_IPV6, IPV6_V6ONLY },
-					  { IPPROTO_TCP, TCP_NODELAY } };
-	int domain = AF_INET, type = SOCK_STREAM, fd, value, left = entry->fd;
+	int domain = AF_INET, type = SOCK_STREAM, fd, flags, left = entry->fd, saved;
 	socklen_t bytes = sizeof(int);
-	size_t i;
 
 	rgetsockopt(left, SOL_SOCKET, SO_TYPE, &type, &bytes);
 	rgetsockopt(left, SOL_SOCKET, SO_DOMAIN, &domain, &bytes);
 	fd = real.socket(domain, type, 0);
 	if (fd < 0)
 		return -1;
-	value = rfcntl(left, F_GETFL);
-	if (value > 0 && (value & O_NONBLOCK))
+	flags = rfcntl(left, F_GETFL);
+	if (flags > 0 && (flags & O_NONBLOCK))
 		real.fcntl(fd, F_SETFL, O_NONBLOCK);
-	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (!rgetsockopt(left, options[i][0], options[i][1], &value, &bytes) && value)
-			real.setsockopt(fd, options[i][0], options[i][1], &value, bytes);
+	options_copy(left, rgetsockopt, fd, real.setsockopt);
+	if (entry->bound && type == SOCK_STREAM && bind_again(left, fd)) {
+		saved = errno;
+		real.close(fd);
+		errno = saved;
+		return -1;
+	}
 	entry->left = left;
 	entry_become(entry, fd, ENTRY_KERNEL);
 	return 0;
@@ -147,7 +160,12 @@ EXPORT int bind(int fd, const struct sockaddr *address, socklen_t n)
 	if (wants_tcp(entry, address, n) && make_tcp(entry))
 		return -1;
 	t = target_of(fd);
-	return t.is_rsocket ? rbind(t.fd, address, n) : real.bind(t.fd, address, n);
+	if (!t.is_rsocket)
+		return real.bind(t.fd, address, n);
+	if (rbind(t.fd, address, n))
+		return -1;
+	entry->bound = true;
+	return 0;
 }
 
 EXPORT int listen(int fd, int backlog)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "../rsocket/xroce_rsocket.h"
@@ -157,6 +158,7 @@ int entry_open(int fd, enum entry_kind kind)
 			entry->left = -1;
 			entry->references = 1;
 			entry->inherited = false;
+			entry->bound = false;
 			entry->watches = NULL;
 			entry_number(number, entry);
 		}
@@ -263,6 +265,42 @@ void entry_close_range(unsigned int first, unsigned int last)
 	}
 }
 
+/* ---- options ---- */
+
+/* The values are numbers, but for two times and SO_LINGER. */
+static const struct {
+	int level, name;
+	socklen_t bytes;
+} options[] = {
+	{ SOL_SOCKET, SO_REUSEADDR, sizeof(int) },
+	{ SOL_SOCKET, SO_OOBINLINE, sizeof(int) },
+	{ SOL_SOCKET, SO_LINGER, sizeof(struct linger) },
+	{ SOL_SOCKET, SO_RCVTIMEO, sizeof(struct timeval) },
+	{ SOL_SOCKET, SO_SNDTIMEO, sizeof(struct timeval) },
+	{ IPPROTO_IP, IP_TOS, sizeof(int) },
+	{ IPPROTO_IPV6, IPV6_V6ONLY, sizeof(int) },
+	{ IPPROTO_TCP, TCP_NODELAY, sizeof(int) },
+	{ IPPROTO_TCP, TCP_KEEPIDLE, sizeof(int) },
+	{ SOL_SOCKET, SO_KEEPALIVE, sizeof(int) },
+};
+
+void options_copy(int from, int (*get)(int, int, int, void *, socklen_t *), int to,
+		  int (*set)(int, int, int, const void *, socklen_t))
+{
+	static const char zero[sizeof(struct timeval)];
+	char value[sizeof(struct timeval)];
+	size_t i;
+
+	_Static_assert(sizeof(struct timeval) >= sizeof(struct linger), "the longest value");
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		socklen_t n = options[i].bytes;
+
+		if (!get(from, options[i].level, options[i].name, value, &n) &&
+		    memcmp(value, zero, n))
+			set(to, options[i].level, options[i].name, value, n);
+	}
+}
+
 /* ---- fork ---- */
 
 /*
@@ -280,16 +318,11 @@ enum { WAIT_MS = 30000, AGAIN_MS = 10, CLOSED_MS = 5000 };
 /* Copies flags and options from a kernel socket to its rsocket. */
 static void fork_copy_options(int kernel, int rsocket)
 {
-	int value, flags = real.fcntl(kernel, F_GETFL);
-	socklen_t n = sizeof(value);
+	int flags = real.fcntl(kernel, F_GETFL);
 
 	if (flags > 0 && (flags & O_NONBLOCK))
 		rfcntl(rsocket, F_SETFL, flags);
-	if (!real.getsockopt(kernel, IPPROTO_TCP, TCP_NODELAY, &value, &n) && value)
-		rsetsockopt(rsocket, IPPROTO_TCP, TCP_NODELAY, &value, n);
-	n = sizeof(value);
-	if (!real.getsockopt(kernel, SOL_SOCKET, SO_REUSEADDR, &value, &n) && value)
-		rsetsockopt(rsocket, SOL_SOCKET, SO_REUSEADDR, &value, n);
+	options_copy(kernel, real.getsockopt, rsocket, rsetsockopt);
 }
 
 /* Waits for the announcement, and takes it from the stream; other data stays there. */

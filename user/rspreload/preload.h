@@ -93,6 +93,7 @@ struct entry {
 	int references;	   /* under the lock of entries.c */
 	pthread_mutex_t settling; /* held while fork_settle() works */
 	bool inherited;	   /* an rsocket of the parent process */
+	bool bound;	   /* by the program, as an rsocket */
 	struct watch *watches; /* under the lock of poll.c */
 	struct entry *free;
 };
@@ -112,6 +113,9 @@ void entry_share(int fd, struct entry *entry);
 int entry_close(int fd);
 /* Makes the entry, and so its descriptors, stand for fd instead. */
 void entry_become(struct entry *entry, int fd, enum entry_kind kind);
+/* Copies the options that both kinds of sockets have; unset ones stay at their default. */
+void options_copy(int from, int (*get)(int, int, int, void *, socklen_t *), int to,
+		  int (*set)(int, int, int, const void *, socklen_t));
 /* Makes the kernel follow the readiness of fd. Returns 0, or -1 and errno. */
 int entry_watch(int fd, struct entry *entry);
 /* Closes the descriptors with entries from first to last. */
