@@ -3,8 +3,8 @@
 /*
  * rsocket(7) in a program with threads and signals: a close() that is interrupted or has no
  * descriptor; calls that do not wait while another thread waits in the same call; clients that
- * leave a listener; a connect() after one that failed. A case ON_BOTH holds for the kernel's
- * sockets, too.
+ * leave a listener; a connect() after one that failed; a datagram peer that starts again. A case
+ * ON_BOTH holds for the kernel's sockets, too.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -52,6 +52,33 @@ static bool datagram_after_no_descriptor(void)
 	MUST(!rclose(d) && !rclose(other_end));
 	return true;
 }
+
+/* A peer that starts again at its port is reached, though it sends nothing itself. */
+static bool datagram_peer_again_of(const struct calls *c, int family)
+{
+	struct pollfd p = { .events = POLLIN };
+	union address to;
+	char byte;
+	int a, b;
+
+	MUST(server_of(c, family, SOCK_DGRAM, &b, &to));
+	MUST((a = c->make(family, SOCK_DGRAM, 0)) >= 0);
+	for (int i = 0; i < 20; i++) {
+		MUST_EQ(c->sendto(a, "1", 1, 0, &to.sa, length_of(family)), 1);
+		MUST_EQ(c->recv(b, &byte, 1, 0), 1);
+	}
+	MUST(!c->close(b) && (b = c->make(family, SOCK_DGRAM, 0)) >= 0);
+	MUST_EQ(c->bind(b, &to.sa, length_of(family)), 0);
+	p.fd = b;
+	for (int i = 0; i < WAIT_MS / A_WHILE_MS && !p.revents; i++) {
+		MUST_EQ(c->sendto(a, "2", 1, 0, &to.sa, length_of(family)), 1);
+		MUST(c->poll(&p, 1, A_WHILE_MS) >= 0);
+	}
+	MUST(p.revents == POLLIN && c->recv(b, &byte, 1, 0) == 1 && byte == '2');
+	MUST(!c->close(a) && !c->close(b));
+	return true;
+}
+ON_BOTH(datagram_peer_again)
 
 /* ---- rclose() ---- */
 
@@ -307,6 +334,8 @@ BOTH(connects_again)
 
 const struct test_case man_cases[] = {
 	CASE(datagram_after_no_descriptor),
+	CASE(datagram_peer_again_v4),
+	CASE(datagram_peer_again_v6),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
 	CASE(close_without_descriptors_v4),

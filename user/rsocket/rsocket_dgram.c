@@ -291,6 +291,7 @@ static void dgram_received(struct dgram *d, struct dgram_path *path, const struc
 		header = wire_get_dgram(&from, data, wc->byte_len - grh);
 		if (header) {
 			dgram_address_take(&address, &from);
+			dgram_peer_heard(d, &address);
 			m = dgram_place(d, &address);
 		}
 	}
@@ -504,6 +505,12 @@ static int dgram_target(struct dgram *d, const struct sockaddr *to, socklen_t to
 	return err ? err : dgram_peer_get(d, &address, peer);
 }
 
+/* Returns whether the header for UDP leaves room for that many bytes. */
+static bool dgram_fits_udp(const struct dgram_peer *peer, ssize_t bytes)
+{
+	return (u32)bytes + WIRE_UDP_MAX_BYTES <= peer->path->most_bytes;
+}
+
 ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		   const struct sockaddr *to, socklen_t to_bytes)
 {
@@ -532,9 +539,9 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		if (!done)
 			done = dgram_target(d, to, to_bytes, &peer);
 	}
-	if (!done && peer->ah) {
+	if (!done && peer->ah && !(dgram_fits_udp(peer, bytes) && dgram_peer_is_silent(peer))) {
 		done = dgram_post(d, peer, iov, n, (u32)bytes);
-	} else if (!done && (u32)bytes + WIRE_UDP_MAX_BYTES > peer->path->most_bytes) {
+	} else if (!done && !dgram_fits_udp(peer, bytes)) {
 		done = -EMSGSIZE;
 	} else if (!done) {
 		udp.qpn = peer->path->id->qp->qp_num;

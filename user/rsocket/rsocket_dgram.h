@@ -4,7 +4,8 @@
  *
  * The UDP socket owns the port, and carries datagrams to peers with unknown QPN; one thread of the
  * process reads all these sockets (rsocket_dgram.c). A side that has learned the other's QPN
- * sends by UD from then on.
+ * sends by UD from then on. While nothing comes from the other side, one datagram a second goes by
+ * UDP again: a process that restarted at the same port has another QPN.
  */
 #ifndef RSOCKET_DGRAM_H
 #define RSOCKET_DGRAM_H
@@ -44,6 +45,8 @@ struct dgram_peer {
 	struct dgram_path *path;
 	struct ibv_ah *ah; /* NULL: reachable only by UDP */
 	u32 qpn;
+	bool heard;  /* a datagram came since the last one was sent */
+	s64 told_at; /* ns: the last send after an arrival, or by UDP */
 	u64 used; /* uses of the socket at the last use */
 };
 
@@ -109,6 +112,10 @@ void dgram_address_tell(const union dgram_address *from, struct wire_address *to
 void dgram_address_take(union dgram_address *to, const struct wire_address *from);
 /* Finds or creates the peer of an address, with a path to it. Returns 0 or -errno. */
 int dgram_peer_get(struct dgram *d, const union dgram_address *address, struct dgram_peer **peer);
+/* Records that a datagram came from this address. */
+void dgram_peer_heard(struct dgram *d, const union dgram_address *address);
+/* Returns whether the next datagram goes by UDP: the peer may have another QP by now. */
+bool dgram_peer_is_silent(struct dgram_peer *peer);
 /* Records the QPN: datagrams go by UD from now on. Not under the lock. */
 void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 qpn);
 void dgram_peers_free(struct dgram *d);

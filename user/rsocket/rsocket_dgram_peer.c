@@ -354,6 +354,25 @@ int dgram_peer_get(struct dgram *d, const union dgram_address *address, struct d
 	return 0;
 }
 
+void dgram_peer_heard(struct dgram *d, const union dgram_address *address)
+{
+	struct dgram_peer *peer = peer_find(d, address);
+
+	if (peer)
+		peer->heard = true;
+}
+
+bool dgram_peer_is_silent(struct dgram_peer *peer)
+{
+	const s64 now = rsocket_now();
+	const bool is_silent = !peer->heard && now - peer->told_at >= (s64)NSEC_PER_SEC;
+
+	if (peer->heard || is_silent)
+		peer->told_at = now;
+	peer->heard = false;
+	return is_silent;
+}
+
 void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 qpn)
 {
 	struct ibv_ah_attr attr = {
@@ -366,6 +385,7 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 	u8 mac[6];
 
 	pthread_mutex_lock(&d->rs.lock);
+	dgram_peer_heard(d, address);
 	if (dgram_peer_get(d, address, &peer) || (peer->ah && peer->qpn == qpn)) {
 		rsocket_unlock(&d->rs);
 		return;
@@ -388,6 +408,7 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 		old = peer->ah;
 		peer->ah = ah;
 		peer->qpn = qpn;
+		peer->heard = true;
 	} else {
 		old = ah;
 	}
