@@ -7,6 +7,7 @@
  * ON_BOTH holds for the kernel's sockets, too.
  */
 #define _GNU_SOURCE
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -80,9 +81,9 @@ static bool datagram_peer_again_of(const struct calls *c, int family)
 }
 ON_BOTH(datagram_peer_again)
 
-/* ---- rclose() ---- */
+/* ---- rclose(), rshutdown() ---- */
 
-/* Two streams; s[1] has few receives, all of them used, so that s[0] cannot end. */
+/* Two streams of few receives. All those of s[1] are used, so that s[0] cannot end. */
 static bool streams_full(int family, int s[2])
 {
 	int receives = 16, l;
@@ -92,6 +93,7 @@ static bool streams_full(int family, int s[2])
 	MUST(server_of(&rsockets, family, SOCK_STREAM, &l, &to));
 	MUST_EQ(rsetsockopt(l, SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)), 0);
 	MUST((s[0] = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_EQ(rsetsockopt(s[0], SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)), 0);
 	MUST_ERR(rconnect(s[0], &to.sa, length_of(family)), EINPROGRESS);
 	MUST((s[1] = raccept(l, NULL, NULL)) >= 0 && !rclose(l));
 	p = (struct pollfd){ .fd = s[0], .events = POLLOUT };
@@ -104,7 +106,8 @@ static bool streams_full(int family, int s[2])
 
 struct closer {
 	pthread_t thread;
-	int s;
+	int s, result;
+	bool shuts; /* only the direction of sending */
 	atomic_bool done;
 };
 
@@ -112,7 +115,7 @@ static void *closer_run(void *of)
 {
 	struct closer *c = of;
 
-	rclose(c->s);
+	c->result = c->shuts ? rshutdown(c->s, SHUT_WR) : rclose(c->s);
 	atomic_store(&c->done, true);
 	return NULL;
 }
@@ -130,27 +133,62 @@ static void on_signal(int number)
 {
 }
 
-static bool close_with_signals(int family)
+/* Signals do not end the call, and the peer of it, s, reads to the end. */
+static bool closes_in_spite_of_signals(struct closer *c, int s)
 {
 	struct sigaction action = { .sa_handler = on_signal };
-	struct closer c = { .done = false };
-	int s[2];
 
-	MUST(streams_full(family, s) && !sigaction(SIGUSR1, &action, NULL));
-	c.s = s[0];
-	MUST(!pthread_create(&c.thread, NULL, closer_run, &c));
+	MUST_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	MUST(!pthread_create(&c->thread, NULL, closer_run, c));
 	for (int i = 0; i < 3; i++) {
 		wait_a_while();
-		MUST(!atomic_load(&c.done) && !pthread_kill(c.thread, SIGUSR1));
+		MUST(!atomic_load(&c->done) && !pthread_kill(c->thread, SIGUSR1));
 	}
 	wait_a_while();
-	MUST(!atomic_load(&c.done));
-	MUST(reads_to_the_end(s[1]));
-	MUST(!pthread_join(c.thread, NULL));
+	MUST(!atomic_load(&c->done));
+	MUST(reads_to_the_end(s));
+	MUST(!pthread_join(c->thread, NULL));
+	MUST_EQ(c->result, 0);
 	signal(SIGUSR1, SIG_DFL);
 	return true;
 }
+
+static bool close_with_signals(int family)
+{
+	struct closer c = { .shuts = false };
+	int s[2];
+
+	MUST(streams_full(family, s));
+	c.s = s[0];
+	return closes_in_spite_of_signals(&c, s[1]);
+}
 BOTH(close_with_signals)
+
+/*
+ * Before rshutdown() can tell the peer: s[0] has told it of the messages that were read, and three
+ * times that it is alive, which is as much as may be outstanding.
+ */
+static bool shutdown_with_signals(int family)
+{
+	struct closer c = { .shuts = true };
+	char bytes[8] = "";
+	int s[2], one = 1, none = 0;
+
+	MUST(streams_full(family, s));
+	for (int i = 0; i < 8; i++)
+		MUST_EQ(rsend(s[1], bytes, 1, 0), 1);
+	MUST_EQ(rfcntl(s[0], F_SETFL, 0), 0);
+	MUST_EQ(rrecv(s[0], bytes, 8, MSG_WAITALL), 8);
+	MUST_EQ(rsetsockopt(s[0], IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one)), 0);
+	MUST_EQ(rsetsockopt(s[0], SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)), 0);
+	poll(NULL, 0, 3500);
+	MUST_EQ(rsetsockopt(s[0], SOL_SOCKET, SO_KEEPALIVE, &none, sizeof(none)), 0);
+	c.s = s[0];
+	MUST(closes_in_spite_of_signals(&c, s[1]));
+	MUST_EQ(rclose(s[0]), 0);
+	return true;
+}
+BOTH(shutdown_with_signals)
 
 static bool close_without_descriptors(int family)
 {
@@ -338,6 +376,8 @@ const struct test_case man_cases[] = {
 	CASE(datagram_peer_again_v6),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
+	CASE(shutdown_with_signals_v4),
+	CASE(shutdown_with_signals_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
 	CASE(receive_beside_v4),
