@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
+/* tier: long san */
 /*
  * rsocket(7) in a program with threads and signals: a close() that is interrupted or has no
  * descriptor; calls that do not wait while another thread waits in the same call; clients that
@@ -212,6 +213,36 @@ static bool close_without_descriptors(int family)
 }
 BOTH(close_without_descriptors)
 
+static atomic_bool sets;
+
+static void *sets_options(void *of)
+{
+	int s = *(int *)of, one = 1, none = 0;
+
+	atomic_store(&sets, true);
+	while (!rsetsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &none, sizeof(none)) &&
+	       !rsetsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)))
+		;
+	return NULL;
+}
+
+/* Options of a socket that is closed meanwhile: the list of keepalives keeps no closed socket. */
+static bool options_of_a_closed(void)
+{
+	pthread_t thread;
+	int s;
+
+	for (int i = 0; i < 1000; i++) {
+		atomic_store(&sets, false);
+		MUST((s = rsocket(AF_INET, SOCK_STREAM, 0)) >= 0);
+		MUST(!pthread_create(&thread, NULL, sets_options, &s));
+		while (!atomic_load(&sets))
+			sched_yield();
+		MUST(!rclose(s) && !pthread_join(thread, NULL));
+	}
+	return true;
+}
+
 /* ---- several threads in the same call ---- */
 
 /* Waits until *done, at most WAIT_MS. */
@@ -380,6 +411,7 @@ const struct test_case man_cases[] = {
 	CASE(shutdown_with_signals_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
+	CASE(options_of_a_closed),
 	CASE(receive_beside_v4),
 	CASE(receive_beside_v6),
 	CASE(send_beside_v4),
