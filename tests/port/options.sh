@@ -14,14 +14,14 @@ variables() {
 documented() {
 	local v
 	for v in $(variables); do
-		grep -qE "^\| .$v" docs/*.md || fail "$v is in no table of docs/"
+		grep -qx ".It Ev $v" man/xroce.7 || fail "$v is not in xroce(7)"
 	done
 	[ -n "$v" ] || fail "no variable found"
 }
 
 none_else() {
 	local v
-	for v in $(grep -ohE '^\| .XROCE_[A-Z_]+' docs/*.md | grep -oE 'XROCE_[A-Z_]+' | sort -u); do
+	for v in $(grep -hoE '^(\| .|\.It Ev )XROCE_[A-Z_]+' docs/*.md man/xroce.7 | grep -oE 'XROCE_[A-Z_]+' | sort -u); do
 		[ $v = XROCE_DEV ] || variables | grep -qx $v || fail "$v is documented and unknown"
 	done
 }

@@ -15,7 +15,7 @@ table=$here/exports.tsv nodes='RDMACM|XROCE'
 
 check exports__are_those_of_the_table same_symbols
 check exports__each_with_bad_arguments named_in "$here/man_arguments.c"
-check exports__count count_is 77
+check exports__count count_is 78
 check exports__none_without_a_version nothing_unversioned
 check exports__soname soname_is librdmacm.so.1
 check exports__link_for_the_linker development_link

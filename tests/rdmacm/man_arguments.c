@@ -16,7 +16,8 @@
  *     rdma_query_addrinfo, rdma_resolve_addrinfo, rdma_write_cm_event,
  *     repoll_create, repoll_ctl, repoll_wait
  *
- * librspreload.so alone calls xroce_rsocket_stand_in, xroce_rsocket_unread and xroce_rsocket_watch.
+ * librspreload.so alone calls xroce_rsocket_ppoll, xroce_rsocket_stand_in, xroce_rsocket_unread and
+ * xroce_rsocket_watch.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -45,7 +45,7 @@ static int iface_lock_take_name(const struct iface_lock *h)
 	return -EBUSY;
 }
 
-/* Connects once to each holder. The wait for another one begins anew. */
+/* Connects once to each holder. The time starts again with another holder. */
 static void iface_lock_meet(struct iface_lock *h)
 {
 	struct ucred cred = { 0 };
