@@ -145,6 +145,32 @@ time.sleep(60)' $IP4_A
 	stop "$other"
 }
 
+# A new address whose port another program has, as when an address moves between two interfaces: the
+# broker receives as soon as the port is free.
+moved() {
+	local server other
+	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start other a python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, 15, 1)  # IP_FREEBIND
+s.bind((sys.argv[1], 4791))
+print("bound", flush=True)
+time.sleep(60)' 10.77.9.1
+	other=$child
+	wait_until 10 grep -q bound "$WORK/other.out"
+	in_a ip address add 10.77.9.1/24 dev $IF_A
+	wait_until 10 lists 10.77.9.1 || fail "the broker does not follow"
+	stop "$other"
+	wait_until 10 receives_at 10.77.9.1 || fail "the address stays without a socket"
+	in_a ip address del 10.77.9.1/24 dev $IF_A
+	stop "$server"
+	need_nothing_left
+}
+lists() { look list $IF_A | grep -q "ffff:$1 "; }
+receives_at() { in_a ss -Huanp "src $1:4791" | grep -q xroce; }
+
 # A program with a preloaded library: the broker that it starts has none.
 preloaded() {
 	start server a "${RUN[@]}" --rsockets --dev $IF_A -- python3 -c "
@@ -322,6 +348,7 @@ run_long_case crowds crowds
 run_case observed observed
 run_long_case preloaded preloaded
 run_case taken taken
+run_long_case moved moved
 run_long_case perftest perftest
 run_long_case killed killed
 finish_cases
