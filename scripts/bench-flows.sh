@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures the cost of flows for the host's TCP: bench-flows.sh BUILD [ROUNDS], as root. iperf3
-# sends from B to A over a veth pair without an xroce process, and with one that has 0, 1, 16 or 256
-# flows that match none of the frames. Prints the medians of throughput and of the kernel's time in
-# XDP for each frame. Sets kernel.bpf_stats_enabled and restores it.
+# sends from B to A over a veth pair without an xroce process, and with one process of 0, 1, 16 or
+# 256 flows, which match none of the frames. Prints the medians of throughput and of the kernel's
+# time in XDP for each frame. Sets kernel.bpf_stats_enabled and restores it.
 ROUNDS=${2:-5}
 set -- "$1"
 . "$(dirname "$0")/../tests/netns/lib/case.sh"

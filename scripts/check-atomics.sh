@@ -3,7 +3,7 @@
 #
 # One style of atomic access in user/: C11's atomic_*_explicit, with the order named. No builtins,
 # no volatile, no call that leaves the order out and no plain use of an _Atomic object, which means
-# seq_cst as well (clang finds those). In bpf/ volatile is for READ_ONCE() and constants set
+# seq_cst as well (clang finds such use). In bpf/ volatile is for READ_ONCE() and constants set
 # at loading, and atomic operations are the __sync builtins.
 #
 # check-atomics.sh [BUILD] [ROOT]

@@ -4,7 +4,7 @@
 # Two hosts in one machine: network namespaces A and B joined by a veth pair (or by a third
 # namespace that a forwarder sits in). Sourced by the demonstration and by tests/netns. It owns the
 # namespaces, interfaces, children and the scratch directory that it makes, names them after this
-# shell's pid, and takes away exactly those on any exit. It never touches another namespace.
+# shell's pid, and removes them on any exit. It never touches another namespace.
 #
 #   netns_pair [MTU [QUEUES]]	A:va -- B:vb
 #   netns_chain [MTU [QUEUES]]	A:va -- P:pa, P:pb -- B:vb

@@ -137,8 +137,8 @@ void credit_free(struct qp *qp)
 }
 
 /*
- * Forgets charges older than the period before this one: their packets are no longer in a ring. An
- * engine may be a little behind another, so that its period is past.
+ * Forgets charges older than the period before this one: their packets are no longer in a ring. The
+ * time of another engine may be a little earlier, in a past period.
  */
 static void credit_age_charges(struct credit_ledger *l, u64 now_ns)
 {

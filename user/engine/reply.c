@@ -67,8 +67,8 @@ static struct resp_resource *reply_next_pending(struct responder *resp)
 
 /*
  * Returns whether a duplicate READ that cannot be executed is dropped: the requester may have the
- * answer and have ended the key. A READ that no request has followed, and whose key had gone before
- * the duplicate came, is refused: its requester most likely lacks the answer.
+ * answer, and have invalidated the key. A READ that no request has followed, and whose key was
+ * invalid when the duplicate came, is refused: its requester most likely lacks the answer.
  */
 static bool reply_drops_duplicate(const struct responder *resp, const struct resp_resource *r)
 {

@@ -385,7 +385,7 @@ static void udp_renew(struct tx_udp *t, bool is_ipv6)
 	kernel_close(fd);
 }
 
-/* Each replacement doubles the time until the next one, and a sent frame ends that. */
+/* The time until the next replacement is twice the last one, and the least after a sent frame. */
 static void udp_note_full(struct tx_udp *t, bool is_ipv6, bool has_sent)
 {
 	const u64 now_ns = clock_now_ns();

@@ -13,7 +13,7 @@
 #include "last_thread.h"
 #include "thread.h"
 
-/* Names of threads: of libibverbs and librdmacm, and of rsockets. */
+/* The names of our threads begin so: in libibverbs and librdmacm, and for rsockets. */
 static const char *const ours[] = { "xroce/", "rsocket" };
 
 static bool last_thread_is_ours(int tasks_fd, const char *task)

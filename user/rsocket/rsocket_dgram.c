@@ -505,7 +505,7 @@ static int dgram_target(struct dgram *d, const struct sockaddr *to, socklen_t to
 	return err ? err : dgram_peer_get(d, &address, peer);
 }
 
-/* Returns whether the header for UDP leaves room for that many bytes. */
+/* Returns whether a datagram of this length fits after the header for UDP. */
 static bool dgram_fits_udp(const struct dgram_peer *peer, ssize_t bytes)
 {
 	return (u32)bytes + WIRE_UDP_MAX_BYTES <= peer->path->most_bytes;

@@ -40,9 +40,8 @@
 
 #define COUNTERS_KEPT_S 86400.0 /* nodes, in the kernel */
 
-/* A broker, or a process that has the interface, that does not answer: so long, */
-#define COUNTERS_MAX_NS	   (2 * NSEC_PER_SEC)
-#define COUNTERS_SILENT_NS (5 * NSEC_PER_SEC) /* and not asked again before that */
+#define COUNTERS_MAX_NS	   (2 * NSEC_PER_SEC) /* longest wait for a broker's answer */
+#define COUNTERS_SILENT_NS (5 * NSEC_PER_SEC) /* after that, pause before the next question */
 
 struct counters_dev {
 	const struct netdev *dev;
@@ -61,7 +60,8 @@ struct counters_fs {
 _Static_assert(FUSE_ROOT_ID >> NODE_DIR_SHIFT == 0, "the root has a number of its own");
 
 struct node {
-	u32 dev, dir, name; /* + 1 each; 0: it is above those */
+	/* index + 1 of the device, its directory, the file; 0: the node is a directory above it */
+	u32 dev, dir, name;
 };
 
 static fuse_ino_t node_number(struct node n)
@@ -79,7 +79,10 @@ static struct node node_of(fuse_ino_t ino)
 			      .name = (u32)(ino & 0xffff) };
 }
 
-/* What lies in the directory at: the first from *i on, which is moved on behind it; or NULL. */
+/*
+ * Returns the name of the directory's first entry from index *i on, with the entry in *next, and
+ * sets *i to the following index; or NULL.
+ */
 static const char *node_next(const struct counters_fs *fs, struct node at, u32 *i,
 			     struct node *next)
 {
@@ -118,8 +121,8 @@ static struct stat node_stat(struct node n)
 /* ---- values ---- */
 
 /*
- * The sum of what `xroce stat --json` says of each process. Returns 0, or -errno: without an answer
- * of the broker the sum would be wrong. A program that reads all files waits for that once.
+ * Adds up a counter of `xroce stat --json` over all processes. Returns 0 or -errno: without the
+ * broker's answer the sum would be wrong. A program that reads all files waits for the answer once.
  */
 static int counters_add_up(struct counters_dev *d, const struct counters_name *c, u64 *value)
 {
@@ -168,7 +171,7 @@ static int counters_file_fill(struct counters_fs *fs, struct node n, struct coun
 	return err;
 }
 
-/* ---- what the kernel asks; what it names is a node that it was told of ---- */
+/* ---- requests of the kernel, which name only nodes that fs_lookup() has returned ---- */
 
 static struct counters_fs *fs_of(fuse_req_t req)
 {
@@ -312,7 +315,7 @@ static bool server_is_bound(void)
 	return n == 0;
 }
 
-/* Perhaps for the byte that this process began with: a sender that is slow tells of it late. */
+/* The signal may be for the byte at the start of this process: a slow sender raises it late. */
 static void server_end_unbound(int sig)
 {
 	const int err = errno;
@@ -383,8 +386,8 @@ void sysfs_counters_end(struct sysfs_counters *c)
 /* ---- the mounts ---- */
 
 /*
- * From here on the other process alone has the descriptor of the file system: if that one has gone,
- * a look-up fails at once.
+ * After this the other process alone has the descriptor of the file system: once it has ended, a
+ * look-up fails at once.
  */
 static int counters_mount(struct sysfs_counters *c, const char *path)
 {

@@ -82,7 +82,7 @@ static int dir_try_enter(struct sysfs_global_dir *d, bool make)
 	if (fd < 0)
 		return fd;
 	close(fd);
-	/* other users cannot open it, as whoever can could hold its lock */
+	/* other users cannot open it: a user who can could hold its lock */
 	d->fd = dir_open(d->path, make ? 0711 : 0);
 	if (d->fd < 0)
 		return d->fd;

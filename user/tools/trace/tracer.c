@@ -253,7 +253,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 	const u32 bytes = size - (u32)sizeof(*r);
 	int err = 0;
 
-	/* a process's reports may come in any order: the last time, not that of the last record */
+	/* the latest time, as a process's reports may come in any order */
 	from->last_ns = max_u64(from->last_ns, r->cqe.rx_time_ns);
 	from->read_bytes += size;
 	/* XDP writes received and dropped packets; the process's batches contain the other kinds */
