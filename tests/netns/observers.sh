@@ -41,6 +41,7 @@ end_pingpong() { kill -CONT "$server" "$client"; stop "$client"; stop "$server";
 
 # The broker is silent for some rounds: nothing moves meanwhile, so nothing may have a rate when it
 # answers again, and no total may be more than before.
+answers_again() { tail -n 1 "$WORK/top.out" | grep -q '"silent":false'; }
 silent_broker() {
 	local stat top lines
 	serve a $IF_A || return
@@ -58,6 +59,8 @@ silent_broker() {
 	# the query in progress, if any, and a query that timed out
 	wait_until 20 lines_more top 2
 	kill -CONT "$broker"
+	# it is asked again after a pause
+	wait_until 10 answers_again || fail "top shows the broker as silent"
 	lines=$(wc -l <"$WORK/top.out")
 	wait_until 10 lines_more top 3
 	lines=$(wc -l <"$WORK/stat.out")

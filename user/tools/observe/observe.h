@@ -22,7 +22,7 @@
 /* Longest wait of a command for a broker's answer: a broker first serves processes that start. */
 #define OBSERVE_ASK_NS (5 * NSEC_PER_SEC)
 /* The pause after that before the next question, of commands that ask repeatedly. */
-#define OBSERVE_SILENT_NS (10 * NSEC_PER_SEC)
+#define OBSERVE_SILENT_NS (5 * NSEC_PER_SEC)
 
 struct observed_iface {
 	char name[IF_NAMESIZE];
