@@ -19,6 +19,7 @@
 #include <xroce/wire.h>
 
 #include "../os/process.h"
+#include "../os/thread.h"
 #include "ask.h"
 #include "broker_socket.h"
 #include "prove.h"
@@ -348,17 +349,17 @@ static int ask_in_turn(struct asker *a, const struct ask *ask, struct ask_answer
 static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
 		     u32 want)
 {
-	int err, cancel;
-
 	/* a thread cancelled in between would leave its answer for the next question */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	const int cancel = thread_disable_cancel();
+	int err;
+
 	pthread_mutex_lock(&a->lock);
 	err = a->fd < 0 ? -EPIPE : ask_in_turn(a, ask, answer, fds, want);
 	/* our poller sees a hang-up; so does the broker, at once or when it next answers */
 	if (ask_is_over(err) && a->fd >= 0)
 		shutdown(a->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 	return err;
 }
 

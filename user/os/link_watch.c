@@ -396,9 +396,8 @@ static void watcher_end(struct watcher *r)
 /* Locks, and disables cancellation, as callbacks may be cancellation points. Returns its state. */
 static int link_watch_lock(void)
 {
-	int cancel;
+	const int cancel = thread_disable_cancel();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
 	return cancel;
 }
@@ -408,7 +407,7 @@ static void link_watch_unlock(struct watcher *idle, int cancel)
 {
 	pthread_mutex_unlock(&lock);
 	watcher_end(idle);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 /* The state is read after the subscription, so no later change is missed. */
@@ -586,9 +585,9 @@ void link_watch_job_ask(struct link_watch_job *job)
 	if (atomic_exchange_explicit(&job->asked, true, memory_order_acq_rel))
 		return;
 	/* writing is a cancellation point, and the caller may hold a lock */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = thread_disable_cancel();
 	eventfd_write(job->watcher->control_fd, 1);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 void link_watch_job_stop(struct link_watch_job *job)

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "netdev_cache.h"
 #include "netdev_nl.h"
+#include "thread.h"
 
 struct link_cache {
 	struct netdev_session *session;
@@ -123,11 +124,11 @@ int link_cache_get(struct link_cache *k, u32 ifindex, struct netdev *out, u64 *c
 	if (!ifindex)
 		return -ENODEV;
 	/* reading is a cancellation point */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = thread_disable_cancel();
 	pthread_mutex_lock(&k->lock);
 	err = link_cache_get_locked(k, ifindex, out, changes ? changes : &unused);
 	pthread_mutex_unlock(&k->lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 	return err;
 }
 

@@ -211,25 +211,24 @@ void sigio_settle(struct sigio *s)
 
 	if (!s)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = thread_disable_cancel();
 	pthread_mutex_lock(&s->lock);
 	while (s->raised && s->cleared && !s->ending)
 		pthread_cond_wait(&s->sent, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 void sigio_stop(struct sigio *s)
 {
-	int cancel;
+	const int cancel = thread_disable_cancel();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&s->lock);
 	s->ending = true;
 	pthread_cond_signal(&s->news);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 	pthread_cond_destroy(&s->news);
 	pthread_cond_destroy(&s->sent);
 	pthread_mutex_destroy(&s->lock);

@@ -11,6 +11,7 @@
 #include "../os/complain.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
+#include "../os/thread.h"
 #include "../run/worker.h"
 #include "../run/fault.h"
 #include "../run/shard.h"
@@ -263,9 +264,8 @@ static void port_forget(struct port *port)
 static void port_last_put(struct shards *all)
 {
 	struct port *port = container_of(all, struct port, shards);
-	int cancel;
+	const int cancel = thread_disable_cancel();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	/* held until the interface is free for a port_get() of another thread */
 	pthread_mutex_lock(&list_lock);
 	/* acq_rel: pairs with the release in shards_put(), before which others used the port */
@@ -274,7 +274,7 @@ static void port_last_put(struct shards *all)
 		port_destroy(port);
 	}
 	pthread_mutex_unlock(&list_lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 static int port_create(const struct netdev *dev, u64 netns, struct port **out)
@@ -392,10 +392,10 @@ int port_get(const struct netdev *dev, struct port **out)
 {
 	u64 netns = netdev_netns();
 	struct port *port;
-	int err = 0, cancel;
-
 	/* a cancelled thread would leave the interface attached without an owner */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	const int cancel = thread_disable_cancel();
+	int err = 0;
+
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
 		if (port->ifindex == dev->ifindex && port->netns == netns &&
@@ -411,7 +411,7 @@ int port_get(const struct netdev *dev, struct port **out)
 		}
 	}
 	pthread_mutex_unlock(&list_lock);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 	if (!err)
 		*out = port;
 	return err;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../os/thread.h"
 #include "rsocket_dgram.h"
 #include "rsocket_object.h"
 #include "rsocket_stream.h"
@@ -138,7 +139,7 @@ RSOCKET_EXPORT int rclose(int socket)
 	repoll_forget(socket);
 	if (rs == &rsocket_inherited)
 		return close(socket);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	cancel = thread_disable_cancel();
 	if (rs->type == SOCK_DGRAM)
 		dgram_close(dgram_of(rs));
 	else
@@ -148,7 +149,7 @@ RSOCKET_EXPORT int rclose(int socket)
 	pthread_mutex_unlock(&rs->lock);
 	close(socket);
 	rsocket_put(rs);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "../os/kernel.h"
 #include "../os/signals.h"
+#include "../os/thread.h"
 #include "objects.h"
 
 struct async_node {
@@ -335,16 +336,15 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 static void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex,
 			      pthread_cond_t *cond, const uint32_t *completed, u32 delivered)
 {
-	int cancel;
-
 	/* the object is half destroyed: a cancelled thread would leak the rest */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	const int cancel = thread_disable_cancel();
+
 	pthread_mutex_lock(mutex);
 	/* a forked child has no events to acknowledge */
 	while (*completed != delivered && !ctx->inherited)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
-	pthread_setcancelstate(cancel, NULL);
+	thread_restore_cancel(cancel);
 }
 
 void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
