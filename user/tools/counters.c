@@ -97,16 +97,10 @@ const u32 counters_num_fields = ARRAY_SIZE(counters_fields);
 
 #define WORDS(s) (sizeof(s) / sizeof(u64))
 
-/* A process can write any value into its counters: no sum falls. */
-static u64 counters_sum(u64 a, u64 b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 u64 counters_get(const struct sums *s, const struct counters_field *f)
 {
 	if (f->is_drop)
-		return counters_sum(*(const u64 *)((const u8 *)&s->xdp + f->offset),
+		return counter_plus(*(const u64 *)((const u8 *)&s->xdp + f->offset),
 				    *(const u64 *)((const u8 *)&s->refused + f->offset));
 	return *(const u64 *)((const u8 *)s + f->offset);
 }
@@ -114,7 +108,7 @@ u64 counters_get(const struct sums *s, const struct counters_field *f)
 void counters_add(struct sums *to, const struct sums *s)
 {
 	for (size_t i = 0; i < WORDS(*s); i++)
-		((u64 *)to)[i] = counters_sum(((u64 *)to)[i], ((const u64 *)s)[i]);
+		((u64 *)to)[i] = counter_plus(((u64 *)to)[i], ((const u64 *)s)[i]);
 }
 
 u64 counters_dropped(const struct sums *s)
@@ -123,13 +117,13 @@ u64 counters_dropped(const struct sums *s)
 
 	for (u32 i = 0; i < counters_num_fields; i++)
 		if (counters_fields[i].is_drop)
-			all = counters_sum(all, counters_get(s, &counters_fields[i]));
+			all = counter_plus(all, counters_get(s, &counters_fields[i]));
 	return all;
 }
 
 u64 counters_lost(const struct sums *s)
 {
-	return counters_sum(counters_sum(s->sock.rx_ring_full, s->sock.rx_dropped),
+	return counter_plus(counter_plus(s->sock.rx_ring_full, s->sock.rx_dropped),
 			    s->xdp.ring_full);
 }
 

@@ -35,6 +35,11 @@ extern const u32 counters_num_fields;
 
 u64 counters_get(const struct sums *s, const struct counters_field *f);
 void counters_add(struct sums *to, const struct sums *s);
+/* Returns the saturated sum: a process can write any value into its counters, and no sum falls. */
+static inline u64 counter_plus(u64 a, u64 b)
+{
+	return a + b < a ? ~0ull : a + b;
+}
 /* Returns all dropped frames, whatever the reason. */
 u64 counters_dropped(const struct sums *s);
 /* Returns frames lost as a ring or socket was full. counters_dropped() has xdp.ring_full too. */

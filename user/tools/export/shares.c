@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../counters.h"
 #include "shares.h"
 
 #define SHARES_ROOM	64u

@@ -77,10 +77,5 @@ void shares_forget(struct shares *s, u32 ifindex);
 
 /* Adds max(now[i] - before[i], 0) to total[i], saturating. */
 void counters_grow(u64 *total, const u64 *before, const u64 *now, size_t words);
-/* Returns the saturated sum. */
-static inline u64 counter_plus(u64 a, u64 b)
-{
-	return a + b < a ? ~0ull : a + b;
-}
 
 #endif
