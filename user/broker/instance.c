@@ -233,7 +233,7 @@ static int instance_make_udp(struct instance *i, const struct instance_plan *pla
 	 */
 	if (!made)
 		kernel_random(&made, sizeof(made));
-	i->prog_id = INSTANCE_UDP_ID | ++made;
+	i->prog_id = ASK_NO_PROGRAM | ++made;
 	*step = "allocate a client's memory";
 	i->ring_bytes = plan->ring_bytes;
 	err = host_client_make(plan->ring_bytes, &i->host);

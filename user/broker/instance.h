@@ -16,8 +16,6 @@
 #define INSTANCE_RINGS 4
 #define INSTANCE_KIB  10240u /* kernel memory, at most */
 
-#define INSTANCE_UDP_ID	 (1u << 31) /* in the prog_id of a client that has no program */
-
 struct host_client;
 struct xroce_bpf;
 

@@ -211,6 +211,9 @@ struct ask {
 	};
 };
 
+/* Set in the prog_id of a client at a broker with UDP sockets: there is no program of that ID. */
+#define ASK_NO_PROGRAM (1u << 31)
+
 struct ask_port {
 	u32 client;	/* its number at this broker */
 	u32 ifindex;

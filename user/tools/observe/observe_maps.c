@@ -196,7 +196,7 @@ int observed_open(struct observed *p)
 	if (p->num_maps)
 		return 0;
 	/* a process at a broker with UDP sockets has no program */
-	err = p->prog_id >> 31 ? -EPERM : observed_open_ids(p);
+	err = p->prog_id & ASK_NO_PROGRAM ? -EPERM : observed_open_ids(p);
 	if (err == -EPERM)
 		err = observed_open_asked(p);
 	if (err)

@@ -285,7 +285,7 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 	int err;
 
 	/* a process at a broker with UDP sockets has no program */
-	if (p->prog_id >> 31)
+	if (p->prog_id & ASK_NO_PROGRAM)
 		return -EOPNOTSUPP;
 	if (!t->asks) {
 		err = tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
