@@ -21,9 +21,6 @@
 #include "tx_pool.h"
 #include "tx_udp.h"
 
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71
-#endif
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103 /* newer than the C library's headers */
 #endif
@@ -355,15 +352,6 @@ static int udp_open_socket(u32 ifindex, bool is_ipv6, u16 *port)
 	return err;
 }
 
-/* Returns a number of the socket's network namespace; 0 before Linux 5.14. */
-static u64 udp_netns(int fd)
-{
-	u64 cookie = 0;
-	socklen_t len = sizeof(cookie);
-
-	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
-}
-
 /*
  * Replaces a socket whose buffer stays full. Packets for neighbours that have stopped answering ARP
  * or neighbour discovery wait in the kernel for seconds, and count against the socket that sent
@@ -378,7 +366,7 @@ static void udp_renew(struct tx_udp *t, bool is_ipv6)
 	if (fd < 0)
 		return;
 	/* this may be a thread that has entered another network namespace */
-	if (udp_netns(fd) == udp_netns(t->fd[is_ipv6])) {
+	if (netdev_netns_of(fd) == netdev_netns_of(t->fd[is_ipv6])) {
 		kernel_replace(fd, t->fd[is_ipv6]);
 		t->port[is_ipv6] = port;
 	}

@@ -471,19 +471,25 @@ int netdev_refresh_addresses(struct netdev_session *session, struct netdev *dev)
 	return ret;
 }
 
-/* Identifies a network namespace for processes without /proc; inodes have 32 bits. */
-static u64 netns_cookie(void)
+u64 netdev_netns_of(int socket)
 {
 	u64 cookie = 0;
 	socklen_t len = sizeof(cookie);
+
+	return getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+/* Identifies a network namespace for processes without /proc; inodes have 32 bits. */
+static u64 netns_cookie(void)
+{
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err;
+	u64 cookie;
 
 	if (fd < 0)
 		return 0;
-	err = getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len);
+	cookie = netdev_netns_of(fd);
 	close(fd);
-	return err ? 0 : NETNS_BY_COOKIE | cookie;
+	return cookie ? NETNS_BY_COOKIE | cookie : 0;
 }
 
 u64 netdev_netns(void)

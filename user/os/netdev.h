@@ -76,6 +76,8 @@ int netdev_find(const char *name, struct netdev *out);
  * its cookie with the top bit set; 0 if neither is known (no /proc, and before 5.14).
  */
 u64 netdev_netns(void);
+/* Returns the cookie of a socket's network namespace; 0 before Linux 5.14. */
+u64 netdev_netns_of(int socket);
 
 /*
  * Makes the GIDs of `now` the only ones in a map of the layout of xroce_gid, which has those of
