@@ -611,16 +611,6 @@ int brokers_run(struct brokers *all, int end_fd)
 	return err;
 }
 
-static void brokers_raise_limit(int resource)
-{
-	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (setrlimit(resource, &lim) && !getrlimit(resource, &lim)) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(resource, &lim);
-	}
-}
-
 /*
  * Raises the limits of descriptors, of which each connection takes one, of locked memory, and of a
  * file's size: a client's memory is a file at a broker with UDP sockets. A file that is too long
@@ -628,14 +618,9 @@ static void brokers_raise_limit(int resource)
  */
 static void brokers_raise_limits(void)
 {
-	struct rlimit lim;
-
-	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &lim);
-	}
-	brokers_raise_limit(RLIMIT_MEMLOCK);
-	brokers_raise_limit(RLIMIT_FSIZE);
+	kernel_raise_limit(RLIMIT_NOFILE);
+	kernel_raise_limit(RLIMIT_MEMLOCK);
+	kernel_raise_limit(RLIMIT_FSIZE);
 	signal(SIGXFSZ, SIG_IGN);
 }
 

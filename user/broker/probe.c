@@ -26,6 +26,7 @@
 #include "../io/tx_gso.h"
 #include "../io/tx_redirect.h"
 #include "../os/bpf_room.h"
+#include "../os/kernel.h"
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG
@@ -97,14 +98,13 @@ static int try_bind(unsigned int bind_flags)
 static void probe_trial(struct probe *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
-	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct xroce_bpf *bpf = hook_open_program();
 	struct tx_redirect redirect;
 	struct tx_gso gso;
 	int fd;
 
 	/* as attach_make() does, if permitted */
-	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	kernel_raise_limit(RLIMIT_MEMLOCK);
 	p->program = bpf ? bpf_load(bpf->skeleton) : -errno;
 	p->socket = try_socket();
 	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);

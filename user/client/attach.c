@@ -39,20 +39,6 @@
 #include "spawn.h"
 
 /*
- * Kernels before 5.11 count maps and the UMEM against this limit, later ones only the UMEM. A
- * failure is ignored.
- */
-static void attach_raise_memlock(void)
-{
-	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (setrlimit(RLIMIT_MEMLOCK, &lim) && getrlimit(RLIMIT_MEMLOCK, &lim) == 0) {
-		lim.rlim_cur = lim.rlim_max;
-		setrlimit(RLIMIT_MEMLOCK, &lim);
-	}
-}
-
-/*
  * Generic XDP reports the first queue for every packet. More engines than CPUs would only delay
  * each other.
  */
@@ -276,7 +262,8 @@ static int shared_open_with_sockets(const struct netdev *dev, struct attachment 
 	m->maps.flow_count_fd = m->fd[ASK_FD_FLOW_COUNT];
 	m->maps.copies_fd = m->fd[ASK_FD_COPIES];
 	m->maps.copying_fd = m->fd[ASK_FD_COPYING];
-	attach_raise_memlock();
+	/* kernels before 5.11 count maps and the UMEM against this limit, later ones the UMEM */
+	kernel_raise_limit(RLIMIT_MEMLOCK);
 	err = attach_open_sockets(dev, m, m->fd[ASK_FD_XSK]);
 	if (!err)
 		err = shared_open_wake_rings(dev, m);

@@ -67,6 +67,16 @@ u32 kernel_descriptors_max(void)
 		       (u32)limit.rlim_cur;
 }
 
+void kernel_raise_limit(int resource)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(resource, &limit) && !getrlimit(resource, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(resource, &limit);
+	}
+}
+
 /* ---- kicking ---- */
 
 int kernel_event_make(bool for_program)

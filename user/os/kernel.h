@@ -26,6 +26,8 @@ int kernel_duplicate(int fd);
 void kernel_replace(int fd, int to);
 /* Returns the limit of open descriptors of this process. */
 u32 kernel_descriptors_max(void);
+/* Removes the limit (getrlimit(2)), or raises it to the hard limit. A failure is ignored. */
+void kernel_raise_limit(int resource);
 
 /* ---- events: a descriptor that is readable from a raise to a clear ---- */
 /*
