@@ -429,7 +429,7 @@ view_not_replaced | user/tools/run/sysfs_private.c          | s/(is_rdma \&\& mo
 view_umask        | user/tools/run/sysfs_private.c          | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
 view_umask_stays  | user/tools/run/sysfs_private.c          | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
 view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && sysfs/sysfs/ | netns-sysfs
-view_not_tried    | user/tools/run/sysfs_private.c          | s/err = sysfs_private_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
+view_not_tried    | user/tools/run/sysfs_private.c          | s/sysfs_private_try(devs, n, clock_now_ns()) :/0 :/ | netns-sysfs
 view_set_uid      | user/tools/run/run.c           | s/without_files = true; \/\* it/without_files = false; \/* it/ | netns-sysfs
 parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
 parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns-parting

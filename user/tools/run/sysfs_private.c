@@ -371,13 +371,12 @@ int sysfs_private_check(const struct netdev *devs, u32 n)
 int sysfs_private_enter(const struct netdev *devs, u32 n, int *counters_err)
 {
 	const u64 begin_ns = clock_now_ns();
-	int err;
+	const int err = sysfs_private_check(devs, n);
 
 	*counters_err = 0;
-	if (privilege_has(privilege_caps(), CAP_SYS_ADMIN))
-		return sysfs_private_make(devs, n, counters_err);
-	if (!sysfs_private_may_enter_user_namespace())
-		return -EPERM;
-	err = sysfs_private_try(devs, n, begin_ns);
-	return err ? err : sysfs_private_enter_both(devs, n, begin_ns, counters_err);
+	if (err)
+		return err;
+	return privilege_has(privilege_caps(), CAP_SYS_ADMIN) ?
+		       sysfs_private_make(devs, n, counters_err) :
+		       sysfs_private_enter_both(devs, n, begin_ns, counters_err);
 }
