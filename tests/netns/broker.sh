@@ -188,6 +188,21 @@ s.accept()
 	end_server
 }
 
+# refused_directory OPTIONS SAID: with a /run/xroce of these mount options, it does not start.
+refused_directory() {
+	in_a timeout 20 unshare -m sh -c 'mount -t tmpfs -o "$1" none /run/xroce && exec "$2" serve "$3"' \
+		sh "$1" "$XROCE" $IF_A >"$WORK/refused.out" 2>&1
+	need_equal "exit status with $1" $? 1
+	need_line refused "^xroce: $IF_A: $2"
+}
+refused_directories() {
+	mkdir -p /run/xroce
+	refused_directory mode=777 '/run/xroce belongs to another user, is writable by other users,'
+	refused_directory mode=755,uid=12345 '/run/xroce belongs to another user,'
+	refused_directory mode=755,ro "cannot listen on $SOCKET: Read-only file system"
+	nothing_left || fail "something is left"
+}
+
 # Sockets of killed processes: one of a deleted network namespace is removed; one of a live
 # namespace, a young one, one with a listener and a file of another kind are not.
 dead_sockets() {
@@ -751,6 +766,7 @@ run_case broker_signals signals
 run_case broker_modes modes
 run_case broker_wrong_usage wrong_usage
 run_case broker_second second
+run_case broker_refused_directories refused_directories
 run_long_case broker_given_back given_back
 run_case broker_stale_socket stale_socket
 run_long_case broker_dead_sockets dead_sockets

@@ -196,21 +196,21 @@ static int broker_hold(struct broker *b)
 static int broker_open_door(struct broker *b)
 {
 	int err = broker_socket_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
+	const char *at = b->door.at.sun_path;
 
 	if (err && b->options.udp)
 		err = broker_socket_open_abstract(&b->door, b->dev.ifindex);
-
 	if (err && b->options.client_fd >= 0) {
 		b->alone_fd = netdev_say_alone(b->dev.ifindex);
 		return 0;
 	}
 	if (err == -EPERM)
-		attach_complain(&b->dev,
+		attach_complain(&b->dev, ASK_DIR
 				" belongs to another user, is writable by other users, or is not "
 				"writable by this process");
 	else if (err)
-		attach_complain(&b->dev, "cannot listen on %s: %s", b->door.at.sun_path,
-				strerror(-err));
+		attach_complain(&b->dev, "cannot listen on %s%s: %s", *at ? "" : "@",
+				*at ? at : at + 1, strerror(-err));
 	return err;
 }
 

@@ -145,12 +145,12 @@ int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t 
 	mode_t mask;
 
 	*d = (struct broker_socket){ .fd = -1 };
+	broker_socket_path(ifindex, &d->at);
 	if (err)
 		return err;
 	d->fd = broker_socket_socket();
 	if (d->fd < 0)
 		return d->fd;
-	broker_socket_path(ifindex, &d->at);
 	ask_refuse_descriptors(d->fd);
 	mask = umask(0177);
 	err = broker_socket_bind(d, &at);
