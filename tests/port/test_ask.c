@@ -840,6 +840,37 @@ static pid_t serve_as(uid_t uid, int fd, int *until)
 	return child;
 }
 
+/* The kernel refuses a limit with a million microseconds, and takes 0 for no limit. */
+static void ask_connect__has_a_limit_that_the_kernel_takes(void **state)
+{
+	static const struct {
+		u64 ns;
+		struct timeval is;
+	} rows[] = {
+		{ 0, { 0, 0 } },
+		{ 1, { 0, 1 } },
+		{ NSEC_PER_USEC, { 0, 1 } },
+		{ NSEC_PER_USEC + 1, { 0, 2 } },
+		{ NSEC_PER_SEC - NSEC_PER_USEC, { 0, 999999 } },
+		{ NSEC_PER_SEC - NSEC_PER_USEC + 1, { 1, 0 } },
+		{ NSEC_PER_SEC - 1, { 1, 0 } },
+		{ NSEC_PER_SEC, { 1, 0 } },
+		{ 5 * NSEC_PER_SEC - 1, { 5, 0 } },
+		{ 5 * NSEC_PER_SEC + 1, { 5, 1 } },
+	};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct timeval t = clock_timeval(rows[i].ns);
+
+		assert_int_equal(t.tv_sec, rows[i].is.tv_sec);
+		assert_int_equal(t.tv_usec, rows[i].is.tv_usec);
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)), 0);
+	}
+	close(fd);
+}
+
 static void ask_connect__finds_no_broker(void **state)
 {
 	int fd;
@@ -973,6 +1004,7 @@ int main(void)
 		TEST(ask_hello__is_bounded_in_time),
 		cmocka_unit_test(ask_question__has_nobody_to_ask),
 		TEST(ask_question__threads_have_each_its_own_answer),
+		cmocka_unit_test(ask_connect__has_a_limit_that_the_kernel_takes),
 		cmocka_unit_test(ask_connect__finds_no_broker),
 		cmocka_unit_test(ask_connect__finds_roots_or_ones_own),
 		cmocka_unit_test(ask_connect__believes_roots_directory),

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <xroce/trace.h>
@@ -75,9 +74,7 @@ static int ask_check_server(int fd)
 static int ask_try_connect(int fd, const struct sockaddr_un *sun, socklen_t len, u64 max_ns)
 {
 	/* limits connect() if the broker's queue of connections is full */
-	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC),
-				      /* 0 would be no limit */
-				      .tv_usec = (suseconds_t)(max_ns % NSEC_PER_SEC / 1000) + 1 };
+	const struct timeval most = clock_timeval(max_ns);
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
 		return -errno;
