@@ -45,17 +45,13 @@ static int poll_rsockets(struct pollfd *fds, nfds_t n, int timeout, const sigset
 	return ret || !mask ? ret : real.ppoll(NULL, 0, &none, mask);
 }
 
-/* poll(), with a signal mask or NULL. */
-static int poll_any(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
+/* ppoll() of descriptors some of which have an entry. timeout: in ms; mask: may be NULL. */
+static int poll_entries(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *mask)
 {
-	const struct timespec time = { timeout / 1000, timeout % 1000 * 1000000l };
-	struct pollfd *theirs;
+	struct pollfd *theirs = calloc(n, sizeof(*theirs));
 	nfds_t i;
 	int ret;
 
-	if (!poll_has_entry(fds, n))
-		return real.ppoll(fds, n, timeout < 0 ? NULL : &time, mask);
-	theirs = calloc(n, sizeof(*theirs));
 	if (!theirs) {
 		errno = ENOMEM;
 		return -1;
@@ -78,7 +74,7 @@ static int poll_any(struct pollfd *fds, nfds_t n, int timeout, const sigset_t *m
 
 EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
-	return poll_has_entry(fds, n) ? poll_any(fds, n, timeout, NULL) :
+	return poll_has_entry(fds, n) ? poll_entries(fds, n, timeout, NULL) :
 					real.poll(fds, n, timeout);
 }
 
@@ -96,7 +92,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
 {
 	if (!is_time(timeout) || !poll_has_entry(fds, n))
 		return real.ppoll(fds, n, timeout, mask);
-	return poll_any(fds, n, poll_ms(timeout), mask);
+	return poll_entries(fds, n, poll_ms(timeout), mask);
 }
 
 /* Entry points of programs compiled with _FORTIFY_SOURCE. */
@@ -167,7 +163,7 @@ static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		if (events)
 			fds[used++] = (struct pollfd){ .fd = fd, .events = events };
 	}
-	ret = poll_any(fds, (nfds_t)used, timeout, mask);
+	ret = poll_entries(fds, (nfds_t)used, timeout, mask);
 	for (i = 0; i < used && ret >= 0; i++) {
 		short events = fds[i].revents;
 
