@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../os/clock.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "../os/privilege.h"
 #include "iface_lock.h"
@@ -23,9 +24,7 @@ void iface_lock_begin(struct iface_lock *h, u32 ifindex, bool without_privileges
 
 void iface_lock_end(struct iface_lock *h)
 {
-	if (h->met_fd >= 0)
-		close(h->met_fd);
-	h->met_fd = -1;
+	close_fd(&h->met_fd);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <xroce/trace.h>
 #include <xroce/wire.h>
 
+#include "../os/close_fd.h"
 #include "../os/process.h"
 #include "../os/thread.h"
 #include "ask.h"
@@ -147,9 +148,7 @@ int ask_connect(struct asker *a, u64 netns, u32 ifindex)
 
 void ask_close(struct asker *a)
 {
-	if (a->fd >= 0)
-		close(a->fd);
-	a->fd = -1;
+	close_fd(&a->fd);
 	pthread_mutex_destroy(&a->lock);
 }
 

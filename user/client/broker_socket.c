@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../os/close_fd.h"
 #include "../os/netdev.h"
 #include "../os/process.h"
 #include "broker_socket.h"
@@ -133,9 +134,7 @@ static int broker_socket_set_mode(struct broker_socket *d, const char *path, mod
 
 static void broker_socket_leave(struct broker_socket *d)
 {
-	if (d->fd >= 0)
-		close(d->fd);
-	d->fd = -1;
+	close_fd(&d->fd);
 }
 
 int broker_socket_open(struct broker_socket *d, u32 ifindex, mode_t mode, gid_t group)

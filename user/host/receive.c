@@ -15,6 +15,7 @@
 
 #include "../engine/engine.h"
 #include "../engine/gso.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "receive.h"
 
@@ -238,9 +239,7 @@ void host_receive_close(struct host_receive *r)
 	for (u32 i = 0; i < r->num; i++)
 		close(r->address[i].fd);
 	r->num = 0;
-	if (r->set_fd >= 0)
-		close(r->set_fd);
-	r->set_fd = -1;
+	close_fd(&r->set_fd);
 	free(r->buffers);
 	r->buffers = NULL;
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "close_fd.h"
 #include "thread.h"
 #include "netdev_nl.h"
 #include "link_watch.h"
@@ -328,11 +329,8 @@ static void *watcher_main(void *arg)
 static void close_watcher(struct watcher *r)
 {
 	link_events_close(&r->news);
-	if (r->control_fd >= 0)
-		close(r->control_fd);
-	if (r->hangup_set >= 0)
-		close(r->hangup_set);
-	r->control_fd = r->hangup_set = -1;
+	close_fd(&r->control_fd);
+	close_fd(&r->hangup_set);
 }
 
 static int watcher_get(struct watcher **out)

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "close_fd.h"
 #include "loop.h"
 
 int loop_make(struct loop *loop)
@@ -13,9 +14,7 @@ int loop_make(struct loop *loop)
 
 void loop_unmake(struct loop *loop)
 {
-	if (loop->epoll_fd >= 0)
-		close(loop->epoll_fd);
-	loop->epoll_fd = -1;
+	close_fd(&loop->epoll_fd);
 }
 
 int loop_add(struct loop *loop, struct source *s)

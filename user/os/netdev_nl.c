@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "close_fd.h"
 #include "netdev_nl.h"
 #include "thread.h"
 
@@ -267,9 +268,7 @@ int link_events_open(struct link_events *n)
 
 void link_events_close(struct link_events *n)
 {
-	if (n->fd >= 0)
-		close(n->fd);
-	n->fd = -1;
+	close_fd(&n->fd);
 }
 
 static void link_events_read(const struct nlmsghdr *nlh, link_events_fn *fn, void *arg)

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../os/close_fd.h"
 #include "../os/thread.h"
 #include "rsocket_dgram.h"
 #include "rsocket_object.h"
@@ -140,9 +141,7 @@ static void *standin_run(void *of)
 static void standin_fork(void)
 {
 	pthread_mutex_init(&start_lock, NULL);
-	if (channels >= 0)
-		close(channels);
-	channels = -1;
+	close_fd(&channels);
 }
 
 static void standin_once(void)
