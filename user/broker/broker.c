@@ -138,8 +138,9 @@ static int broker_complain_of_broker(const struct netdev *dev, pid_t pid)
 	char comm[32];
 
 	process_name(pid, comm, sizeof(comm));
-	attach_complain(dev, "process %d (%s) is already the broker of this interface; `xroce "
-			     "stop %s` ends it",
+	attach_complain(dev,
+			"process %d (%s) is already the broker of this interface; `xroce "
+			"stop %s` ends it",
 			(int)pid, comm, dev->name);
 	return -EBUSY;
 }

@@ -90,16 +90,18 @@ static void hook_complain_busy(const struct netdev *dev)
 				"already has an XDP program; end the owner of that program, then "
 				"start this process first");
 	else if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
-		attach_complain(dev,
-			 "cannot attach the XDP program: program %u (%s) is attached, and "
-			 "process %d (%s) of another user claims to own the interface; end it, "
-			 "or use another interface",
-			 id, name, (int)pid, comm);
+		attach_complain(
+			dev,
+			"cannot attach the XDP program: program %u (%s) is attached, and "
+			"process %d (%s) of another user claims to own the interface; end it, "
+			"or use another interface",
+			id, name, (int)pid, comm);
 	else
-		attach_complain(dev,
-			 "cannot attach the XDP program: program %u (%s) is attached; detach it "
-			 "(`ip link set dev %s xdp off`) or end its owner",
-			 id, name, dev->name);
+		attach_complain(
+			dev,
+			"cannot attach the XDP program: program %u (%s) is attached; detach it "
+			"(`ip link set dev %s xdp off`) or end its owner",
+			id, name, dev->name);
 }
 
 /* ---- two ways to attach: a descriptor that keeps the program attached, or -errno ---- */

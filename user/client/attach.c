@@ -515,11 +515,12 @@ static int attach_lost(const struct attachment *m, int err)
 	if_indextoname(m->ifindex, name);
 	if (err == -ETIMEDOUT)
 		complain("%s: the broker has not answered for %llu s; this process "
-				"has lost the device",
-			name, (unsigned long long)(m->asker.max_ns / NSEC_PER_SEC));
+			 "has lost the device",
+			 name, (unsigned long long)(m->asker.max_ns / NSEC_PER_SEC));
 	else if (err != -EPIPE)
 		complain("%s: the broker sent an invalid answer; this process has "
-				"lost the device", name);
+			 "lost the device",
+			 name);
 	return -EIO;
 }
 

@@ -41,9 +41,8 @@ bool attach_complain_of_mount(const struct netdev *dev)
 {
 	if (!attach_lacks_mount(dev))
 		return false;
-	attach_complain(dev,
-			"the broker's socket is not in " ASK_DIR
-			" of this container; " ATTACH_MOUNT);
+	attach_complain(dev, "the broker's socket is not in " ASK_DIR
+			     " of this container; " ATTACH_MOUNT);
 	return true;
 }
 
@@ -51,11 +50,10 @@ int attach_limited(const char *name, const char *what, const char *option, int e
 {
 	if (err == -EDQUOT)
 		complain("%s: this user has reached its limit of %s; end some, or raise "
-			"the limit (`xroce serve %s N %s`)",
-			name, what, option, name);
+			 "the limit (`xroce serve %s N %s`)",
+			 name, what, option, name);
 	else if (err == -ENOSPC)
-		complain("%s: the limit of %s of all users together is reached",
-			name, what);
+		complain("%s: the limit of %s of all users together is reached", name, what);
 	return err == -EDQUOT ? -ENOSPC : err;
 }
 
@@ -65,11 +63,12 @@ static void attach_error_memlock(const struct netdev *dev, const char *step)
 	struct rlimit lim = { 0 };
 
 	getrlimit(RLIMIT_MEMLOCK, &lim);
-	attach_complain(dev,
-		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
-		 "of this user together) is reached; raise it (`ulimit -l unlimited` as root, "
-		 "LimitMEMLOCK= of a service), or run with CAP_IPC_LOCK",
-		 step, (unsigned long long)lim.rlim_cur >> 10);
+	attach_complain(
+		dev,
+		"cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
+		"of this user together) is reached; raise it (`ulimit -l unlimited` as root, "
+		"LimitMEMLOCK= of a service), or run with CAP_IPC_LOCK",
+		step, (unsigned long long)lim.rlim_cur >> 10);
 }
 
 int attach_failed(const struct netdev *dev, const char *step, int err)
@@ -80,11 +79,12 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 		return -EPERM;
 	/* without any capability, the user namespace (`xroce run` makes one) is not the cause */
 	if (is_refused && privilege_caps() && !privilege_in_first_user_namespace())
-		attach_complain(dev,
-			 "not permitted to %s: the kernel requires privileges of the initial "
-			 "user namespace; run `xroce serve %s` as root of that namespace: "
-			 "clients of a broker need no privileges",
-			 step, dev->name);
+		attach_complain(
+			dev,
+			"not permitted to %s: the kernel requires privileges of the initial "
+			"user namespace; run `xroce serve %s` as root of that namespace: "
+			"clients of a broker need no privileges",
+			step, dev->name);
 	else if (is_refused && options_share() == SHARE_NEVER)
 		attach_complain(dev,
 				"not permitted to %s; run as root, or with CAP_NET_ADMIN, "
@@ -97,8 +97,10 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 				"CAP_NET_RAW",
 				step, dev->name, dev->name);
 	else if (err == -ENODEV)
-		attach_complain(dev, "cannot %s: no such interface; `ip link` lists the "
-				     "interfaces", step);
+		attach_complain(dev,
+				"cannot %s: no such interface; `ip link` lists the "
+				"interfaces",
+				step);
 	else if (err == -ENOBUFS)
 		attach_error_memlock(dev, step);
 	else if (err == -ENOMEM)

@@ -310,8 +310,8 @@ static void gso_tell(struct tx_gso *g, const char *what)
 {
 	if (g->tell)
 		complain("%s: sending without UDP segmentation offload, which is slower: the "
-			"interface %s super-packets",
-			g->tell, what);
+			 "interface %s super-packets",
+			 g->tell, what);
 	g->tell = NULL;
 }
 
@@ -451,8 +451,8 @@ void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
 		return;
 	if (g->tell)
 		complain("%s: the kernel drops sent frames; check for rules that drop them "
-			"(nft list ruleset, tc filter show dev %s egress)",
-			g->tell, g->tell);
+			 "(nft list ruleset, tc filter show dev %s egress)",
+			 g->tell, g->tell);
 	g->tell = NULL;
 }
 

@@ -399,9 +399,8 @@ static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, con
 			const char *why, int err, const char *remedy)
 {
 	if (!t->quiet && !options_is_set(OPTION_QUIET))
-		complain("%s: sending without %s, which is slower: %s: %s%s%s",
-			dev->name, way, why, strerror(-err), remedy ? "; " : "",
-			remedy ? remedy : "");
+		complain("%s: sending without %s, which is slower: %s: %s%s%s", dev->name, way, why,
+			 strerror(-err), remedy ? "; " : "", remedy ? remedy : "");
 	return false;
 }
 

@@ -405,9 +405,9 @@ int netdev_list(struct netdev **out)
 		n--;
 	/* Once a process: some programs request the list repeatedly. */
 	if (n == 0 && only && !atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
-		complain("" NETDEV_ENV "=%s: no such Ethernet interface in this network "
-			"namespace; 'xroce list' lists the interfaces",
-			only);
+		complain(NETDEV_ENV "=%s: no such Ethernet interface in this network "
+				    "namespace; 'xroce list' lists the interfaces",
+			 only);
 	return n;
 }
 

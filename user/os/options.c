@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #define _GNU_SOURCE
-#include "complain.h"
 #include "options.h"
 
 #include <limits.h>
@@ -10,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xroce/abi.h>
+
+#include "complain.h"
 
 static const char *const tx_words[] = {
 	[TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap",
@@ -269,7 +270,7 @@ static const char *option_text(enum option_id option)
 		return text;
 	if (!(atomic_fetch_or_explicit(&said, bit, memory_order_relaxed) & bit))
 		complain("%s=%s is ignored: it is not %s", spec->variable, text,
-			option_wants(spec, wants, sizeof(wants)));
+			 option_wants(spec, wants, sizeof(wants)));
 	return NULL;
 }
 

@@ -48,7 +48,7 @@ static void others_try_again(struct port *port, int err, u64 now_ns)
 
 	if (!port->told_of_others)
 		complain("%s: cannot send to other processes on the interface: %s",
-			port->shards.name, strerror(-err));
+			 port->shards.name, strerror(-err));
 	port->told_of_others = true;
 	kernel_event_raise(next.fd);
 	next.resume_ns = now_ns + OTHERS_PAUSE_NS;

@@ -218,7 +218,7 @@ static int port_refresh(const struct netdev *dev, struct netdev *now)
 	err = netdev_refresh(now);
 	if (err)
 		complain("%s: %s; `ip link` lists the interfaces", dev->name,
-			err == -ENODEV ? "the interface was removed" : strerror(-err));
+			 err == -ENODEV ? "the interface was removed" : strerror(-err));
 	return err;
 }
 
@@ -307,8 +307,8 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	return 0;
 
 unmake:
-	complain("%s: cannot start: %s; run `xroce doctor %s`", dev->name,
-		strerror(-err), dev->name);
+	complain("%s: cannot start: %s; run `xroce doctor %s`", dev->name, strerror(-err),
+		 dev->name);
 	follow_stop(port);
 	worker_stop(&port->shards);
 	attach_unmake(&port->made);

@@ -37,8 +37,8 @@ static void say_gid_is_missing(void)
 	if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed) &&
 	    !options_is_set(OPTION_QUIET))
 		complain("address handle without a GRH: RoCE needs a GRH; choose a GID of "
-			"this device by its index (-g 0 for ibv_*_pingpong, -x 0 for perftest; "
-			"`xroce list` shows them)");
+			 "this device by its index (-g 0 for ibv_*_pingpong, -x 0 for perftest; "
+			 "`xroce list` shows them)");
 }
 
 /* Sets the fields of an address vector other than the destination. */

@@ -343,8 +343,8 @@ static void device_note_missing_files(const struct ibv_device *device)
 	if ((access(device->ibdev_path, F_OK) || access(node, F_OK)) &&
 	    !atomic_exchange_explicit(&is_told, true, memory_order_relaxed))
 		complain("no %s or no %s: programs that look for these files (UCX, NCCL, "
-			"ibstat) find no device; start them by `xroce run`",
-			device->ibdev_path, node);
+			 "ibstat) find no device; start them by `xroce run`",
+			 device->ibdev_path, node);
 }
 
 /* Caller holds lists_lock. */

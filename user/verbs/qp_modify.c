@@ -47,12 +47,12 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 	link_mtu = link_mtu_for(*bytes, port_info(port)->multibuffer);
 	if (link_mtu)
 		complain("path MTU %u is too large for %s, whose MTU is %u; run `ip link "
-			"set %s mtu %u`, or use a path MTU of %u",
-			*bytes, nd.name, nd.mtu, nd.name, link_mtu, largest);
+			 "set %s mtu %u`, or use a path MTU of %u",
+			 *bytes, nd.name, nd.mtu, nd.name, link_mtu, largest);
 	else
 		complain("path MTU %u needs AF_XDP multi-buffer (Linux 6.6); use a path "
-			"MTU of %u on %s",
-			*bytes, largest, nd.name);
+			 "MTU of %u on %s",
+			 *bytes, largest, nd.name);
 	return EINVAL;
 }
 
