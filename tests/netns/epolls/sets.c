@@ -366,17 +366,22 @@ static bool catch(int signal)
 	return !sigaction(signal, &action, NULL);
 }
 
+/* Catches SIGUSR2 and blocks it: *blocked has only that signal, *none has no signal. */
+static bool catch_blocked(sigset_t *blocked, sigset_t *none)
+{
+	sigemptyset(none);
+	sigemptyset(blocked);
+	sigaddset(blocked, SIGUSR2);
+	return catch(SIGUSR2) && !pthread_sigmask(SIG_BLOCK, blocked, NULL);
+}
+
 /* A signal that is blocked but in the wait ends it. */
 bool signal_masks(void)
 {
 	struct epoll_event event;
 	sigset_t blocked, none;
 
-	CHECK(ends_open() && catch(SIGUSR2));
-	sigemptyset(&none);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR2);
-	CHECK(!pthread_sigmask(SIG_BLOCK, &blocked, NULL));
+	CHECK(ends_open() && catch_blocked(&blocked, &none));
 	CHECK(!ctl(end.set, EPOLL_CTL_ADD, end.server, EPOLLIN));
 	CHECK(!kill(getpid(), SIGUSR2));
 	CHECK(epoll_pwait(end.set, &event, 1, NOT_MS, &blocked) == 0 && !signalled);
@@ -406,11 +411,7 @@ bool signal_masks_of_poll(void)
 {
 	sigset_t blocked, none;
 
-	CHECK(ends_open() && catch(SIGUSR2));
-	sigemptyset(&none);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR2);
-	CHECK(!pthread_sigmask(SIG_BLOCK, &blocked, NULL));
+	CHECK(ends_open() && catch_blocked(&blocked, &none));
 	for (int i = 0; i < 2; i++) {
 		CHECK(poll_with_mask(i, NOT_MS, &blocked) == 0 && !signalled);
 		CHECK_ERRNO(poll_with_mask(i, SOON_MS, &none), EINTR);
