@@ -6,7 +6,6 @@
  *
  *	many_ports ROUNDS
  */
-#include <dirent.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/open_fds.h"
 #include "lib/ctl.h"
 
 #define DEVICES_MAX   32
@@ -65,18 +65,6 @@ static void close_all(void)
 		     "cannot close device %u: %s", count, strerror(errno));
 }
 
-static unsigned int descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	must(dir, "no /proc: %s", strerror(errno));
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 int main(int argc, char **argv)
 {
 	unsigned int before = 0, after = 0;
@@ -87,7 +75,7 @@ int main(int argc, char **argv)
 	for (int i = atoi(argv[1]); i > 0; i--) {
 		open_all();
 		close_all();
-		after = descriptors();
+		after = open_fds();
 		before = before ? before : after;
 	}
 	must(after == before, "%u descriptors, %u after the first round", after, before);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "../../user/client/ask.h"
-#include "open_fds.h"
+#include "../common/open_fds.h"
 
 #define MANY_FDS 40 /* more than the asker takes */
 

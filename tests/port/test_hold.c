@@ -24,7 +24,7 @@
 #include "../../user/broker/iface_lock.h"
 #include "../../user/broker/visitors.h"
 #include "../../user/os/netdev.h"
-#include "open_fds.h"
+#include "../common/open_fds.h"
 
 #define IFINDEX 4711u
 
@@ -223,7 +223,7 @@ static int without_privileges(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
-	const u32 before = open_fds();
+	const int before = open_fds();
 	struct iface_lock h;
 	int ret;
 

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "../../user/client/attach.h"
-#include "open_fds.h"
+#include "../common/open_fds.h"
 
 #define RING_BYTES (1u << 20)
 #define PROG_ID	   4711u

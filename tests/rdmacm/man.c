@@ -3,7 +3,6 @@
  * One subject's cases on one device: man_SUBJECT IPV4 IPV6 [CASE...]. It links with librdmacm and
  * libibverbs and nothing of this project.
  */
-#include <dirent.h>
 
 #include "man.h"
 
@@ -14,18 +13,6 @@ uint16_t port_of(const struct sockaddr *sa)
 {
 	return ntohs(sa->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)sa)->sin6_port :
 						 ((const struct sockaddr_in *)sa)->sin_port);
-}
-
-int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
 }
 
 union address own(int family, uint16_t port)

@@ -14,6 +14,7 @@
 #include <rdma/rdma_verbs.h>
 #include <unistd.h>
 
+#include "../common/open_fds.h"
 #include "../verbs/contract.h"
 
 /* Each program has one list. */
@@ -35,8 +36,6 @@ union address wild(int family, uint16_t port);
 union address other(int family, uint8_t last, uint16_t port);
 #define SILENT 77 /* its neighbour entry is permanent, and the link address is unused */
 #define ABSENT 99 /* it has no neighbour entry, and does not answer */
-/* Entries of /proc/self/fd: the descriptors of the process, and three more. */
-int descriptors(void);
 uint16_t port_of(const struct sockaddr *sa);
 /* Family and address, not the port. */
 bool same_host(const struct sockaddr *a, const union address *b);

@@ -142,7 +142,7 @@ static bool endpoints_of_one_process(void)
 			 ntohs(rdma_get_src_port(listen))));
 	pthread_join(thread, &done);
 	MUST(done);
-	printf("# %d descriptors of %d with %d endpoints\n", descriptors(), LIMIT, ENDPOINTS);
+	printf("# %d descriptors of %d with %d endpoints\n", open_fds(), LIMIT, ENDPOINTS);
 	MUST(destroy_all(end, ENDPOINTS));
 	rdma_destroy_ep(listen);
 	MUST_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -158,7 +158,7 @@ static bool took(const char *what, int want)
 {
 	const int before = counted;
 
-	counted = descriptors();
+	counted = open_fds();
 	if (counted - before == want)
 		return true;
 	printf("# %s: %d descriptors, not %d\n", what, counted - before, want);
@@ -185,7 +185,7 @@ static bool objects_to_the_number(void)
 	bool good = true;
 
 	MUST(limit_descriptors(&before));
-	counted = descriptors();
+	counted = open_fds();
 	MUST(list = ibv_get_device_list(NULL));
 	good &= took("a list of devices", 0);
 	MUST(verbs[0] = ibv_open_device(list[0]));
@@ -218,7 +218,7 @@ static bool objects_to_the_number(void)
 	good &= took("an id", 0);
 	MUST(!rdma_destroy_id(id));
 	rdma_destroy_event_channel(events);
-	counted = descriptors();
+	counted = open_fds();
 	MUST(!ibv_dealloc_pd(pd) && !ibv_close_device(verbs[0]) && !ibv_close_device(verbs[1]));
 	good &= took("the end", -PORT - RINGS - CONTEXT - 4);
 	ibv_free_device_list(list);
@@ -234,7 +234,7 @@ static bool synchronous_ids(void)
 	bool good = true;
 
 	MUST(limit_descriptors(&before));
-	counted = descriptors();
+	counted = open_fds();
 	for (int i = 0; i < 2 * SYNC_OWN; i++) {
 		MUST_EQ(rdma_create_id(NULL, &id[i], NULL, RDMA_PS_TCP), 0);
 		good &= took("a synchronous id", i <= SYNC_OWN);

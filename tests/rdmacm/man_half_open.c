@@ -418,13 +418,13 @@ static bool silent_peers(int family)
 			return false;
 		}
 		if (round == 0)
-			before = descriptors();
+			before = open_fds();
 	}
 	for (int i = 0; i < 4; i++) {
 		MUST(no_event(ch[i]));
 		rdma_destroy_event_channel(ch[i]);
 	}
-	MUST_EQ(descriptors(), before - 4);
+	MUST_EQ(open_fds(), before - 4);
 	return true;
 }
 BOTH(silent_peers)

@@ -85,7 +85,7 @@ static bool duplicate_outlives_its_channel(void)
 {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id;
-	const int before = descriptors();
+	const int before = open_fds();
 	int copy, fd;
 
 	for (int i = 0; i < 20; i++) {
@@ -101,7 +101,7 @@ static bool duplicate_outlives_its_channel(void)
 		MUST(!rdma_destroy_id(id));
 		rdma_destroy_event_channel(ch);
 	}
-	MUST_EQ(descriptors(), before);
+	MUST_EQ(open_fds(), before);
 	return true;
 }
 

@@ -178,7 +178,7 @@ static bool descriptors_end(int (*make)(void))
 			if (err && err != EMFILE)
 				printf("# room for %d: errno %d (%s)\n", room, err, strerror(err));
 			MUST(!err || err == EMFILE);
-			MUST(round == 0 || count_becomes(descriptors, before));
+			MUST(round == 0 || count_becomes(open_fds, before));
 			worked = room;
 		}
 		MUST_EQ(err, 0);
@@ -186,13 +186,13 @@ static bool descriptors_end(int (*make)(void))
 		MUST_EQ(make(), 0);
 		if (round == 0) {
 			usleep(100000);
-			before = descriptors();
+			before = open_fds();
 		}
 	}
 	for (int i = 0; i < 100; i++)
 		MUST(with_room_for(i % worked, make) == EMFILE);
 	MUST_EQ(make(), 0);
-	return count_becomes(descriptors, before);
+	return count_becomes(open_fds, before);
 }
 
 static bool in_a_fresh_child(int (*make)(void))

@@ -218,11 +218,11 @@ static void *sleeps(void *arg)
 static bool sleepers_begin(struct sleeper s[2])
 {
 	const long long until = now_ms() + WAIT_MS;
-	const int before = descriptors();
+	const int before = open_fds();
 
 	for (int i = 0; i < 2; i++)
 		MUST(!pthread_create(&s[i].thread, NULL, sleeps, &s[i]));
-	while (descriptors() < before + 2)
+	while (open_fds() < before + 2)
 		MUST(now_ms() < until);
 	return true;
 }
@@ -263,7 +263,7 @@ static bool wakes(void)
 /* rclose() takes an rsocket out of its sets: its number may be another's at once. */
 static bool closed_rsocket(void)
 {
-	const int before = descriptors();
+	const int before = open_fds();
 	int s;
 
 	MUST(begin(AF_INET));
@@ -277,7 +277,7 @@ static bool closed_rsocket(void)
 	MUST(one(0, EPOLLOUT, 2));
 	MUST_EQ(close(s), 0);
 	MUST(finish());
-	MUST(descriptors() <= before + 8); /* what the library keeps */
+	MUST(open_fds() <= before + 8); /* what the library keeps */
 	return true;
 }
 
@@ -290,13 +290,13 @@ static bool cancelled(void)
 
 	MUST(begin(AF_INET));
 	MUST_EQ(add(end[0], EPOLLIN, 1), 0);
-	before = descriptors();
+	before = open_fds();
 	MUST(sleepers_begin(s));
 	for (int i = 0; i < 2; i++) {
 		MUST(!pthread_cancel(s[i].thread));
 		MUST(!pthread_join(s[i].thread, &result) && result == PTHREAD_CANCELED);
 	}
-	after = descriptors();
+	after = open_fds();
 	MUST_EQ(after, before);
 	MUST_EQ(rsend(end[1], "x", 1, 0), 1);
 	MUST(one(WAIT_MS, EPOLLIN, 1));

@@ -79,11 +79,11 @@ static bool no_leak(int family)
 	for (int n = 0; n < all; n++) {
 		MUST(come_and_go(ch, listen, family, n));
 		if (n == all / 4) {
-			fds = descriptors();
+			fds = open_fds();
 			kib = resident();
 		}
 	}
-	MUST_EQ(descriptors(), fds);
+	MUST_EQ(open_fds(), fds);
 	printf("# %d connections: %ld KiB more\n", all - all / 4, resident() - kib);
 	/* Connections in time-wait are small; 4 KiB each would be a leak. */
 	MUST(resident() - kib < 2048 + (all - all / 4) * 2);
@@ -110,11 +110,11 @@ static bool thousands_of_ids(void)
 		if (i % 4 == 1)
 			MUST_EQ(rdma_bind_addr(id[i], &at.sa), 0);
 		if (i == 100)
-			fds = descriptors(); /* with the device's */
+			fds = open_fds(); /* with the device's */
 	}
 	for (int i = N - 1; i >= 0; i--)
 		MUST_EQ(rdma_destroy_id(id[i]), 0);
-	MUST_EQ(descriptors(), fds);
+	MUST_EQ(open_fds(), fds);
 	rdma_destroy_event_channel(ch);
 	return true;
 }
@@ -168,7 +168,7 @@ static bool descriptors_exhausted(void)
 
 	MUST(ch && (listen = listener(ch, RDMA_PS_TCP, own(AF_INET, 0), 16)));
 	MUST(come_and_go(ch, listen, AF_INET, 3));
-	fds = descriptors();
+	fds = open_fds();
 	MUST_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	small = (struct rlimit){ (rlim_t)fds + 3, limit.rlim_max };
 	MUST_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);
@@ -195,7 +195,7 @@ static bool descriptors_exhausted(void)
 	while (n)
 		rdma_destroy_event_channel(more[--n]);
 	MUST_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	MUST_EQ(descriptors(), fds);
+	MUST_EQ(open_fds(), fds);
 	MUST(come_and_go(ch, listen, AF_INET, 3));
 	MUST_EQ(rdma_destroy_id(listen), 0);
 	rdma_destroy_event_channel(ch);

@@ -5,8 +5,8 @@
  * and other threads continue with the same objects. A thread that cancels itself before the call
  * ends at the call's first cancellation point, so each of them is tried.
  */
-#include <dirent.h>
 
+#include "../common/open_fds.h"
 #include "cancelled.h"
 #include "man.h"
 
@@ -230,18 +230,6 @@ static int reach_nobody(void *pd)
 	attr.grh.dgid.raw[15] ^= 0x6a;
 	ah = ibv_create_ah(pd, &attr);
 	return ah && ibv_destroy_ah(ah);
-}
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
 }
 
 static bool descriptors_body(struct pair *p)

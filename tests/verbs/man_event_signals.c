@@ -7,7 +7,6 @@
  * Over a real path: netns/event_matrix.c.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "../common/open_fds.h"
 #include "man.h"
 
 #define SIGNAL SIGRTMIN
@@ -84,18 +84,6 @@ static bool ask_for_signals(int fd)
 	MUST(signals_block(SIGNAL));
 	MUST(!fcntl(fd, F_SETOWN_EX, &me) && !fcntl(fd, F_SETSIG, SIGNAL) && set_async(fd, true));
 	return true;
-}
-
-static int entries_of(const char *path)
-{
-	DIR *dir = opendir(path);
-	int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	if (dir)
-		closedir(dir);
-	return n;
 }
 
 /* ---- completion channels ---- */
@@ -643,11 +631,11 @@ static bool after_fork(void)
 
 static bool nothing_is_left(void)
 {
-	const int fds = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task");
+	const int fds = open_fds(), threads = entries_of("/proc/self/task");
 
 	for (int i = 0; i < 20; i++)
 		MUST(completion_channel());
-	MUST_EQ(entries_of("/proc/self/fd"), fds);
+	MUST_EQ(open_fds(), fds);
 	MUST_EQ(entries_of("/proc/self/task"), threads);
 	return true;
 }
