@@ -350,7 +350,7 @@ void iface_lock_end(struct iface_lock *h)
 {
 }
 
-/* Nobody connects to the name. */
+/* The name gets no connection. */
 int iface_lock_take(struct iface_lock *h)
 {
 	return fd_own(eventfd(0, EFD_CLOEXEC));

@@ -182,7 +182,7 @@ forks() {
 
 # ---- a set-user-ID program ----
 
-# Its broker gets no variable of its caller, such as a directory to pin maps in.
+# Its broker inherits no environment variable of its caller (here: XROCE_PIN).
 set_user_id() {
 	cat >"$WORK/opens.c" <<'END'
 #include <infiniband/verbs.h>

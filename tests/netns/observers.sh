@@ -59,7 +59,7 @@ silent_broker() {
 	# the query in progress, if any, and a query that timed out
 	wait_until 20 lines_more top 2
 	kill -CONT "$broker"
-	# it is asked again after a pause
+	# top asks the broker again after a pause
 	wait_until 10 answers_again || fail "top shows the broker as silent"
 	lines=$(wc -l <"$WORK/top.out")
 	wait_until 10 lines_more top 3

@@ -236,7 +236,7 @@ auto() {
 	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
 	need_line server "^xroce: $IF_A: no privileges for XDP: using UDP sockets"
 	need_nothing_left
-	# what it cannot have is not offered, root has it
+	# raw packet QPs are reported to root only
 	says_raw 0 "${RUN[@]}"
 	says_raw '[1-9][0-9]*' "$XROCE" run
 	# root, and another XDP program on the interface, which stays

@@ -149,8 +149,8 @@ static int connect_as_other(struct loop *loop, u32 other)
 }
 
 /*
- * Each connection is accepted, can send no more, and hangs up at the end, or after many newer ones
- * of its kind: those of other users do not end root's.
+ * Each connection is accepted, can send no more, and hangs up at the end, or after many newer
+ * connections of its kind: connections of other users do not end root's.
  */
 static void visitors__accepts_all(void **state)
 {

@@ -240,7 +240,7 @@ static void tx_udp__counts_what_is_refused(void **state)
 #define NEIGHBOURS 240u
 #define TRIES	   200u /* 10 ms apart */
 
-/* Sends frames to many addresses of a link on which nobody answers, until the socket is full. */
+/* Sends frames to many addresses of a link without any other host, until the socket is full. */
 static void fill_socket(struct tx *tx)
 {
 	struct gid local = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 1 } };
@@ -258,7 +258,7 @@ static void fill_socket(struct tx *tx)
 	fail();
 }
 
-/* Packets for them wait in the kernel; those for others leave soon. */
+/* Packets for silent neighbours wait in the kernel; packets for others are sent soon. */
 static void tx_udp__silent_neighbours(void **state)
 {
 	static u8 frame[1 << 17];

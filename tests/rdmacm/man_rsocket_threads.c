@@ -4,7 +4,7 @@
 /*
  * rsocket(7) in a program with threads and signals: a close() that is interrupted or has no
  * descriptor; calls that do not wait while another thread waits in the same call; clients that
- * leave a listener; a connect() after one that failed; a datagram peer that starts again. A case
+ * leave a listener; connect() after a failed connect(); a datagram peer that starts again. A case
  * ON_BOTH holds for the kernel's sockets, too.
  */
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@ static void wait_a_while(void)
 
 /* ---- datagrams; first, as the process must not have the thread that reads them yet ---- */
 
-/* Fails once for want of descriptors, and works after that. */
+/* Fails once without a free descriptor, then works. */
 static bool datagram_after_no_descriptor(void)
 {
 	struct rlimit full, least;
