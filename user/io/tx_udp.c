@@ -54,7 +54,7 @@ union udp_control {
 struct tx_udp {
 	struct tx tx;
 	struct tx_pool pool;
-	int fd[2];	/* IPv4, IPv6; -1: the kernel has no such sockets */
+	int fd[2];	/* IPv4, IPv6; negative: the kernel has no such sockets */
 	u16 port[2];	/* their source ports, host order */
 	u32 ifindex;
 	bool has_codes;	/* super-packets may arrive uncut */
