@@ -63,11 +63,11 @@ static uint64_t wr_id(const struct link *l, unsigned int s, bool receives)
 }
 
 /* A device that is lost says EIO to all; nothing else may be refused. */
-static bool posted(struct link *l, int err, const char *what)
+static bool worked(struct link_port *p, int err, const char *what)
 {
 	if (err == EIO)
-		l->port->lost = true;
-	must(!err || l->port->lost, "%s: %s", what, strerror(err));
+		p->lost = true;
+	must(!err || p->lost, "%s: %s", what, strerror(err));
 	return !err;
 }
 
@@ -78,7 +78,7 @@ static void post_receive(struct link *l, unsigned int s, uint64_t n)
 	struct ibv_sge sge = { (uintptr_t)slot(l, s, true, n), ROOM, l->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id(l, s, true), .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	posted(l, ibv_post_recv(l->stream[s].qp, &wr, &bad), "ibv_post_recv");
+	worked(l->port, ibv_post_recv(l->stream[s].qp, &wr, &bad), "ibv_post_recv");
 }
 
 static void send_message(struct link *l, unsigned int s)
@@ -103,7 +103,7 @@ static void send_message(struct link *l, unsigned int s)
 		wr.wr.ud.remote_qpn = t->peer_qpn;
 		wr.wr.ud.remote_qkey = QKEY;
 	}
-	if (posted(l, ibv_post_send(t->qp, &wr, &bad), "ibv_post_send"))
+	if (worked(l->port, ibv_post_send(t->qp, &wr, &bad), "ibv_post_send"))
 		t->sent++;
 }
 
@@ -213,7 +213,7 @@ void link_complete(struct link *l, const struct ibv_wc *wc)
 
 /* ---- the partner ---- */
 
-static void connect_ud(struct link *l, const union ibv_gid *peer)
+static bool connect_ud(struct link *l, const union ibv_gid *peer)
 {
 	struct ibv_qp *qp = l->stream[LINK_UD].qp;
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
@@ -222,18 +222,22 @@ static void connect_ud(struct link *l, const union ibv_gid *peer)
 				  .grh = { .dgid = *peer,
 					   .sgid_index = (uint8_t)l->port->gid_index,
 					   .hop_limit = 64 } };
+	int err = ibv_modify_qp(qp, &a,
+				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-	     "UD to INIT");
 	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "UD to RTR");
+	if (!err)
+		err = ibv_modify_qp(qp, &a, IBV_QP_STATE);
 	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "UD to RTS");
-	must((l->ah = ibv_create_ah(l->port->pd, &ah)), "ibv_create_ah: %s", strerror(errno));
+	if (!err)
+		err = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return worked(l->port, err, "connect UD") &&
+	       worked(l->port, (l->ah = ibv_create_ah(l->port->pd, &ah)) ? 0 : errno,
+		      "ibv_create_ah");
 }
 
-static void connect_all(struct link *l, const struct link_word *w)
+/* False: the device is lost. */
+static bool connect_all(struct link *l, const struct link_word *w)
 {
 	/* a second: no peer is that late even on a busy machine, so nothing is resent */
 	const struct rc_options o = { .gid_index = (uint8_t)l->port->gid_index,
@@ -251,23 +255,22 @@ static void connect_all(struct link *l, const struct link_word *w)
 						 .psn = w->qpn[s] };
 
 		t->peer_qpn = w->qpn[s];
-		if (s == LINK_UD)
-			connect_ud(l, &w->gid);
-		else
-			rc_connect(t->qp, &own, &peer, &o);
+		if (s == LINK_UD ? !connect_ud(l, &w->gid)
+				 : !worked(l->port, rc_try_connect(t->qp, &own, &peer, &o),
+					   "connect RC or UC"))
+			return false;
 		for (unsigned int i = 0; i < LINK_SLOTS; i++)
 			post_receive(l, s, i);
 	}
+	return true;
 }
 
 static void heard(struct link *l, const struct link_word *w)
 {
 	switch (w->type) {
 	case WORD_HELLO:
-		if (l->port->lost)
-			break;
-		connect_all(l, w);
-		say(l, WORD_READY);
+		if (!l->port->lost && connect_all(l, w))
+			say(l, WORD_READY);
 		break;
 	case WORD_READY:
 		l->connected = true;
@@ -334,10 +337,31 @@ void link_close(struct link *l)
 	for (unsigned int s = 0; s < LINK_STREAMS; s++)
 		must(!l->stream[s].qp || !ibv_destroy_qp(l->stream[s].qp),
 		     "ibv_destroy_qp (%s)", names[s]);
-	must(!ibv_dereg_mr(l->mr), "ibv_dereg_mr");
+	must(!l->mr || !ibv_dereg_mr(l->mr), "ibv_dereg_mr");
 	close(l->fd);
 	free(l->memory);
 	free(l);
+}
+
+/* False: the device is lost. */
+static bool make_resources(struct link *l, size_t bytes)
+{
+	struct link_port *p = l->port;
+
+	l->mr = ibv_reg_mr(p->pd, l->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!worked(p, l->mr ? 0 : errno, "ibv_reg_mr"))
+		return false;
+	for (unsigned int s = 0; s < LINK_STREAMS; s++) {
+		struct ibv_qp_init_attr init = { .qp_type = types[s],
+						 .send_cq = p->cq,
+						 .recv_cq = p->cq,
+						 .cap = { LINK_SLOTS, LINK_SLOTS, 1, 1, 0 } };
+
+		l->stream[s].qp = ibv_create_qp(p->pd, &init);
+		if (!worked(p, l->stream[s].qp ? 0 : errno, names[s]))
+			return false;
+	}
+	return true;
 }
 
 struct link *link_open(struct link_port *p, int fd, uint64_t limit)
@@ -351,21 +375,9 @@ struct link *link_open(struct link_port *p, int fd, uint64_t limit)
 	l->number = number++;
 	l->fd = fd;
 	l->limit = limit;
-	must((l->mr = ibv_reg_mr(p->pd, l->memory, bytes, IBV_ACCESS_LOCAL_WRITE)),
-	     "ibv_reg_mr: %s", strerror(errno));
-	for (unsigned int s = 0; s < LINK_STREAMS; s++) {
-		struct ibv_qp_init_attr init = { .qp_type = types[s],
-						 .send_cq = p->cq,
-						 .recv_cq = p->cq,
-						 .cap = { LINK_SLOTS, LINK_SLOTS, 1, 1, 0 } };
-
-		l->stream[s].qp = ibv_create_qp(p->pd, &init);
-		if (!l->stream[s].qp && errno == EIO) {
-			p->lost = true;
-			link_close(l);
-			return NULL;
-		}
-		must(l->stream[s].qp, "ibv_create_qp (%s): %s", names[s], strerror(errno));
+	if (!make_resources(l, bytes)) {
+		link_close(l);
+		return NULL;
 	}
 	say(l, WORD_HELLO);
 	return l;

@@ -23,7 +23,10 @@ struct rc_options {
 	enum ibv_mtu path_mtu; /* 0: 1024 bytes */
 };
 
-/* RESET to RTS against the peer; depth 8 of READs and atomics. Also a UC QP. Dies if refused. */
+/* RESET to RTS against the peer; depth 8 of READs and atomics. Also a UC QP. Returns errno. */
+int rc_try_connect(struct ibv_qp *qp, const struct rc_address *own, const struct rc_address *peer,
+		   const struct rc_options *o);
+/* The same; dies if refused. */
 void rc_connect(struct ibv_qp *qp, const struct rc_address *own, const struct rc_address *peer,
 		const struct rc_options *o);
 void rc_reset(struct ibv_qp *qp);
