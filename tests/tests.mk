@@ -42,10 +42,10 @@ $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 $(BUILD)/tests/unit/test_export_text: $(call tool_objs,text.c)
 # The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
 $(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c metrics.c shares.c \
-	text.c watched.c counters.c observe_maps.c)
+	text.c watched.c counters.c observe_maps.c snapshot.c)
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
-	explain_gather.c cli.c json.c observe_options.c objects.c observe_maps.c output.c \
+	explain_gather.c cli.c json.c observe_options.c objects.c observe_maps.c snapshot.c output.c \
 	processes.c table.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c) $(call objs,user/os/clock.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)

@@ -315,8 +315,8 @@ void observer_end(struct observer *o)
 }
 
 /* All ports are in the list. */
-bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
-		     void (*fn)(void *arg, const struct observed *p), void *arg)
+bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id), u32 parts, observe_fn *fn,
+		     void *arg)
 {
 	return true;
 }

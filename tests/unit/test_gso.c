@@ -177,7 +177,7 @@ static void gso_count__each_bit(void **state)
 
 /*
  * Nor does one join that the receiver's XDP would have to judge by its own headers: see
- * for_same_qp().
+ * gso_is_for_same_qp().
  */
 static void gso_count__for_one_qp(void **state)
 {

@@ -116,28 +116,16 @@ static u64 icmp_unreachable(void)
 
 /* ---- a port ---- */
 
-static void port_vector(void *arg, const struct observed *p, const void *key, const void *value)
-{
-	const struct xroce_vector *v = value;
-	struct explain_port *port = arg;
-
-	port->wakeups += v->wakeups;
-	port->unannounced += v->unannounced;
-}
-
-static void port_socket(void *arg, const struct observed *p, const void *key, const void *value)
-{
-	const struct xroce_sock *s = value;
-	struct explain_port *port = arg;
-
-	port->queues += s->rx_frames || s->rx_ring_full;
-}
-
-static void port_look(const struct observed *p, struct explain_port *port)
+static void port_look(const struct observed *p, const struct snapshot *s, struct explain_port *port)
 {
 	struct netdev dev;
 
-	*port = (struct explain_port){ .prog_id = p->prog_id, .pid = p->pid };
+	*port = (struct explain_port){ .prog_id = p->prog_id,
+				       .pid = p->pid,
+				       .queues = s->queues,
+				       .wakeups = s->wakeups,
+				       .unannounced = s->unannounced,
+				       .sums = s->sums };
 	snprintf(port->command, sizeof(port->command), "%s", p->command);
 	snprintf(port->dev, sizeof(port->dev), "%s", p->iface->name);
 	port->refused = p->sent.refused;
@@ -148,110 +136,90 @@ static void port_look(const struct observed *p, struct explain_port *port)
 		port->mtu = dev.mtu;
 		port->unreachable = icmp_unreachable();
 	}
-	observed_sums(p, &port->sums);
-	observed_each(p, XROCE_MAP_VECTOR, sizeof(struct xroce_vector), port_vector, port);
-	observed_each(p, XROCE_MAP_SOCK, sizeof(struct xroce_sock), port_socket, port);
 	process_look(p->pid, &port->process);
 	port->time_ns = clock_now_ns();
 }
 
 /* ---- the port's queue pairs ---- */
 
-static void qp_cq(void *arg, const struct observed *p, const void *key, const void *value)
+/* Returns whether the port has that CQ; sets *found. */
+static bool find_cq(const struct snapshot *s, u32 number, struct xroce_cq_stat *found)
 {
-	const struct xroce_cq_stat *cq = value;
-	struct gathered_port *g = arg;
+	for (u32 i = 0; i < s->lists[SNAPSHOT_CQ].num; i++) {
+		const struct xroce_cq_stat *cq = snapshot_object(s, SNAPSHOT_CQ, i);
 
-	for (u32 i = 0; cq->pid && i < g->num_qps; i++) {
-		struct explain_qp *q = &g->qps[i];
-
-		if (q->has_stat && q->stat.send_cq == cq->cq) {
-			q->send_cq = *cq;
-			q->has_send_cq = true;
-		}
-		if (q->has_stat && q->stat.recv_cq == cq->cq) {
-			q->recv_cq = *cq;
-			q->has_recv_cq = true;
+		if (cq && cq->cq == number) {
+			*found = *cq;
+			return true;
 		}
 	}
+	return false;
 }
 
-static void qp_srq(void *arg, const struct observed *p, const void *key, const void *value)
+static bool find_srq(const struct snapshot *s, u32 number, struct xroce_srq_stat *found)
 {
-	const struct xroce_srq_stat *srq = value;
-	struct gathered_port *g = arg;
+	for (u32 i = 0; number && i < s->lists[SNAPSHOT_SRQ].num; i++) {
+		const struct xroce_srq_stat *srq = snapshot_object(s, SNAPSHOT_SRQ, i);
 
-	for (u32 i = 0; srq->pid && srq->srq && i < g->num_qps; i++) {
-		struct explain_qp *q = &g->qps[i];
-
-		if (q->has_stat && q->stat.srq == srq->srq) {
-			q->srq = *srq;
-			q->has_srq = true;
+		if (srq && srq->srq == number) {
+			*found = *srq;
+			return true;
 		}
 	}
+	return false;
 }
 
-static void port_qps(const struct observe_options *l, const struct observed *p,
-		     struct gathered_port *g)
+static void port_qps(const struct snapshot *s, struct gathered_port *g)
 {
-	struct observe_options all = { .command = l->command }; /* no filter */
-	u32 num;
-	struct qp_view *v = observed_qps(&all, p, &num, NULL);
-
-	g->qps = calloc(num ? num : 1, sizeof(*g->qps));
-	g->num_qps = g->qps ? num : 0;
+	g->qps = calloc(s->num_qps ? s->num_qps : 1, sizeof(*g->qps));
+	g->num_qps = g->qps ? s->num_qps : 0;
 	for (u32 i = 0; i < g->num_qps; i++) {
+		const struct qp_view *v = &s->qps[i];
 		struct explain_qp *q = &g->qps[i];
 
-		q->qpn = v[i].qpn;
-		q->has_stat = v[i].has_stat;
-		q->has_steer = v[i].has_steer;
-		q->stat = v[i].stat;
-		q->steer = v[i].steer;
-		if (q->has_stat && q->stat.path_mtu && q->stat.path_mtu <= 4096)
+		q->qpn = v->qpn;
+		q->has_stat = v->has_stat;
+		q->has_steer = v->has_steer;
+		q->stat = v->stat;
+		q->steer = v->steer;
+		if (!q->has_stat)
+			continue;
+		if (q->stat.path_mtu && q->stat.path_mtu <= 4096)
 			q->link_mtu = netdev_link_mtu_for(q->stat.path_mtu);
+		q->has_send_cq = find_cq(s, q->stat.send_cq, &q->send_cq);
+		q->has_recv_cq = find_cq(s, q->stat.recv_cq, &q->recv_cq);
+		q->has_srq = find_srq(s, q->stat.srq, &q->srq);
 	}
-	free(v);
-	observed_each(p, "xroce_cq_stat", sizeof(struct xroce_cq_stat), qp_cq, g);
-	observed_each(p, "xroce_srq_stat", sizeof(struct xroce_srq_stat), qp_srq, g);
 }
 
-struct gathering {
-	const struct observe_options *look;
-	struct gathered *g;
-};
-
-static void gather_port(void *arg, const struct observed *p)
+static void gather_port(void *arg, const struct observed *p, const struct snapshot *s)
 {
-	struct gathering *to = arg;
-	struct gathered *g = to->g;
+	struct gathered *g = arg;
 
 	if (p->kind == OBSERVED_BROKER)
 		return;
 	g->list = gather_room(g->list, g->num, &g->room, sizeof(*g->list));
 	g->list[g->num] = (struct gathered_port){ 0 };
-	port_look(p, &g->list[g->num].port);
-	port_qps(to->look, p, &g->list[g->num]);
+	port_look(p, s, &g->list[g->num].port);
+	port_qps(s, &g->list[g->num]);
 	g->num++;
 }
 
 static bool gather_has(void *arg, u32 prog_id)
 {
-	const struct gathering *to = arg;
-
-	return gathered_find(to->g, prog_id);
+	return gathered_find(arg, prog_id);
 }
 
 /* ---- all processes ---- */
 
 void gather(struct observe_options *l, struct gathered *g)
 {
-	struct gathering to = { .look = l, .g = g };
+	const u32 parts = SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS | SNAPSHOT_SRQS;
 
 	*g = (struct gathered){ 0 };
-	observe_options_each(l, gather_port, &to);
+	observe_options_each(l, parts, gather_port, g);
 	/* brokers hide other users' processes, so only the program list is complete */
-	g->is_whole = observe_foreign(gather_has, gather_port, &to) && !l->is_hidden;
+	g->is_whole = observe_foreign(gather_has, parts, gather_port, g) && !l->is_hidden;
 }
 
 void gathered_end(struct gathered *g)

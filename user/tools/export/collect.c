@@ -202,6 +202,12 @@ static struct watched *collector_add(struct collector *c, u32 id)
 	return w;
 }
 
+static void collector_read(struct collector *c, struct watched *w, struct device *d)
+{
+	if (watched_read(w, &d->total))
+		c->errors[COLLECT_MEMORY]++;
+}
+
 /* Takes an open port whose program is unknown: a new port, or a known one with a new program. */
 static void collector_take_port(struct collector *c, struct device *d, struct observed *p)
 {
@@ -210,7 +216,7 @@ static void collector_take_port(struct collector *c, struct device *d, struct ob
 
 	if (w)
 		/* the last values in maps that the port is about to replace */
-		watched_read(w, &d->total);
+		collector_read(c, w, d);
 	else
 		w = collector_add(c, id);
 	if (!w) {
@@ -296,7 +302,7 @@ static void collector_read_ports(struct collector *c, u64 now_ns)
 		struct device *d = device_of(c, w->ifindex);
 
 		if (d)
-			watched_read(w, &d->total);
+			collector_read(c, w, d);
 		if (collector_has_ended(d, w)) {
 			collector_bury(c, w, now_ns);
 			collector_drop(c, i);

@@ -167,16 +167,11 @@ static void slot_grow(const struct watched *w, struct watched_slot *slot, u32 nu
 	}
 }
 
-static void watched_take_cq(void *arg, const struct observed *p, const void *key, const void *value)
+static void watched_take_cq(struct watched *w, u32 nth, const struct xroce_cq_stat *s)
 {
-	const struct xroce_cq_stat *s = value;
-	struct watched *w = arg;
-	const u32 nth = *(const u32 *)key;
 	const u64 now[] = { s->completions, s->events, s->overruns };
 	u64 *const total[] = { &w->now.cq_completions, &w->now.cq_events, &w->now.cq_overruns };
 
-	if (!s->pid || nth >= XROCE_CQ_STATS)
-		return;
 	slot_grow(w, &w->cqs[nth], s->cq, now, total, ARRAY_SIZE(now));
 	w->objects.cqs++;
 	w->objects.cq_entries += s->entries;
@@ -185,30 +180,21 @@ static void watched_take_cq(void *arg, const struct observed *p, const void *key
 		w->objects.cq_fullest = (double)s->waiting / s->entries;
 }
 
-static void watched_take_srq(void *arg, const struct observed *p, const void *key,
-			     const void *value)
+static void watched_take_srq(struct watched *w, u32 nth, const struct xroce_srq_stat *s)
 {
-	const struct xroce_srq_stat *s = value;
-	struct watched *w = arg;
-	const u32 nth = *(const u32 *)key;
 	const u64 now[] = { s->taken, s->limit_events };
 	u64 *const total[] = { &w->now.srq_taken, &w->now.srq_limit_events };
 
-	if (!s->pid || nth >= XROCE_SRQ_STATS)
-		return;
 	slot_grow(w, &w->srqs[nth], s->srq, now, total, ARRAY_SIZE(now));
 	w->objects.srqs++;
 	w->objects.srq_entries += s->entries;
 	w->objects.srq_waiting += s->waiting;
 }
 
-static void watched_take_mr(void *arg, const struct observed *p, const void *key, const void *value)
+static void watched_take_mr(struct watched *w, const struct xroce_mr_stat *s)
 {
-	const struct xroce_mr_stat *s = value;
-	struct objects_now *o = &((struct watched *)arg)->objects;
+	struct objects_now *o = &w->objects;
 
-	if (!s->pid)
-		return;
 	if (s->kind == XROCE_MR_WINDOW_1 || s->kind == XROCE_MR_WINDOW_2) {
 		o->mws++;
 		return;
@@ -221,36 +207,56 @@ static void watched_take_mr(void *arg, const struct observed *p, const void *key
 
 /* ---- reading ---- */
 
-static void watched_read_objects(struct watched *w)
+/* Takes the QPs of the reading, which loses them. */
+static void watched_take_qps(struct watched *w, struct snapshot *s)
 {
-	const struct observe_options all = { 0 };
-	const struct observed *p = &w->port;
-
-	memset(&w->objects, 0, sizeof(w->objects));
 	free(w->qps);
-	w->qps = observed_qps(&all, p, &w->num_qps, NULL);
+	w->qps = s->qps;
+	w->num_qps = s->num_qps;
+	s->qps = NULL;
+	s->num_qps = 0;
 	for (u32 i = 0; i < w->num_qps; i++) {
 		const struct qp_view *v = &w->qps[i];
 		const u32 state = v->has_stat ? v->stat.state : QP_STATES - 1;
 
 		w->objects.qps[state < QP_STATES ? state : QP_STATES - 1]++;
 	}
-	observed_each(p, XROCE_MAP_CQ_STAT, sizeof(struct xroce_cq_stat), watched_take_cq, w);
-	observed_each(p, XROCE_MAP_SRQ_STAT, sizeof(struct xroce_srq_stat), watched_take_srq, w);
-	observed_each(p, XROCE_MAP_MR_STAT, sizeof(struct xroce_mr_stat), watched_take_mr, w);
+}
+
+static void watched_take_objects(struct watched *w, const struct snapshot *s)
+{
+	const void *object;
+
+	for (u32 i = 0; i < s->lists[SNAPSHOT_CQ].num && i < XROCE_CQ_STATS; i++)
+		if ((object = snapshot_object(s, SNAPSHOT_CQ, i)))
+			watched_take_cq(w, i, object);
+	for (u32 i = 0; i < s->lists[SNAPSHOT_SRQ].num && i < XROCE_SRQ_STATS; i++)
+		if ((object = snapshot_object(s, SNAPSHOT_SRQ, i)))
+			watched_take_srq(w, i, object);
+	for (u32 i = 0; i < s->lists[SNAPSHOT_MR].num; i++)
+		if ((object = snapshot_object(s, SNAPSHOT_MR, i)))
+			watched_take_mr(w, object);
 	w->is_back = false;
 }
 
-void watched_read(struct watched *w, struct counts *total)
+int watched_read(struct watched *w, struct counts *total)
 {
 	u64 *seen = (u64 *)&w->mark.seen;
 	const u64 *now = (const u64 *)&w->now;
+	struct snapshot s;
+	int err;
 
-	observed_sums(&w->port, &w->now.sums);
-	watched_read_objects(w);
+	memset(&w->objects, 0, sizeof(w->objects));
+	err = snapshot_read(&s, &w->port, SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS |
+						  SNAPSHOT_SRQS | SNAPSHOT_MRS);
+	w->now.sums = s.sums;
+	watched_take_qps(w, &s);
+	watched_take_objects(w, &s);
+	snapshot_end(&s);
 	w->now.broker_refused = w->port.sent.refused;
 	counters_grow((u64 *)total, seen, now, COUNT_WORDS);
 	for (size_t i = 0; i < COUNT_WORDS; i++)
 		if (now[i] > seen[i])
 			seen[i] = now[i];
+	return err;
 }

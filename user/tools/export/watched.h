@@ -79,8 +79,11 @@ u32 watched_id(const struct watched *w);
 /* Returns the same ID for an open port. */
 u32 watched_id_of(const struct observed *p);
 
-/* Reads the port and adds the growth of its counters to total. */
-void watched_read(struct watched *w, struct counts *total);
+/*
+ * Reads the port and adds the growth of its counters to total. Returns 0, or -ENOMEM: some objects
+ * are missing.
+ */
+int watched_read(struct watched *w, struct counts *total);
 void watched_close(struct watched *w);
 
 #endif

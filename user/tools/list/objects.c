@@ -199,16 +199,14 @@ struct qps {
 	struct table table;
 };
 
-static void qps_of_port(void *arg, const struct observed *p)
+static void qps_of_port(void *arg, const struct observed *p, const struct snapshot *s)
 {
 	struct qps *all = arg;
-	u32 n, stats;
-	struct qp_view *v = observed_qps(all->look, p, &n, &stats);
 
-	for (u32 i = 0; i < n; i++)
-		qp_add_row(&all->table, p, &v[i]);
-	free(v);
-	observe_options_note_full(all->look, p, XROCE_MAP_QP_STAT, stats,
+	for (u32 i = 0; i < s->num_qps; i++)
+		if (observe_options_has_qp(all->look, &s->qps[i]))
+			qp_add_row(&all->table, p, &s->qps[i]);
+	observe_options_note_full(all->look, p, s->stats_used, s->stats_num,
 				  "qps with state and counters");
 }
 
@@ -230,7 +228,7 @@ static int qp_main(int argc, char **argv)
 	}
 	all.look = &l;
 	table_begin(&all.table, qp_columns, ARRAY_SIZE(qp_columns));
-	observe_options_each(&l, qps_of_port, &all);
+	observe_options_each(&l, SNAPSHOT_QPS, qps_of_port, &all);
 	if (l.sort)
 		table_sort(&all.table, (u32)column, true);
 	observe_options_print(&l, &all.table, "qps");
@@ -275,8 +273,7 @@ const struct command command_qp = {
 
 struct objects {
 	const struct command *command;
-	const char *map;
-	size_t size; /* of an element, which begins with a PID; PID 0: free */
+	enum snapshot_kind kind;
 	const struct column *columns;
 	u32 num_columns;
 	const char *name, *what; /* name: plural, for JSON; what: singular, for messages */
@@ -292,15 +289,12 @@ struct rows {
 #define COLUMNS_OF_ALL                                                                             \
 	COLUMN_TEXT("dev", "DEV"), COLUMN("pid", "PID"), COLUMN_TEXT("command", "COMMAND")
 
-static void objects_add(void *arg, const struct observed *p, const void *key, const void *element)
+static void objects_add(struct rows *rows, const struct observed *p, const void *element)
 {
-	struct rows *rows = arg;
 	struct table *t = &rows->table;
-	u32 pid;
+	u32 pid; /* begins each element */
 
 	memcpy(&pid, element, sizeof(pid));
-	if (!pid)
-		return;
 	table_text(t, "%s", p->iface->name);
 	/* the PID in this user's namespace, if known */
 	table_number(t, p->pid ? p->pid : pid);
@@ -308,15 +302,19 @@ static void objects_add(void *arg, const struct observed *p, const void *key, co
 	rows->objects->add(t, element);
 }
 
-static void objects_of_port(void *arg, const struct observed *p)
+static void objects_of_port(void *arg, const struct observed *p, const struct snapshot *s)
 {
-	const struct rows *rows = arg;
+	struct rows *rows = arg;
 	const struct objects *o = rows->objects;
-	const u32 before = table_rows(&rows->table);
+	const struct snapshot_list *l = &s->lists[o->kind];
 
-	observed_each(p, o->map, o->size, objects_add, arg);
-	observe_options_note_full(rows->look, p, o->map, table_rows(&rows->table) - before,
-				  o->name);
+	for (u32 i = 0; i < l->num; i++) {
+		const void *element = snapshot_object(s, o->kind, i);
+
+		if (element)
+			objects_add(rows, p, element);
+	}
+	observe_options_note_full(rows->look, p, l->used, l->num, o->name);
 }
 
 /* Adds a number, or none for 0. */
@@ -348,7 +346,7 @@ static int objects_main(const struct objects *objects, int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	table_begin(&rows.table, objects->columns, objects->num_columns);
-	observe_options_each(&l, objects_of_port, &rows);
+	observe_options_each(&l, 1u << objects->kind, objects_of_port, &rows);
 	if (l.sort)
 		table_sort(&rows.table, (u32)column, true);
 	observe_options_print(&l, &rows.table, objects->name);
@@ -393,8 +391,7 @@ static void cq_add_row(struct table *t, const void *element)
 static int cq_main(int argc, char **argv)
 {
 	static const struct objects cqs = { &command_cq,
-					    XROCE_MAP_CQ_STAT,
-					    sizeof(struct xroce_cq_stat),
+					    SNAPSHOT_CQ,
 					    cq_columns,
 					    ARRAY_SIZE(cq_columns),
 					    "cqs",
@@ -433,8 +430,7 @@ static void srq_add_row(struct table *t, const void *element)
 static int srq_main(int argc, char **argv)
 {
 	static const struct objects srqs = { &command_srq,
-					     XROCE_MAP_SRQ_STAT,
-					     sizeof(struct xroce_srq_stat),
+					     SNAPSHOT_SRQ,
 					     srq_columns,
 					     ARRAY_SIZE(srq_columns),
 					     "srqs",
@@ -497,8 +493,7 @@ static void mr_add_row(struct table *t, const void *element)
 static int mr_main(int argc, char **argv)
 {
 	static const struct objects mrs = { &command_mr,
-					    XROCE_MAP_MR_STAT,
-					    sizeof(struct xroce_mr_stat),
+					    SNAPSHOT_MR,
 					    mr_columns,
 					    ARRAY_SIZE(mr_columns),
 					    "mrs",

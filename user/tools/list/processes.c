@@ -42,22 +42,6 @@ static const char *const kinds[] = {
 	[OBSERVED_BROKER] = "broker",
 };
 
-static void count_qp(void *arg, const struct observed *p, const void *key, const void *value)
-{
-	*(u32 *)arg += ((const struct xroce_qp *)value)->qpn != 0;
-}
-
-static u64 drops_of(const struct observed *p, const char *map)
-{
-	u64 all[XROCE_DROP_COUNT], sum = 0;
-
-	if (observed_sum(p, map, all, XROCE_DROP_COUNT))
-		return 0;
-	for (u32 i = 0; i < XROCE_DROP_COUNT; i++)
-		sum += all[i];
-	return sum;
-}
-
 static void clients_add_user(struct table *t, u32 uid)
 {
 	const struct passwd *user = uid == ~0u ? NULL : getpwuid(uid);
@@ -74,22 +58,17 @@ static void clients_add_user(struct table *t, u32 uid)
 		table_none(t);
 }
 
-static void clients_add(void *arg, const struct observed *p)
+static void clients_add(void *arg, const struct observed *p, const struct snapshot *s)
 {
+	const struct xroce_engine_stats *engine = &s->sums.engine;
+	const u64 lost = counters_lost(&s->sums);
 	struct table *t = arg;
-	struct xroce_engine_stats engine;
-	struct xroce_sock sock;
-	struct xroce_drops xdp;
-	u64 lost;
 	u32 qps = 0;
 
 	if (p->kind == OBSERVED_BROKER)
 		return;
-	observed_sum(p, XROCE_MAP_ENGINE_STAT, (u64 *)&engine, sizeof(engine) / sizeof(u64));
-	observed_sum(p, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64));
-	observed_sum(p, XROCE_MAP_DROP, (u64 *)&xdp, sizeof(xdp) / sizeof(u64));
-	observed_each(p, XROCE_MAP_QP, sizeof(struct xroce_qp), count_qp, &qps);
-	lost = sock.rx_ring_full + sock.rx_dropped + xdp.ring_full;
+	for (u32 i = 0; i < s->num_qps; i++)
+		qps += s->qps[i].has_steer;
 	table_text(t, "%s", p->iface->name);
 	table_number(t, p->iface->ifindex);
 	table_text(t, "%s", kinds[p->kind]);
@@ -106,15 +85,14 @@ static void clients_add(void *arg, const struct observed *p)
 	table_number(t, p->prog_id);
 	table_number(t, qps);
 	table_number(t, p->services);
-	table_number(t, engine.rx_packets);
-	table_number(t, engine.tx_packets);
-	table_number(t, engine.tx_bytes);
-	table_number(t, engine.tx_retransmitted);
+	table_number(t, engine->rx_packets);
+	table_number(t, engine->tx_packets);
+	table_number(t, engine->tx_bytes);
+	table_number(t, engine->tx_retransmitted);
 	table_number(t, lost);
 	if (lost)
 		table_mark_bad(t);
-	table_number(t, drops_of(p, XROCE_MAP_DROP) + drops_of(p, XROCE_MAP_ENGINE_DROP) -
-				xdp.ring_full);
+	table_number(t, counters_dropped(&s->sums));
 	table_number(t, p->sent.refused);
 	if (p->sent.refused)
 		table_mark_bad(t);
@@ -133,7 +111,7 @@ static int clients_main(int argc, char **argv)
 		return usage_error(&command_clients, "unexpected argument '%s'", argv[0]);
 	}
 	table_begin(&t, clients_columns, ARRAY_SIZE(clients_columns));
-	observe_options_each(&l, clients_add, &t);
+	observe_options_each(&l, SNAPSHOT_COUNTERS | SNAPSHOT_QPS, clients_add, &t);
 	observe_options_print(&l, &t, "clients");
 	ret = observe_options_ends(&l, table_rows(&t), "process");
 	table_end(&t);
@@ -271,7 +249,7 @@ static void stat_names(struct json *j, const struct sums *now)
 	}
 }
 
-static void stat_port(void *arg, const struct observed *p)
+static void stat_port(void *arg, const struct observed *p, const struct snapshot *snapshot)
 {
 	struct stat *s = arg;
 	struct stat_before *remembered = stat_remember(s);
@@ -282,7 +260,7 @@ static void stat_port(void *arg, const struct observed *p)
 	s->found++;
 	remembered->prog_id = p->prog_id;
 	remembered->time_ns = s->time_ns;
-	observed_sums(p, &remembered->sums);
+	remembered->sums = snapshot->sums;
 	if (!s->table) {
 		json_object(&s->json, NULL);
 		stat_identify(&s->json, p);
@@ -332,14 +310,14 @@ static int stat_once(struct stat *s, struct observe_options *l)
 		json_object(&s->json, NULL);
 		json_number(&s->json, "time_ns", s->time_ns);
 		json_array(&s->json, "ports");
-		observe_options_ports(l, stat_port, s);
+		observe_options_ports(l, SNAPSHOT_COUNTERS, stat_port, s);
 		json_close(&s->json);
 		json_close(&s->json);
 		json_end(&s->json);
 	} else {
 		s->table = &t;
 		table_begin(&t, stat_columns, ARRAY_SIZE(stat_columns));
-		observe_options_ports(l, stat_port, s);
+		observe_options_ports(l, SNAPSHOT_COUNTERS, stat_port, s);
 		terminal_size(stdout, &width, &lines);
 		table_print(&t, stdout, 0, width, terminal_is_coloured(stdout));
 		table_end(&t);

@@ -19,7 +19,7 @@
 #include "../../os/clock.h"
 #include "../../os/process.h"
 #include "../cli.h"
-#include "observe.h"
+#include "observe_maps.h"
 
 /* ---- XDP hooks ---- */
 
@@ -552,10 +552,11 @@ static bool prog_is_ours(u32 id)
 	return ours;
 }
 
-bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
-		     void (*fn)(void *arg, const struct observed *p), void *arg)
+bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id), u32 parts, observe_fn *fn,
+		     void *arg)
 {
 	struct observed_iface nowhere = { .name = "" };
+	struct snapshot s;
 	u32 id = 0;
 	int err;
 
@@ -569,7 +570,9 @@ bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
 		if (is_known(arg, id) || !prog_is_ours(id) || observed_open(&p))
 			continue;
 		foreign_owner(&p);
-		fn(arg, &p);
+		if (!snapshot_read(&s, &p, parts))
+			fn(arg, &p, &s);
+		snapshot_end(&s);
 		observed_close(&p);
 	}
 	return err == -ENOENT;

@@ -79,6 +79,55 @@ struct observer {
 	u64 silent_ns; /* after a broker exceeded ask_ns, pause before the next question */
 };
 
+/* ---- a reading of a port ---- */
+
+/*
+ * A queue pair, joined by QPN from two maps: the engine's view (xroce_qp_stat) and XDP's
+ * (xroce_qp). The process wrote all of it: the QPN is in bounds, nothing else is trusted.
+ */
+struct qp_view {
+	struct xroce_qp_stat stat; /* qpn 0: an older library without this map */
+	struct xroce_qp steer;
+	bool has_stat, has_steer;  /* XDP has no entry for a QP in RESET */
+	u32 qpn;
+};
+
+/* The elements of a map, in its order; those with PID 0 have no object. */
+struct snapshot_list {
+	const char *map;
+	void *elements; /* of size bytes each, beginning with the PID */
+	u32 size, num;
+	u32 used; /* elements with an object; num: the process may have more objects */
+};
+
+enum snapshot_kind { SNAPSHOT_CQ, SNAPSHOT_SRQ, SNAPSHOT_MR, SNAPSHOT_KINDS };
+
+/* The parts of a reading. */
+#define SNAPSHOT_CQS	  (1u << SNAPSHOT_CQ)
+#define SNAPSHOT_SRQS	  (1u << SNAPSHOT_SRQ)
+#define SNAPSHOT_MRS	  (1u << SNAPSHOT_MR)
+#define SNAPSHOT_QPS	  (1u << 3)
+#define SNAPSHOT_COUNTERS (1u << 4)
+
+/* All that a port's maps tell. Parts that were not asked for, and maps that it lacks, are 0. */
+struct snapshot {
+	struct sums sums;
+	u64 wakeups, unannounced; /* of all completion vectors */
+	u32 queues;		  /* receive queues whose socket has received frames */
+	u32 num_qps;
+	struct qp_view *qps; /* sorted by QPN */
+	u32 stats_used, stats_num; /* elements of the map with struct xroce_qp_stat */
+	struct snapshot_list lists[SNAPSHOT_KINDS]; /* xroce_cq_stat, _srq_stat, _mr_stat */
+};
+
+/* Reads the given parts of an open port. Returns 0, or -ENOMEM; snapshot_end() is due for both. */
+int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts);
+void snapshot_end(struct snapshot *s);
+/* Returns the element with that index, or NULL if it has no object. */
+const void *snapshot_object(const struct snapshot *s, enum snapshot_kind kind, u32 nth);
+
+/* ---- finding ports ---- */
+
 /*
  * Begins with all interfaces, or with dev: an interface, or its device xroce_NAME. Returns 0,
  * -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
@@ -107,65 +156,25 @@ int observed_open(struct observed *p);
 void observed_close(struct observed *p);
 /* Closes one of its maps, which the caller removes from the list. */
 void observed_close_map(struct observed_map *m);
-
 /*
  * Returns the port's next map of that name after before (NULL: the first), or NULL. A port may have
  * several maps of a name.
  */
 const struct observed_map *observed_map(const struct observed *p, const char *name,
 					const struct observed_map *before);
-/*
- * Sums the elements of an array map over all entries and CPUs into sum[counters]; each value begins
- * with these counters. Returns 0, -ENOENT or -errno.
- */
-int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t counters);
-/* Reads all counters of an open port. Counters that its maps lack stay 0. */
-void observed_sums(const struct observed *p, struct sums *s);
-/*
- * Calls fn for each element of the port's maps of that name, at most max_entries times a map.
- * Values are cut or zero-padded to size bytes, as programs of other versions have other sizes. key
- * has key_size bytes; for arrays it is a u32. Returns the number of elements or -errno.
- */
-typedef void observed_fn(void *arg, const struct observed *p, const void *key, const void *value);
-int observed_each(const struct observed *p, const char *name, size_t size, observed_fn *fn,
-		  void *arg);
-/* Reads the element key of an array. Returns 0, -ENOENT or -errno. */
-int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size);
 
 /*
- * Calls fn for each port of this host whose program is_known() rejects, while its maps are open:
- * also of other network namespaces, with an interface named "". Only root sees these. Returns false
- * if this user lacks the privilege.
+ * Opens each port of this host whose program is_known() rejects, and calls fn with a reading of the
+ * given parts: also of other network namespaces, with an interface named "". Only root sees these.
+ * Returns false if this user lacks the privilege.
  */
-bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id),
-		     void (*fn)(void *arg, const struct observed *p), void *arg);
+typedef void observe_fn(void *arg, const struct observed *p, const struct snapshot *s);
+bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id), u32 parts, observe_fn *fn,
+		     void *arg);
 
 #define OBSERVED_IDS 1024 /* maps of a program; further ones are ignored */
 /* Gets the IDs of a program's maps. Returns their number or -errno. */
 int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS]);
-
-/* ---- queue pairs ---- */
-
-/*
- * A queue pair of a port, joined by QPN from two maps: the engine's view (xroce_qp_stat) and XDP's
- * (xroce_qp). The process wrote all of it: values are in bounds but otherwise not trusted.
- */
-struct qp_view {
-	struct xroce_qp_stat stat; /* qpn 0: an older library without this map */
-	struct xroce_qp steer;
-	bool has_stat, has_steer;  /* XDP has no entry for a QP in RESET */
-	u32 qpn;
-};
-
-struct observe_options;
-
-/*
- * Returns the QPs of an open port that match the options, sorted by QPN, as an array for free();
- * NULL if there are none. Sets *stats, unless NULL, to the number of elements of the port with a
- * struct xroce_qp_stat, of at most XROCE_QP_STATS.
- */
-struct qp_view *observed_qps(const struct observe_options *l, const struct observed *p,
-			     u32 *num, u32 *stats);
 
 /* ---- the XDP hook of an interface, its driver, and the process that uses it ---- */
 

@@ -203,10 +203,10 @@ int observe_options_list(struct observe_options *l)
 	return err;
 }
 
-void observe_options_ports(struct observe_options *l,
-			   void (*fn)(void *arg, const struct observed *p), void *arg)
+void observe_options_ports(struct observe_options *l, u32 parts, observe_fn *fn, void *arg)
 {
 	struct observer *o = &l->observer;
+	struct snapshot s = { 0 };
 
 	for (u32 i = 0; i < o->num; i++) {
 		struct observed *p = &o->ports[i];
@@ -216,36 +216,46 @@ void observe_options_ports(struct observe_options *l,
 			continue;
 		err = observed_open(p);
 		if (!err)
-			fn(arg, p);
+			err = snapshot_read(&s, p, parts);
+		if (!err)
+			fn(arg, p, &s);
 		else if (ask_is_over(err))
 			snprintf(l->silent, sizeof(l->silent), "%s", p->iface->name);
 		else if (err == -EPERM || err == -EACCES)
 			l->is_hidden = true;
 		else if (err != -ENOENT)
 			l->err = err;
+		snapshot_end(&s);
 		observed_close(p);
 	}
 }
 
-void observe_options_each(struct observe_options *l,
-			  void (*fn)(void *arg, const struct observed *p), void *arg)
+void observe_options_each(struct observe_options *l, u32 parts, observe_fn *fn, void *arg)
 {
 	observe_options_list_ports(l);
-	observe_options_ports(l, fn, arg);
+	observe_options_ports(l, parts, fn, arg);
 }
 
-void observe_options_note_full(const struct observe_options *l, const struct observed *p,
-			       const char *map, u32 used, const char *what)
+bool observe_options_has_qp(const struct observe_options *l, const struct qp_view *v)
 {
-	const struct observed_map *m = observed_map(p, map, NULL);
+	const u8 *peer = v->has_stat ? v->stat.peer : v->steer.peer;
+
+	return (!l->has_qpn || v->qpn == l->qpn) &&
+	       (!l->has_peer || !memcmp(peer, l->peer.raw, sizeof(l->peer.raw))) &&
+	       (!l->has_state || (v->has_stat && v->stat.state == l->state));
+}
+
+void observe_options_note_full(const struct observe_options *l, const struct observed *p, u32 used,
+			       u32 num, const char *what)
+{
 	char iface[OUTPUT_NAME];
 
-	if (m && used >= m->max_entries)
+	if (num && used >= num)
 		fprintf(stderr,
 			"xroce %s: %s: pid %u (%s): only %u %s of the process are visible; it may "
 			"have more\n",
 			l->command->name, output_name(p->iface->name, iface), p->pid, p->command,
-			m->max_entries, what);
+			num, what);
 }
 
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what)

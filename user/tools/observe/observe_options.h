@@ -53,23 +53,23 @@ int observe_options_raise_limit(const struct command *command);
  * so later readings belong to l->time_ns. Returns 0 or -errno.
  */
 int observe_options_list(struct observe_options *l);
-/* Calls fn for each listed port that matches --dev and --pid, while its maps are open. */
-void observe_options_ports(struct observe_options *l,
-			   void (*fn)(void *arg, const struct observed *p), void *arg);
+/* Calls fn, with a reading of the given parts, for each listed port that --dev and --pid select. */
+void observe_options_ports(struct observe_options *l, u32 parts, observe_fn *fn, void *arg);
 /* Lists the ports of the known interfaces, then calls fn as observe_options_ports() does. */
-void observe_options_each(struct observe_options *l,
-			  void (*fn)(void *arg, const struct observed *p), void *arg);
+void observe_options_each(struct observe_options *l, u32 parts, observe_fn *fn, void *arg);
+/* Returns whether --qpn, --peer and --state select the QP. */
+bool observe_options_has_qp(const struct observe_options *l, const struct qp_view *v);
 /*
  * Returns the exit code for found objects. EXIT_FAILED, with the reason on standard error: a broker
  * did not answer, or none was found although the options select some or some are hidden.
  */
 int observe_options_ends(const struct observe_options *l, u32 found, const char *what);
 /*
- * Warns on standard error that the port may have more objects if all elements of its map of that
- * name are in use. used: elements in use; what: the objects' name in the plural.
+ * Warns on standard error that the port may have more objects if all num elements of a map are in
+ * use. used: elements in use; what: the objects' name in the plural.
  */
-void observe_options_note_full(const struct observe_options *l, const struct observed *p,
-			       const char *map, u32 used, const char *what);
+void observe_options_note_full(const struct observe_options *l, const struct observed *p, u32 used,
+			       u32 num, const char *what);
 /* Prints the table, or the JSON document {name: [...]}. */
 void observe_options_print(const struct observe_options *l, const struct table *t,
 			   const char *name);

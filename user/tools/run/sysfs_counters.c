@@ -128,7 +128,7 @@ static int counters_add_up(struct counters_dev *d, const struct counters_name *c
 {
 	const struct netdev *dev = d->dev;
 	struct observer o;
-	struct sums s;
+	struct snapshot s;
 	int err = clock_now_ns() < d->silent_ns ? -ETIMEDOUT : observer_begin(&o, dev->name);
 
 	*value = 0;
@@ -147,8 +147,9 @@ static int counters_add_up(struct counters_dev *d, const struct counters_name *c
 	for (u32 i = 0; !err && i < o.num; i++) {
 		if (observed_open(&o.ports[i]))
 			continue;
-		observed_sums(&o.ports[i], &s);
-		*value += counters_value(&s, c);
+		if (!snapshot_read(&s, &o.ports[i], SNAPSHOT_COUNTERS))
+			*value += counters_value(&s.sums, c);
+		snapshot_end(&s);
 		observed_close(&o.ports[i]);
 	}
 	observer_end(&o);

@@ -57,22 +57,20 @@ static struct top_sample *gather_add(struct gather *g, enum top_view view,
 	return s;
 }
 
-static void gather_process(struct gather *g, const struct observed *p)
+static void gather_process(struct gather *g, const struct observed *p, const struct sums *sums)
 {
 	struct top_sample *s = gather_add(g, TOP_PROCESSES, p);
-	struct sums sums;
 
 	if (!s)
 		return;
-	observed_sums(p, &sums);
-	s->counters[TOP_RX_BYTES] = sums.rx.redirected_bytes;
-	s->counters[TOP_TX_BYTES] = sums.engine.tx_bytes;
-	s->counters[TOP_RX_PACKETS] = sums.engine.rx_packets;
-	s->counters[TOP_TX_PACKETS] = sums.engine.tx_packets;
-	s->counters[TOP_RETRANSMITTED] = sums.engine.tx_retransmitted;
-	s->counters[TOP_RNR] = sums.engine.rx_rnr_naks;
-	s->counters[TOP_DROPPED] = counters_dropped(&sums);
-	s->counters[TOP_LOST] = counters_lost(&sums);
+	s->counters[TOP_RX_BYTES] = sums->rx.redirected_bytes;
+	s->counters[TOP_TX_BYTES] = sums->engine.tx_bytes;
+	s->counters[TOP_RX_PACKETS] = sums->engine.rx_packets;
+	s->counters[TOP_TX_PACKETS] = sums->engine.tx_packets;
+	s->counters[TOP_RETRANSMITTED] = sums->engine.tx_retransmitted;
+	s->counters[TOP_RNR] = sums->engine.rx_rnr_naks;
+	s->counters[TOP_DROPPED] = counters_dropped(sums);
+	s->counters[TOP_LOST] = counters_lost(sums);
 }
 
 static void gather_qp(struct gather *g, const struct observed *p, const struct qp_view *v)
@@ -104,11 +102,9 @@ static void gather_qp(struct gather *g, const struct observed *p, const struct q
 	s->gauges[TOP_RTT_NS] = stat->rtt_ns;
 }
 
-static void gather_cq(void *arg, const struct observed *p, const void *key, const void *value)
+static void gather_cq(struct gather *g, const struct observed *p, const struct xroce_cq_stat *stat)
 {
-	const struct xroce_cq_stat *stat = value;
-	struct gather *g = arg;
-	struct top_sample *s = stat->pid ? gather_add(g, TOP_CQS, p) : NULL;
+	struct top_sample *s = stat ? gather_add(g, TOP_CQS, p) : NULL;
 
 	if (!s)
 		return;
@@ -124,20 +120,23 @@ static void gather_cq(void *arg, const struct observed *p, const void *key, cons
 }
 
 /* With a QP filter, skips processes without a matching QP. */
-static void gather_port(void *arg, const struct observed *p)
+static void gather_port(void *arg, const struct observed *p, const struct snapshot *s)
 {
 	struct gather *g = arg;
 	const struct observe_options *l = g->look;
-	u32 n;
-	struct qp_view *v = observed_qps(l, p, &n, NULL);
+	bool has_any = !l->has_qpn && !l->has_peer && !l->has_state;
 
-	if (n || !(l->has_qpn || l->has_peer || l->has_state)) {
-		for (u32 i = 0; i < n; i++)
-			gather_qp(g, p, &v[i]);
-		observed_each(p, XROCE_MAP_CQ_STAT, sizeof(struct xroce_cq_stat), gather_cq, g);
-		gather_process(g, p);
+	for (u32 i = 0; i < s->num_qps; i++) {
+		if (!observe_options_has_qp(l, &s->qps[i]))
+			continue;
+		gather_qp(g, p, &s->qps[i]);
+		has_any = true;
 	}
-	free(v);
+	if (!has_any)
+		return;
+	for (u32 i = 0; i < s->lists[SNAPSHOT_CQ].num; i++)
+		gather_cq(g, p, snapshot_object(s, SNAPSHOT_CQ, i));
+	gather_process(g, p, &s->sums);
 }
 
 static void gather_interfaces(struct gather *g)
@@ -168,7 +167,7 @@ static int top_gather(struct observe_options *l, struct top_model *m)
 
 	if (err)
 		return err;
-	observe_options_ports(l, gather_port, &g);
+	observe_options_ports(l, SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS, gather_port, &g);
 	gather_interfaces(&g);
 	return top_model_round(m, l->time_ns);
 }

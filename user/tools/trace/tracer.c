@@ -299,14 +299,16 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 /* Reads the counters at the start of the trace. */
 static void tracers_count_before(struct traced *p, struct observed *o)
 {
-	struct sums s;
+	struct snapshot s;
 
 	if (p->is_broker || observed_open(o))
 		return;
-	observed_sums(o, &s);
+	if (!snapshot_read(&s, o, SNAPSHOT_COUNTERS)) {
+		p->received = s.sums.engine.rx_packets;
+		p->sent = s.sums.engine.tx_packets;
+	}
+	snapshot_end(&s);
 	observed_close(o);
-	p->received = s.engine.rx_packets;
-	p->sent = s.engine.tx_packets;
 }
 
 static void tracers_add(struct tracers *t, struct observed *o)
