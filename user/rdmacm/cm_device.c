@@ -80,7 +80,7 @@ static u8 cm_device_depth(int depth)
 	return (u8)(depth < 0 ? 0 : min_u32((u32)depth, UINT8_MAX));
 }
 
-/* Caller holds devices_lock. */
+/* Opens a device, with a reference. Caller holds devices_lock. */
 static int cm_device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
 	struct rdmacm_device *dev = calloc(1, sizeof(*dev));
@@ -109,6 +109,7 @@ static int cm_device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_dev
 	dev->max_responder_resources = cm_device_depth(attr.max_qp_rd_atom);
 	dev->ack_delay = attr.local_ca_ack_delay & 31;
 	dev->guid = be64toh(ibv_get_device_guid(ibv));
+	dev->refs = 1;
 	rdmacm_enter();
 	dev->next = devices;
 	devices = dev;
@@ -117,12 +118,18 @@ static int cm_device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_dev
 	return 0;
 }
 
+/* Returns the interface's open device with a reference, or NULL. Caller holds devices_lock. */
 static struct rdmacm_device *cm_device_find(u32 ifindex)
 {
-	struct rdmacm_device *dev = devices;
+	struct rdmacm_device *dev;
 
+	rdmacm_enter();
+	dev = devices;
 	while (dev && (dev->ifindex != ifindex || dev->gone))
 		dev = dev->next;
+	if (dev)
+		dev->refs++;
+	rdmacm_leave();
 	return dev;
 }
 
@@ -161,16 +168,8 @@ static void devices_reap(void)
 /* Returns the device with a reference. Caller holds devices_lock. */
 static int cm_device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
 {
-	struct rdmacm_device *dev = cm_device_find(ifindex);
-	int err = dev ? 0 : cm_device_open(ibv, ifindex, &dev);
-
-	if (err)
-		return err;
-	rdmacm_enter();
-	dev->refs++;
-	rdmacm_leave();
-	*out = dev;
-	return 0;
+	*out = cm_device_find(ifindex);
+	return *out ? 0 : cm_device_open(ibv, ifindex, out);
 }
 
 int cm_device_get(u32 ifindex, struct rdmacm_device **out)
@@ -180,10 +179,10 @@ int cm_device_get(u32 ifindex, struct rdmacm_device **out)
 
 	devices_enter();
 	devices_reap();
-	if (cm_device_find(ifindex)) {
-		err = cm_device_get_locked(NULL, ifindex, out);
+	*out = cm_device_find(ifindex);
+	if (*out) {
 		devices_leave();
-		return err;
+		return 0;
 	}
 	list = ibv_get_device_list(NULL);
 	if (!list)

@@ -17,15 +17,15 @@
 struct qp1;
 
 struct rdmacm_device {
-	struct rdmacm_device *next;
+	struct rdmacm_device *next; /* both locks to change it, either to read it */
 	struct ibv_device *ibv;
 	u64 guid;
 	u32 ifindex;
-	u32 refs; /* held by ids and lists of rdma_get_devices() */
-	bool gone;
+	u32 refs;  /* held by ids and lists of rdma_get_devices(); rdmacm_lock */
+	bool gone; /* rdmacm_lock */
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;	/* for ids without another PD */
-	struct ibv_xrcd *xrcd;	/* created at first use */
+	struct ibv_xrcd *xrcd;	/* created at first use; devices_lock */
 	u8 max_initiator_depth, max_responder_resources, ack_delay;
 	/* ---- from cm_device_start() on; under rdmacm_lock ---- */
 	/* The library's own context: the program reads the asynchronous events of `verbs`. */
