@@ -104,8 +104,7 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	*m = (struct attachment){ .ifindex = dev->ifindex, .asker.fd = -1 };
 	m->info = (struct port_info){ .native = true, .pkeys = PKEY_TABLE_DEFAULT,
 				      .multibuffer = true,
-				      .queues = options.queues, .shards = options.shards,
-				      .path_mtu = options.path_mtu };
+				      .queues = options.queues, .shards = options.shards };
 	m->maps = nic_maps(n)->shared;
 	netdev_publish_gids(nic_maps(n)->gid_fd, &none, dev);
 	for (u32 i = 0; i < options.shards && !err; i++)

@@ -108,7 +108,6 @@ static int attach_open_sockets(const struct netdev *dev, struct attachment *m, i
 				      m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY,
 				      map_fd);
 	}
-	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->info.multibuffer);
 	return err;
 }
 
@@ -340,7 +339,6 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 		.queues = 1,
 		.shards = 1,
 		.prog_id = port.prog_id,
-		.path_mtu = netdev_path_mtu(dev->mtu, true),
 		.pkeys = port.pkeys,
 	};
 	err = shared_map_all(m);

@@ -17,7 +17,6 @@ struct port_info {
 	u32 queues;
 	u32 shards;
 	u32 prog_id;
-	u32 path_mtu;	    /* the largest that this port supports, in bytes */
 	struct pkey_table pkeys;
 };
 

@@ -40,12 +40,10 @@ static void follow_change(void *arg, const struct netdev *before, const struct n
 	if (!now && port_has_left(port))
 		return;
 	port_lock(port);
-	if (now) {
+	if (now)
 		follow_set(port, now);
-		port->made.info.path_mtu = netdev_path_mtu(now->mtu, port->made.info.multibuffer);
-	} else {
+	else
 		follow_lose(port);
-	}
 	port_unlock(port);
 }
 

@@ -18,7 +18,7 @@ struct services {
 };
 
 /*
- * The ring of copied frames (port_copies.c). Made under port->numbers; then guarded by the first
+ * The ring of copied frames (port_flow.c). Made under port->numbers; then guarded by the first
  * shard's lock, as are its other sets.
  */
 struct port_copies {
@@ -54,14 +54,14 @@ struct port {
 	struct port_flow *flows; /* port_flow.c; all shards */
 	int macs_fd;		/* socket of the requests to accept MACs, or -1; all shards */
 	struct port_copies copies;
-	/* keys of xroce_flow_cnt in use (port_flow_counter.c); all shards */
+	/* keys of xroce_flow_cnt in use (port_flow.c); all shards */
 	bool counters[XROCE_MAX_COUNTER];
 	/* others.c; watch thread only */
 	struct link_watch_input others_input;
 	bool told_of_others; /* a line on stderr has reported a failure */
 };
 
-/* ---- port_counters.c ---- */
+/* ---- counters (port_flow.c) ---- */
 /* Prints the port's counters to standard error, if XROCE_COUNTERS is set. [any thread] */
 void port_say_counters(const struct port *port);
 
@@ -81,7 +81,7 @@ void port_hide_cq(struct port *port, struct cq *cq);
 /* Closes all memberships, at the end of the port or in a forked child. */
 void port_close_groups(struct port *port);
 
-/* ---- port_copies.c ---- */
+/* ---- copies (port_flow.c) ---- */
 /* Enables XDP to copy frames. Returns 0 or -errno. No lock held. */
 int port_open_copies(struct port *port);
 /* Call it when no thread uses the first shard's sets any more, or in a forked child. */

@@ -14,12 +14,23 @@
  */
 #define DRAWS_MAX (16 * XROCE_MAX_QP)
 
+/* No shard locked. */
+static bool port_is_shared(struct port *port)
+{
+	bool shared;
+
+	port_lock(port);
+	shared = port->shards.shared;
+	port_unlock(port);
+	return shared;
+}
+
 /* Converts the broker's error for a QP: a limit becomes -ENOSPC, with a line the first time. */
 static int port_limited(struct port *port, int err)
 {
 	const bool met = err == -EDQUOT || err == -ENOSPC;
 
-	if (!met || !port->shards.shared)
+	if (!met || !port_is_shared(port))
 		return err;
 	if (atomic_exchange_explicit(&port->told_limit, true, memory_order_relaxed))
 		return -ENOSPC;
@@ -39,11 +50,8 @@ static int port_draw(struct port *port, u32 *qpn)
 static bool port_take_raw(struct port *port)
 {
 	struct xroce_engine *engine = port->made.maps.engine;
-	bool shared;
+	const bool shared = port_is_shared(port);
 
-	port_lock(port);
-	shared = port->shards.shared;
-	port_unlock(port);
 	if (shared || port->shards.dead)
 		return !shared;
 	/* seq_cst, both: pairs with sole_forbid_raw() (user/broker/sole.c) */

@@ -166,7 +166,7 @@ struct vdevice {
 	_Atomic u32 made[LIMITS];
 	u64 dm_pages;	       /* pages of device memory, under lists_lock */
 	u32 refs;	       /* held by lists and contexts, under lists_lock */
-	struct vdevice *next;
+	struct vdevice *next;  /* under lists_lock */
 };
 
 struct async_node;
@@ -185,11 +185,11 @@ struct vcontext {
 	struct fork_entry forks;
 	struct link_watch *watch;
 	struct link_cache *kept;
-	pthread_mutex_t async_lock;
+	pthread_mutex_t async_lock; /* guards the next five */
 	struct async_node *async_head, **async_tail;
 	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
 	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
-	struct vchannel *channels; /* under async_lock */
+	struct vchannel *channels;
 	pthread_mutex_t ah_lock;     /* guards the next two */
 	u64 ah_silent_until_ns;	     /* until then no sender of a datagram is waited for */
 	struct neigh_cache ah_cache; /* of address vectors; emptied when the interface changes */
@@ -303,6 +303,7 @@ struct vcq {
 	u32 yield_polls;	   /* option XROCE_YIELD */
 	struct vchannel *channel;
 	u32 vector;		   /* completion vector: < num_comp_vectors */
+	/* the next three under lock */
 	const struct cqe *current; /* between start_poll and end_poll */
 	s64 wall_ahead_ns;	   /* wall clock minus the completions' clock */
 	u64 wall_ns;		   /* last wall-clock time read */
@@ -357,8 +358,9 @@ struct vqp {
 	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
 	struct vcomp_cntr *counters[COUNTED_OPS]; /* under the port's lock; NULL for most */
 	bool is_ex;		   /* created with send_ops_flags: ibv_qp_to_qp_ex() succeeds */
-	u32 qkey;		   /* for sends with a Q_Key whose top bit is set */
-	struct ibv_ah_attr ah_attr; /* the last one given to ibv_modify_qp() */
+	_Atomic u32 qkey;	   /* for sends with a Q_Key whose top bit is set */
+	/* the last one given to ibv_modify_qp(); under the port's lock */
+	struct ibv_ah_attr ah_attr;
 	struct ibv_qp_init_attr init;
 	/* ibv_wr_*(): between wr_start and wr_complete, under sq_lock */
 	struct send_wqe *wr_current;

@@ -31,8 +31,10 @@ void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32
 	remote_qpn &= ROCE_QPN_MASK;
 	wqe->ud.path.udp_sport = path_udp_sport(ah->flow_label, vqp->qp->qpn, remote_qpn);
 	wqe->ud.remote_qpn = remote_qpn;
-	/* A Q_Key with its top bit set selects the QP's own (IBTA 10.2.5, protocol sheet). */
-	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ? vqp->qkey : remote_qkey;
+	/* a Q_Key with its top bit set selects the QP's own (IBTA 10.2.5) */
+	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ?
+				      atomic_load_explicit(&vqp->qkey, memory_order_relaxed) :
+				      remote_qkey;
 }
 
 /* Copies inline data. Aligned words are loaded as a whole; a bad address faults in the program. */

@@ -189,7 +189,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		if (mask & IBV_QP_AV)
 			set_ah_attr(vqp, &attr->ah_attr);
 		if (mask & IBV_QP_QKEY)
-			vqp->qkey = attr->qkey;
+			atomic_store_explicit(&vqp->qkey, attr->qkey, memory_order_relaxed);
 		qp->state = (enum ibv_qp_state)qp_state(vqp->qp);
 		port_steer(vqp->port, vqp->qp);
 		port_run_locked(vqp->port);
