@@ -16,7 +16,7 @@
 
 #define FLUSH_BOTH (MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
 
-/* The FETH's fields (protocol.md): placement type bits 3..0, selectivity bits 5..4. */
+/* The FETH's fields (IBTA A19): placement type bits 3..0, selectivity bits 5..4. */
 enum { GLOBAL = 1, PERSISTENT = 2, RANGE = 0 << 4, REGION = 1 << 4 };
 
 struct scene {

@@ -117,7 +117,7 @@ static void modify__exactly_the_transitions_of_the_table(void **state)
 	world_destroy(w);
 }
 
-/* protocol.md, "QP state machine": the required masks of the three steps up. */
+/* IBTA 10.3.1: the required masks of the three steps up. */
 static void transition__required_masks(void **state)
 {
 	const u32 init = QP_ATTR_PKEY_INDEX | QP_ATTR_PORT;

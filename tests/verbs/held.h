@@ -2,7 +2,7 @@
 /*
  * Resources that a process holds: shows that created and destroyed objects leave nothing, neither
  * in the process nor in the kernel. The address sanitizer keeps freed memory, so under it pages do
- * not count: its leak checker does (san.sh).
+ * not count: its leak checker does (`make SAN=1`).
  */
 #ifndef TESTS_VERBS_HELD_H
 #define TESTS_VERBS_HELD_H

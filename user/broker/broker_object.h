@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The private struct of a broker; broker.h is the interface for others. */
+/*
+ * The private struct of a broker; broker.h is the interface for others. One thread uses all of it,
+ * so there are no locks.
+ */
 #ifndef BROKER_OBJECT_H
 #define BROKER_OBJECT_H
 

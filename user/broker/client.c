@@ -37,7 +37,7 @@ static int client_answer(struct client *c, struct ask_answer *answer, const int 
 
 /*
  * Ends a client whose socket has no room for the answer. If the client has closed it, the loop
- * reports that next, and client_hung_up() decides. Returns false if the answer was not sent.
+ * reports that next, and client_ready() ends the client. Returns false if the answer was not sent.
  */
 static bool client_send(struct client *c, struct ask_answer *answer, const int *fds)
 {

@@ -13,7 +13,7 @@
 #include "requester.h"
 #include "stat.h"
 
-/* RNR timer codes in units of 10 us: protocol.md, "AETH syndrome". */
+/* RNR timer codes in units of 10 us: IBTA 9.7.5.2.8. */
 static const u32 rnr_timer_10us[32] = {
 	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
 	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,

@@ -17,7 +17,7 @@
  */
 
 /*
- * protocol.md, "AETH syndrome": codes 0 to 30. From code 2 on, two codes per doubling:
+ * IBTA 9.7.7.2.4: codes 0 to 30. From code 2 on, two codes per doubling:
  * credit_syndrome() inverts the table.
  */
 static const u16 credits_of_code[31] = {

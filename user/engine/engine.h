@@ -11,7 +11,7 @@
  * destroy objects; events of any engine may be due after them. None of this concerns a device with
  * one engine.
  *
- * Its two callers are the pump in user/shard and the world in tests/sim.
+ * Its two callers are the pump in user/run and the world in tests/sim.
  */
 #ifndef ENGINE_H
 #define ENGINE_H

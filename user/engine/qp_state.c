@@ -62,7 +62,7 @@ struct transition {
 	  [XRC_RECV] = { 0, CUR | ACCESS | RNR }, [RAW] = { 0, CUR } }
 
 /*
- * Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: no mask has
+ * Source: ibv_modify_qp(3) and IBTA 10.3.1. Alternate paths (APM) are not supported: no mask has
  * their attributes. Unlisted entries are { 0, 0 }: raw packets need few attributes.
  */
 static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {

@@ -36,7 +36,7 @@ void responder_start(struct qp *qp, u32 rq_psn)
 	memset(resp->resource, 0, (resp->resource_mask + 1u) * sizeof(resp->resource[0]));
 }
 
-/* protocol.md, "Responder": compares the PSN with the expected one. */
+/* IBTA 9.7.4.1.2: compares the PSN with the expected one. */
 static enum verdict check_psn(struct qp *qp, const struct packet *p)
 {
 	struct resp_sequence *seq = &qp->resp.seq;

@@ -10,8 +10,8 @@
  * application stays away, the service thread's next tick sends everything, and then nothing waits
  * for 10 ms. (docs/shard.md has the gain of each part.)
  *
- * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns; posting threads change
- * posts_deferred. All are hints to threads without the lock.
+ * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns; posting threads raise
+ * posts_deferred, and the lock holder clears it. All are hints to threads without the lock.
  */
 #ifndef RUN_DEFER_H
 #define RUN_DEFER_H

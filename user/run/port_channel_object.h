@@ -27,13 +27,13 @@ struct port_channel {
 	 * old number is woken by events of the file that then has it.
 	 */
 	_Atomic int fd;
-	int event_fd;
+	int event_fd;	/* constant */
 	/* the fields below are under lock */
 	pthread_mutex_t lock;
 	struct cq_notify *wake; /* of the port whose CQs are on the channel; NULL: no CQ */
 	struct cq **cq;	/* num_cqs of them, room for max_cqs */
 	u32 num_cqs, max_cqs;
-	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE without a ring; wake->lock */
+	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE without a ring */
 	bool has_left;	/* after port_channel_leave_fd(): no ring any more */
 	int ring_fd;
 	struct ring_reader *ring; /* NULL: none */

@@ -8,8 +8,8 @@
  * change may be read under any shard's lock. A thread with one lock does not wait for another.
  *
  * Locks, outermost first: the list of ports (port/port.c), the watches' (os/link_watch.c), a
- * channel's (port_channel.c), the shards', the CQ table's (cq_notify.c). A port's `numbers`
- * (port/port_object.h) is taken before the shards'.
+ * port's `numbers` (port/port_object.h), the shards', a channel's (port_channel.c), the CQ table's
+ * (cq_notify.c). docs/ownership.md, "Locks", has all.
  */
 #ifndef RUN_SHARD_H
 #define RUN_SHARD_H
@@ -70,12 +70,12 @@ struct shard {
 	u32 loop_count;
 	/* current wait for room in the transmit ring; 0: there was room */
 	u64 blocked_ns;
-	/* when the pump has work left, or NSEC_NEVER. Any thread reads it */
+	/* when the pump has work left, or NSEC_NEVER. Any thread reads it; 0, by any thread: now */
 	_Atomic u64 resume_ns;
 	bool due_seen;		/* a time-out waits for the ring content of that time: xsk_mark() */
 	/* when to read the sockets' statistics; NSEC_NEVER: no packet came since the last time */
 	_Atomic u64 account_ns;
-	_Atomic u32 idle_polls;	/* polls without work */
+	_Atomic u32 idle_polls;	/* polls without work; any thread may reset it */
 	u64 random[32];
 	u32 random_left;
 	/* bitmap of shards that this one gave work to, for the thread that unlocks */
