@@ -413,9 +413,9 @@ look_pid          | user/tools/observe/observe_options.c          | s/if (l->has
 stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
 stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
 stat_zeros        | user/tools/list/processes.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
-qp_state          | user/tools/observe/observe_maps.c  | s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
-qp_peer           | user/tools/observe/observe_maps.c  | s/(!l->has_peer ||/(true ||/ | netns-look
-qp_joined         | user/tools/observe/observe_maps.c  | s/last->steer = all->v\[i\].steer;/;/ | netns-look
+qp_state          | user/tools/observe/observe_options.c| s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
+qp_peer           | user/tools/observe/observe_options.c| s/(!l->has_peer ||/(true ||/ | netns-look
+qp_joined         | user/tools/observe/snapshot.c      | s/last->steer = all->v\[i\].steer;/;/ | netns-look
 look_hidden       | user/tools/observe/observe_options.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
 json_escapes      | user/tools/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
 table_sorts       | user/tools/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
