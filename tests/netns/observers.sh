@@ -78,6 +78,24 @@ silent_broker() {
 	stop "$broker"
 }
 
+# A broker that gets no processor for a moment as a trace begins: the trace waits for it, and says
+# nothing.
+late_broker() {
+	local trace
+	serve a $IF_A || return
+	pingpong 18533 a || return
+	kill -STOP "$broker"
+	start trace a "$XROCE" trace -D 3 -p "$server"
+	trace=$child
+	pause_for 0.8
+	kill -CONT "$broker"
+	finish_at_most "$trace" 15 || fail "trace ends with $?"
+	need_no_line trace '^xroce trace: (cannot|no process)'
+	need_least "packets of the trace" "$(grep -c ' RC ' "$WORK/trace.out")" 100
+	end_pingpong
+	stop "$broker"
+}
+
 # A broker that is stopped, and whose queue is full of unread requests: all its observers end in
 # time.
 full_queue() {
@@ -297,6 +315,7 @@ odd_names() {
 }
 
 run_long_case silent_broker silent_broker
+run_case late_broker late_broker
 run_long_case full_queue full_queue
 run_case new_interfaces new_interfaces
 run_case stopped_observers stopped_observers

@@ -16,7 +16,8 @@
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* between two searches for ports */
 /* Limit of a broker's answer while this process has leases to renew. */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
-#define SILENT_NS   (2 * NSEC_PER_SEC)	  /* pause after a broker exceeded ASK_NS */
+/* pause after a broker exceeded ASK_NS, if a port is traced; else LOOK_NS */
+#define SILENT_NS   (2 * NSEC_PER_SEC)
 #define ROUND_BYTES (64u << 20)		  /* limit over all ports of a round */
 
 static const struct tracer tracer_none = {
@@ -362,6 +363,19 @@ static void tracers_leave(struct tracers *t, struct traced *p)
 	p->has_ended = true;
 }
 
+/* Reports a broker that has been silent for as long as the other commands wait. */
+static void tracers_look_at_silence(struct tracers *t, bool is_silent)
+{
+	const u64 now_ns = clock_now_ns();
+
+	if (!is_silent)
+		t->silent_ns = 0;
+	else if (!t->silent_ns)
+		t->silent_ns = now_ns - t->observer.ask_ns;
+	if (is_silent && now_ns - t->silent_ns >= OBSERVE_ASK_NS)
+		t->err = -ETIMEDOUT;
+}
+
 /*
  * Adds new ports. A silent broker's ports count as seen, unless the broker granted their tracers.
  * Reports -EPERM if this user may see no port of any interface.
@@ -369,7 +383,7 @@ static void tracers_leave(struct tracers *t, struct traced *p)
 static void tracers_look_at(struct tracers *t)
 {
 	const struct observer *o = &t->observer;
-	bool any = false, hidden = false;
+	bool any = false, hidden = false, is_silent = false;
 
 	t->err = 0;
 	t->is_partial = false;
@@ -380,10 +394,11 @@ static void tracers_look_at(struct tracers *t)
 		any |= iface->asks;
 		hidden |= iface->is_hidden;
 		t->is_partial |= iface->is_partial;
-		t->err = iface->is_silent ? -ETIMEDOUT : t->err;
+		is_silent |= iface->is_silent;
 		for (struct traced *p = t->first; p; p = p->next)
 			p->seen |= p->ifindex == iface->ifindex && silent;
 	}
+	tracers_look_at_silence(t, is_silent);
 	for (const struct traced *p = t->first; p; p = p->next)
 		t->err = p->tracer.is_out ? -EBUSY : t->err;
 	for (u32 i = 0; i < o->num; i++)
@@ -400,7 +415,7 @@ static int tracers_look(struct tracers *t)
 	if (err)
 		return err == -ENODEV && t->first ? 0 : err;
 	t->observer.ask_ns = t->asks ? ASK_MAX_NS : ASK_NS;
-	t->observer.silent_ns = SILENT_NS;
+	t->observer.silent_ns = t->first ? SILENT_NS : LOOK_NS;
 	for (struct traced *p = t->first; p; p = p->next)
 		p->seen = false;
 	observer_list(&t->observer);
@@ -520,33 +535,39 @@ void tracers_end(struct tracers *t)
 
 /* ---- shared by the commands ---- */
 
-void tracers_complain(struct tracers *t, const char *command)
+static void tracers_say_error(struct tracers *t, const char *command, int err)
 {
-	const char *why = strerror(-t->err), *what = "";
+	const char *why = strerror(-err), *what = "";
 
-	if (!t->err && !t->first && !t->told_waits) {
-		t->told_waits = true;
-		fprintf(stderr, "xroce %s: no process%s uses %s yet; waiting\n", command,
-			t->is_partial ? " of this user" : "", t->dev ? t->dev : "an interface");
-	}
-	if (!t->err || t->err == t->told)
-		return;
-	t->told = t->err;
-	if (t->err == -EPERM || t->err == -EACCES)
+	t->told = err;
+	if (err == -EPERM || err == -EACCES)
 		what = "; run as root, or use a broker (xroce serve) to trace the user's own "
 		       "processes";
-	else if (t->err == -EBUSY)
+	else if (err == -EBUSY)
 		why = "all trace slots of the process are in use";
-	else if (t->err == -EDQUOT)
+	else if (err == -EDQUOT)
 		why = "the broker's limit of rings for this user is reached";
-	else if (t->err == -ETIMEDOUT)
+	else if (err == -ETIMEDOUT)
 		why = "the broker does not answer";
 	terminal_say(NULL);
 	fprintf(stderr, "xroce %s: cannot trace a process: %s%s\n", command, why, what);
 }
 
-void tracers_say_end(const struct tracers *t, const char *command)
+void tracers_complain(struct tracers *t, const char *command)
 {
+	if (!t->err && !t->first && !t->silent_ns && !t->told_waits) {
+		t->told_waits = true;
+		fprintf(stderr, "xroce %s: no process%s uses %s yet; waiting\n", command,
+			t->is_partial ? " of this user" : "", t->dev ? t->dev : "an interface");
+	}
+	if (t->err && t->err != t->told)
+		tracers_say_error(t, command, t->err);
+}
+
+void tracers_say_end(struct tracers *t, const char *command)
+{
+	if (t->silent_ns && t->told != -ETIMEDOUT)
+		tracers_say_error(t, command, -ETIMEDOUT);
 	if (t->late)
 		fprintf(stderr,
 			"xroce %s: %llu packets were written out of order because they arrived "

@@ -112,6 +112,7 @@ struct tracers {
 	struct observer observer;
 	struct traced *first;
 	u64 look_ns;	  /* time of the next search for ports */
+	u64 silent_ns;	  /* since then a broker has not answered; 0: all answer */
 	u64 lost_before;  /* lost records of stopped tracers */
 	u64 interrupted;  /* expired leases; records lost then are not counted */
 	/* why a process was not traced in the last search; -ETIMEDOUT: a silent broker */
@@ -144,8 +145,8 @@ void tracers_end(struct tracers *t);
 
 /* Prints t->err on standard error, once for each reason; and that no process is traced yet. */
 void tracers_complain(struct tracers *t, const char *command);
-/* Prints the number of late records and of interruptions, if any. */
-void tracers_say_end(const struct tracers *t, const char *command);
+/* Prints a broker's silence at the end, and the number of late records and of interruptions. */
+void tracers_say_end(struct tracers *t, const char *command);
 /* Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the times of records. */
 s64 tracers_real_ns(void);
 /* What options of capture and trace take (struct cli_option). */
