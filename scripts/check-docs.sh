@@ -16,7 +16,7 @@ complain() {
 	bad=1
 }
 docs=(README.md CONTRIBUTING.md SECURITY.md docs/*.md tests/README.md)
-names=$(find bpf include scripts tests user -name '*.[chS]' -o -name '*.sh' | sed 's|.*/||' | sort -u)
+names=$(find bpf docs include scripts tests user -name '*.[chS]' -o -name '*.sh' -o -name '*.md' | sed 's|.*/||' | sort -u)
 
 # ---- functions ----
 while IFS='|' read -r _ functions file _; do
@@ -27,6 +27,16 @@ while IFS='|' read -r _ functions file _; do
 	done
 done < <(grep -E '^\| `[a-z_]+\(\)' docs/life-of-a-packet.md)
 [ $seen -gt 0 ] || complain "docs/life-of-a-packet.md: no function found"
+
+# ---- comments ----
+# Not words that end in a field's name (a.b.c), nor rdma-core's tag_matching.md.
+while IFS=: read -r file line name; do
+	seen=$((seen + 1))
+	case $name in tag_matching.md) continue ;; esac
+	grep -qxF -- "$name" <<<"$names" || complain "$file:$line: no $name anywhere"
+done < <(grep -rnE --include='*.[chS]' '^(/\*| \*|	+ \*|.*/\*).*\.(c|md)\b' bpf include user |
+	grep -oE '^[^:]+:[0-9]+|[ (/"][a-z0-9_]{3,}\.(c|md)\b' | awk '/:[0-9]+$/ { at = $0; next }
+		{ print at ":" substr($0, 2) }' | grep -vE ':bpf\.c$' | sort -u)
 
 for doc in "${docs[@]}"; do
 	# ---- files, with a folder of the source ----

@@ -131,7 +131,7 @@ int trace_slot_make_ring(u32 bytes)
 	return -ENOMEM;
 }
 
-/* ---- user/broker/door.c ---- */
+/* ---- user/client/broker_socket.c ---- */
 
 int broker_socket_holder(u32 ifindex, pid_t *pid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Making ports without a kernel, in place of user/attach and user/os; see made.h. */
+/* Making ports without a kernel, in place of user/client and user/os; see made.h. */
 #include "made.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ bool made_refuses_rings(void)
 	return options.no_rings;
 }
 
-/* ---- user/attach ---- */
+/* ---- user/client ---- */
 
 static struct nic *nic_of(const struct attachment *m)
 {

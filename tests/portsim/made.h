@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ports of the simulated machine: port_make() of a port on nic.c in place of the kernel, and the
+ * Ports of the simulated machine: ports_make() of a port on nic.c in place of the kernel, and the
  * interfaces that user/os would report. Everything else of a port is the real code.
  */
 #ifndef PORTSIM_MADE_H
