@@ -192,6 +192,23 @@ no_bpf() {
 	finish "$observer" 20 || { fail "the observer ended with $?"; show observer; }
 	need_line observer ' > RC SEND'
 }
+
+# Nor do clients call bpf() where nothing refuses it.
+calls_no_bpf() {
+	local calls server traced=(strace -f -e trace=bpf,socket -o)
+	start server a "${traced[@]}" "$WORK/server.calls" "${NOBODY[@]}" "$OWN/bin/xroce" run --no-mounts \
+		--dev $IF_A --share always -- rping -s -a $IP4_A -C 200
+	server=$child
+	wait_until 30 has_listener "$server"
+	start client a "${traced[@]}" "$WORK/client.calls" "${NOBODY[@]}" "$OWN/bin/xroce" run --no-mounts \
+		--dev $IF_A --share always -- rping -c -a $IP4_A -C 200
+	finish "$child" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	for calls in server client; do
+		grep -q ' socket(' "$WORK/$calls.calls" || fail "nothing is traced of the $calls"
+		! grep -m 3 ' bpf(' "$WORK/$calls.calls" >"$WORK/bpf.out" || { fail "the $calls called bpf()"; show bpf; }
+	done
+}
 has_listener() { in_a "$XROCE" list $IF_A | grep -q '^  listens ' || is_gone_or_zombie "$1"; }
 
 # The socket is there, in a private /run: ours may have a stale one.
@@ -315,6 +332,7 @@ run_long_case two_containers pingpong runc runc
 run_long_case user_and_runc pingpong user runc
 run_case finds_no_fault finds_no_fault
 run_case no_bpf no_bpf
+run_case calls_no_bpf calls_no_bpf
 run_case open_to_all open_to_all
 run_case no_proc no_proc
 [ ! -d "$WORK/runc" ] || for c in "$WORK/runc"/*; do runc --root "$WORK/runc" delete -f "${c##*/}" 2>/dev/null; done
