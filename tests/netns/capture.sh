@@ -58,7 +58,7 @@ all_is_there() {
 	captured whole "$capa"
 	need_equal "wrong ICRCs" "$(packets whole '^(in|out) wrong')" 0
 	need_equal "packets without a direction" "$(packets whole '^none')" 0
-	need_equal "packets sent" "$(packets whole '^out icrc .* sent by QP [1-9]')" "$(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat flow_answers)))"
+	need_equal "packets sent" "$(packets whole '^out icrc .* sent by QP 0x[0-9a-f]*[1-9a-f]')" "$(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat flow_answers)))"
 	need_equal "packets captured" "$(packets whole '^in icrc')" "$(kept server xroce_eng_stat rx_packets)"
 	need_line whole ' 0 packets lost'
 	[ "$tx" != gso ] || [ "$family" = v6 ] || need_least "packets of super-packets" "$(packets whole 'of a super-packet')" 10
@@ -352,10 +352,10 @@ by_a_broker() {
 	kill -INT "$watch"
 	finish "$watch" 10 || fail "trace ends with $?"
 	need_equal "wrong ICRCs" "$(packets client '^(in|out) wrong .*(CQE|sent by)')" 0
-	need_equal "packets received" "$(packets client '^in icrc .* CQE: QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ < ' "$WORK/shared.out")"
-	need_equal "packets sent" "$(packets client '^out icrc .* sent by QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ > ' "$WORK/shared.out")"
+	need_equal "packets received" "$(packets client '^in icrc .* CQE: QP')" "$(grep -cE ' vdata\[[0-9]+\] QP 0x[0-9a-f]+ < ' "$WORK/shared.out")"
+	need_equal "packets sent" "$(packets client '^out icrc .* sent by QP')" "$(grep -cE ' vdata\[[0-9]+\] QP 0x[0-9a-f]+ > ' "$WORK/shared.out")"
 	need_least "packets sent" "$(packets client '^out icrc .* sent by QP .*\(vdata\)')" 100
-	need_line shared ' vdata\[[0-9]+\] QP [0-9]+ \* state'
+	need_line shared ' vdata\[[0-9]+\] QP 0x[0-9a-f]+ \* state'
 	need_equal "packets of nobody" "$(packets client '^in .* dropped: no such QP .*; of no process')" 7
 	stop "$broker"
 }

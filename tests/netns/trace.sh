@@ -65,11 +65,11 @@ filters() {
 	traced reads "$reads"
 	traced events "$events"
 	need_equal "sent packets" "$(lines out ' > ')" 5
-	need_equal "lines beside them" "$(lines out ' QP [0-9]+ [<*]')" 0
+	need_equal "lines beside them" "$(lines out ' QP 0x[0-9a-f]+ [<*]')" 0
 	need_line reads ' < RC READ_REQUEST .* R_Key 0x'
-	need_equal "packets that are no READs" "$(grep -E ' QP [0-9]+ [<>*]' "$WORK/reads.out" | grep -vcE ' RC READ_')" 0
+	need_equal "packets that are no READs" "$(grep -E ' QP 0x[0-9a-f]+ [<>*]' "$WORK/reads.out" | grep -vcE ' RC READ_')" 0
 	need_line events ' \* state RTS$'
-	need_equal "packets among events" "$(lines events ' QP [0-9]+ [<>]')" 0
+	need_equal "packets among events" "$(lines events ' QP 0x[0-9a-f]+ [<>]')" 0
 }
 
 # A peer that is killed: time-outs, the error with its reason, the state.

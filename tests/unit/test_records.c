@@ -138,6 +138,18 @@ static void give__random(void **state)
 	}
 }
 
+/* As `xroce qp` prints them, and as `-q` accepts them. */
+static void decode__queue_pairs_in_hexadecimal(void **state)
+{
+	const struct packet p = { .opcode = 0x64, .flags = OP_DETH, .dest_qpn = 0x12ab, .psn = 17,
+				  .src_qpn = 0xfffffe, .qkey = 0x11111111 };
+	char text[256];
+
+	decode_text(&p, text, sizeof(text));
+	assert_string_equal(text, "UD SEND_ONLY QP 0x0012ab PSN 17, "
+				  "from QP 0xfffffe, Q_Key 0x11111111");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +157,7 @@ int main(void)
 		cmocka_unit_test(give__one_time_as_they_came),
 		cmocka_unit_test(give__late_ones_are_counted),
 		cmocka_unit_test(give__random),
+		cmocka_unit_test(decode__queue_pairs_in_hexadecimal),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

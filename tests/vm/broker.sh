@@ -69,8 +69,8 @@ traced() {
 		/xroce/bin/xroce trace -c 3000 eth0"
 	wire ibv_rc_pingpong -g 0 -n 2000 -c
 	guest_wait guest watch 20 || fail "trace ended with $?"
-	need_least "packets received" "$(grep -c ' ibv_rc_pingpong.* QP [0-9]* < ' "$WORK/watch.out")" 500
-	need_least "packets sent" "$(grep -c ' ibv_rc_pingpong.* QP [0-9]* > ' "$WORK/watch.out")" 500
+	need_least "packets received" "$(grep -c ' ibv_rc_pingpong.* QP 0x[0-9a-f]* < ' "$WORK/watch.out")" 500
+	need_least "packets sent" "$(grep -c ' ibv_rc_pingpong.* QP 0x[0-9a-f]* > ' "$WORK/watch.out")" 500
 	need_line watch ' \* state '
 }
 

@@ -50,7 +50,7 @@ static void capture_end(int sig)
 static void capture_say_cqe(const struct xroce_record *r, char *text, size_t n)
 {
 	const struct xroce_rx_cqe *c = &r->cqe;
-	int at = snprintf(text, n, "CQE: QP %u, %s, byte_len %u, tos 0x%02x, queue %u", c->qpn,
+	int at = snprintf(text, n, "CQE: QP 0x%06x, %s, byte_len %u, tos 0x%02x, queue %u", c->qpn,
 			  opcode_name(c->opcode), c->byte_len, c->tos, r->queue);
 #define MORE(...)                                                                                  \
 	do {                                                                                       \
@@ -59,7 +59,7 @@ static void capture_say_cqe(const struct xroce_record *r, char *text, size_t n)
 	} while (0)
 
 	if (c->src_qpn)
-		MORE(", source QP %u", c->src_qpn);
+		MORE(", source QP 0x%06x", c->src_qpn);
 	if (c->flags & XROCE_RX_IMM)
 		MORE(", immediate 0x%08x", ntohl(c->imm));
 	if (c->flags & XROCE_RX_INV)
@@ -87,7 +87,7 @@ static void capture_say(const struct capture *c, const struct traced *from,
 	} else if (r->kind == XROCE_RECORD_RECEIVED) {
 		capture_say_cqe(r, what, sizeof(what));
 	} else {
-		snprintf(what, sizeof(what), "sent by QP %u%s", r->cqe.qpn,
+		snprintf(what, sizeof(what), "sent by QP 0x%06x%s", r->cqe.qpn,
 			 r->kind == XROCE_RECORD_LOOPED ? " to a QP of this process" : "");
 	}
 	if (from->is_broker)

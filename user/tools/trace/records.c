@@ -194,11 +194,11 @@ void decode_text(const struct packet *p, char *text, size_t n)
 	struct text t = { text, n };
 
 	*text = 0;
-	more(&t, "%s QP %u PSN %u", opcode_name(p->opcode), p->dest_qpn, p->psn);
+	more(&t, "%s QP 0x%06x PSN %u", opcode_name(p->opcode), p->dest_qpn, p->psn);
 	if (p->flags & OP_AETH)
 		more(&t, ", %s, MSN %u", decode_syndrome(p->syndrome), p->msn);
 	if (p->flags & OP_DETH)
-		more(&t, ", from QP %u, Q_Key 0x%08x", p->src_qpn, p->qkey);
+		more(&t, ", from QP 0x%06x, Q_Key 0x%08x", p->src_qpn, p->qkey);
 	if (p->flags & OP_XRC_ETH)
 		more(&t, ", SRQ %u", p->xrc_srqn);
 	if (p->flags & OP_RETH)

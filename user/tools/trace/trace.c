@@ -46,7 +46,7 @@ static void trace_print_head(const struct trace *t, const struct traced *from,
 
 	localtime_r(&seconds, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	printf("%s.%06u %s %s[%u] QP %u %s ", clock, (unsigned int)(ns % NSEC_PER_SEC / 1000),
+	printf("%s.%06u %s %s[%u] QP 0x%06x %s ", clock, (unsigned int)(ns % NSEC_PER_SEC / 1000),
 	       output_name(from->iface, name), from->is_broker ? "nobody" : from->command,
 	       from->pid, r->cqe.qpn, arrow);
 }
