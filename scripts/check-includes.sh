@@ -25,7 +25,7 @@ declare -A rooms=(
 	[rdmacm]='engine|os|cm'
 	[rsocket]='engine|os|rdmacm'
 	[rspreload]='none'
-	[tools]='engine|os|io|client|broker|port'
+	[tools]='engine|os|io|client|port'
 	[tools/bench]='engine|os|cm'
 	[tools/export]='engine|os'
 )
@@ -35,6 +35,10 @@ declare -A tools=([bench]=none [doctor]='observe|run|serve' [explain]=observe [e
 for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
 done
+# The folders of user/tools that may include headers of the broker, and which: observe reads maps,
+# doctor probes the kernel, run removes pins of its children, trace takes slots as root.
+declare -A broker=([tools/observe]='broker|dispatcher' [tools/doctor]='pin|probe'
+	[tools/serve]='broker|pin' [tools/run]=pin [tools/trace]=trace_slot)
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([io]='xroce_tx' [broker]='(xroce|xroce_broker)')
 
@@ -53,6 +57,7 @@ for room in "${!rooms[@]}"; do
 	may[user/$room]+="|\"$up(${rooms[$room]})/[a-z0-9_]+\\.h\""
 	tool=${tools[${room#tools/}]:-}
 	[ -n "$tool" ] && may[user/$room]+="|\"\\.\\./(($tool)/)?[a-z0-9_]+\\.h\""
+	[ -n "${broker[$room]:-}" ] && may[user/$room]+="|\"${up}broker/(${broker[$room]})\\.h\""
 	[ -n "${skeletons[$room]:-}" ] && may[user/$room]+="|\"${skeletons[$room]}\\.skel\\.h\""
 done
 # Includes that are refused although a rule above allows them.
@@ -71,6 +76,15 @@ never[user/rdmacm]=${never[user/verbs]}
 never[user/rsocket]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
 	[[ $room =~ ^(verbs|rdmacm|rsocket|rspreload|tools/bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
+done
+# Only observe reads maps, and only doctor probes the kernel; trace reads ring buffers of records.
+for room in "${!rooms[@]}"; do
+	case $room in
+	tools/observe | tools/doctor) ;;
+	tools/trace) never[user/$room]+='|<bpf/bpf\.h>' ;;
+	tools/bench) never[user/$room]='<bpf/' ;;
+	tools | tools/*) never[user/$room]+='|<bpf/' ;;
+	esac
 done
 # Making a port needs no thread that runs one. Interfaces are above frames, locks and the clock, but
 # for the worker, which asks for the CPU of a queue.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The xroce command: selects the subcommand. Each subcommand has a file. */
-#include <bpf/libbpf.h>
 #include <xroce/version.h>
 
+#include "../os/privilege.h"
 #include "cli.h"
 
 static const struct command *const commands[] = {
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
-	/* doctor reports a failed probe itself, so libbpf's messages are suppressed */
-	libbpf_set_print(NULL);
+	/* the commands report failures themselves */
+	privilege_hush_libbpf();
 	return output_end(command->main(argc - 1, argv + 1));
 }

@@ -214,7 +214,8 @@ static bool gather_has(void *arg, u32 prog_id)
 
 void gather(struct observe_options *l, struct gathered *g)
 {
-	const u32 parts = SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS | SNAPSHOT_SRQS;
+	const u32 parts = SNAPSHOT_COUNTERS | SNAPSHOT_WAKEUPS | SNAPSHOT_QPS | SNAPSHOT_CQS |
+			  SNAPSHOT_SRQS;
 
 	*g = (struct gathered){ 0 };
 	observe_options_each(l, parts, gather_port, g);

@@ -167,7 +167,7 @@ static struct watched *collector_find(const struct collector *c, u32 ifindex, u3
 static struct watched *collector_find_id(const struct collector *c, u32 id)
 {
 	for (u32 i = 0; id && i < c->num_ports; i++)
-		if (watched_id(c->ports[i]) == id)
+		if (watched_mark_id(&c->ports[i]->mark) == id)
 			return c->ports[i];
 	return NULL;
 }
@@ -192,7 +192,7 @@ static struct watched *collector_add(struct collector *c, u32 id)
 	for (u32 i = 0; id && i < c->num_tombs; i++) {
 		const struct watched_mark *m = &c->tombs[i].mark;
 
-		if (m->ids[0] != id && (m->ids[0] || m->ids[1] != id))
+		if (watched_mark_id(m) != id)
 			continue;
 		watched_come_back(w, m);
 		c->tombs[i] = c->tombs[--c->num_tombs];
@@ -277,7 +277,7 @@ static void collector_bury(struct collector *c, const struct watched *w, u64 now
 	struct tomb *tombs;
 	u32 at = 0;
 
-	if (!watched_id(w))
+	if (!watched_mark_id(&w->mark))
 		return;
 	if (c->num_tombs < TOMBS) {
 		tombs = reallocarray(c->tombs, c->num_tombs + 1, sizeof(*tombs));

@@ -1,82 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <sys/stat.h>
-#include <bpf/bpf.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "shares.h"
 #include "text.h"
 #include "watched.h"
 
-static const struct watched_part {
-	const char *map;
-	size_t offset, size; /* in struct counts */
-} parts[WATCHED_PARTS] = {
-#define PART(map, field) \
-	{ map, offsetof(struct counts, sums.field), sizeof(((struct sums *)0)->field) }
-	PART(XROCE_MAP_ENGINE_STAT, engine),
-	PART(XROCE_MAP_RX, rx),
-	PART(XROCE_MAP_SOCK, sock),
-	PART(XROCE_MAP_DROP, xdp),
-	PART(XROCE_MAP_ENGINE_DROP, refused),
-#undef PART
-};
-
-/* Maps of objects, in addition to parts. */
-static const char *const object_maps[] = { XROCE_MAP_QP, XROCE_MAP_QP_STAT, XROCE_MAP_CQ_STAT,
-					   XROCE_MAP_SRQ_STAT, XROCE_MAP_MR_STAT };
+#define WATCHED_PARTS \
+	(SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS | SNAPSHOT_SRQS | SNAPSHOT_MRS)
 
 /* ---- maps ---- */
 
-static bool watched_reads(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		if (!strncmp(name, parts[i].map, OBSERVED_NAME_MAX))
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(object_maps); i++)
-		if (!strncmp(name, object_maps[i], OBSERVED_NAME_MAX))
-			return true;
-	return false;
-}
-
-static u32 map_number(const struct observed *p, const char *name)
-{
-	const struct observed_map *m = observed_map(p, name, NULL);
-	struct bpf_map_info info = { 0 };
-	u32 len = sizeof(info);
-	struct stat st;
-
-	/* of a process at a broker with UDP sockets: a file in memory, by its inode */
-	if (m && m->memory)
-		return fstat(m->fd, &st) ? 0 : (u32)st.st_ino;
-	return m && !bpf_obj_get_info_by_fd(m->fd, &info, &len) ? info.id : 0;
-}
-
-/* Closes the descriptors of maps that are not read. */
-static void observed_shrink(struct observed *p)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < p->num_maps; i++) {
-		if (watched_reads(p->maps[i].name))
-			p->maps[n++] = p->maps[i];
-		else
-			observed_close_map(&p->maps[i]);
-	}
-	p->num_maps = n;
-}
-
 int watched_take(struct watched *w, struct observed *p)
 {
-	u32 ids[WATCHED_PARTS];
+	for (u32 i = 0; i < SNAPSHOT_SUMS; i++) {
+		const u32 id = snapshot_sum_id(p, i);
 
-	for (u32 i = 0; i < WATCHED_PARTS; i++) {
-		ids[i] = map_number(p, parts[i].map);
-		if (ids[i] != w->mark.ids[i])
-			memset((u8 *)&w->mark.seen + parts[i].offset, 0, parts[i].size);
+		if (id != w->mark.ids[i])
+			snapshot_sum_clear(&w->mark.seen.sums, i);
+		w->mark.ids[i] = id;
 	}
-	memcpy(w->mark.ids, ids, sizeof(ids));
-	observed_shrink(p);
+	snapshot_keep(p, WATCHED_PARTS);
 	observed_close(&w->port);
 	w->port = *p;
 	w->port.iface = NULL;
@@ -107,17 +50,17 @@ void watched_come_back(struct watched *w, const struct watched_mark *m)
 	w->is_back = true;
 }
 
-u32 watched_id(const struct watched *w)
+u32 watched_mark_id(const struct watched_mark *m)
 {
 	/* a broker has no engine */
-	return w->mark.ids[0] ? w->mark.ids[0] : w->mark.ids[1];
+	return m->ids[SUM_ENGINE] ? m->ids[SUM_ENGINE] : m->ids[SUM_RX];
 }
 
 u32 watched_id_of(const struct observed *p)
 {
-	const u32 id = map_number(p, parts[0].map);
+	const u32 id = snapshot_sum_id(p, SUM_ENGINE);
 
-	return id ? id : map_number(p, parts[1].map);
+	return id ? id : snapshot_sum_id(p, SUM_RX);
 }
 
 void watched_close(struct watched *w)
@@ -247,8 +190,7 @@ int watched_read(struct watched *w, struct counts *total)
 	int err;
 
 	memset(&w->objects, 0, sizeof(w->objects));
-	err = snapshot_read(&s, &w->port, SNAPSHOT_COUNTERS | SNAPSHOT_QPS | SNAPSHOT_CQS |
-						  SNAPSHOT_SRQS | SNAPSHOT_MRS);
+	err = snapshot_read(&s, &w->port, WATCHED_PARTS);
 	w->now.sums = s.sums;
 	watched_take_qps(w, &s);
 	watched_take_objects(w, &s);

@@ -37,12 +37,9 @@ struct objects_now {
 
 void objects_now_add(struct objects_now *to, const struct objects_now *o);
 
-/* Number of maps that struct sums is read from. */
-#define WATCHED_PARTS 5
-
 /* State of a port that is kept after its end, to continue its counters. */
 struct watched_mark {
-	u32 ids[WATCHED_PARTS]; /* map IDs; 0: none; IDs are never reused */
+	u32 ids[SNAPSHOT_SUMS]; /* of the maps of struct sums (snapshot_sum_id()) */
 	struct counts seen;	/* the highest value of each counter */
 };
 
@@ -75,7 +72,7 @@ void watched_describe(struct watched *w, const struct observed *p);
 /* Continues the counters of a port that returned. */
 void watched_come_back(struct watched *w, const struct watched_mark *m);
 /* Returns an ID of the port that stays when its program changes; 0: none. */
-u32 watched_id(const struct watched *w);
+u32 watched_mark_id(const struct watched_mark *m);
 /* Returns the same ID for an open port. */
 u32 watched_id_of(const struct observed *p);
 

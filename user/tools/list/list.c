@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../../client/ask.h"
-#include "../../broker/dispatcher.h"
 #include "../../io/tx.h"
 #include "../../os/ask.h"
 #include "../../os/netdev.h"
@@ -54,37 +53,24 @@ static void listener_address(const struct xroce_listener *l, char *said, size_t 
 		snprintf(said, n, "%s", inet_ntop(AF_INET6, l->address, text, sizeof(text)));
 }
 
-union listener_map {
-	struct xroce_engine engine;
-	u64 words[sizeof(struct xroce_engine) / sizeof(u64)];
-};
-
-/* The map has one element, so its sum is that element. */
-static bool listener_read(u32 prog_id, union listener_map *map)
-{
-	return !observe_hook_sum(prog_id, XROCE_MAP_ENGINE, map->words,
-			     sizeof(map->words) / sizeof(map->words[0]));
-}
-
 /*
- * Prints the rdma_cm listeners of the process of our program prog_id, if this user may see them.
- * pid 0: the process has no PID here; the PID in its map is not trusted.
+ * Prints the rdma_cm listeners of a process, if this user may see them. pid 0: the process has no
+ * PID here; the PID in its map is not trusted.
  */
-static void list_listeners(u32 prog_id, u32 pid)
+static void list_listeners(const struct xroce_engine *engine, u32 pid)
 {
 	char who[64] = "a process that is not visible here", comm[32];
 	char service[48], address[INET6_ADDRSTRLEN + 16];
-	union listener_map map;
 	u32 shown = 0;
 
-	if (!listener_read(prog_id, &map) || !map.engine.listeners)
+	if (!engine || !engine->listeners)
 		return;
 	if (pid) {
 		process_name((pid_t)pid, comm, sizeof(comm));
 		snprintf(who, sizeof(who), "pid %u (%s)", pid, comm);
 	}
 	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
-		const struct xroce_listener *l = &map.engine.listener[i];
+		const struct xroce_listener *l = &engine->listener[i];
 
 		if (!l->families)
 			continue;
@@ -93,20 +79,19 @@ static void list_listeners(u32 prog_id, u32 pid)
 		listener_address(l, address, sizeof(address));
 		printf("  listens   %s: %s at %s\n", who, service, address);
 	}
-	if (map.engine.listeners > shown)
-		printf("  listens   %s: %u more\n", who, map.engine.listeners - shown);
+	if (engine->listeners > shown)
+		printf("  listens   %s: %u more\n", who, engine->listeners - shown);
 }
 
-void list_json_listeners(struct json *j, u32 prog_id)
+void list_json_listeners(struct json *j, const struct xroce_engine *engine)
 {
 	char service[48], address[INET6_ADDRSTRLEN + 16];
-	union listener_map map;
 
-	if (!listener_read(prog_id, &map))
+	if (!engine)
 		return;
 	json_array(j, "listeners");
 	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
-		const struct xroce_listener *l = &map.engine.listener[i];
+		const struct xroce_listener *l = &engine->listener[i];
 
 		if (!l->families)
 			continue;
@@ -133,19 +118,16 @@ static void list_user(u32 uid, char *text, size_t n)
 }
 
 /* Prints the client program's redirected and lost frames; needs CAP_SYS_ADMIN. */
-static void list_received(const struct ask_client *c)
+static void list_received(const struct ask_client *c, const struct snapshot *s)
 {
-	struct xroce_rx_stats rx;
-	struct xroce_drops drops;
+	const u64 lost = s->sums.xdp.ring_full;
 
-	if (observe_hook_sum(c->prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
-	    observe_hook_sum(c->prog_id, XROCE_MAP_DROP, (u64 *)&drops,
-			     sizeof(drops) / sizeof(u64)))
+	if (!snapshot_has(s, SUM_RX) || !snapshot_has(s, SUM_XDP))
 		return;
-	printf("; received %llu frames by its %s", (unsigned long long)rx.redirected,
+	printf("; received %llu frames by its %s", (unsigned long long)s->sums.rx.redirected,
 	       c->sockets ? "AF_XDP sockets" : "ring");
-	if (drops.ring_full)
-		printf(", lost %llu because it was full", (unsigned long long)drops.ring_full);
+	if (lost)
+		printf(", lost %llu because it was full", (unsigned long long)lost);
 }
 
 /* Prints what the client sent; at a broker with UDP sockets it does not pass the broker. */
@@ -163,14 +145,16 @@ static void list_sent(const struct ask_client *c)
 static void list_client(const struct ask_client *c, bool udp)
 {
 	char user[64], command[sizeof(c->command)];
+	struct snapshot s;
 
+	snapshot_read_program(&s, c->prog_id, LIST_PARTS);
 	list_user(c->uid, user, sizeof(user));
 	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
 	printf("  client    %u: pid %u (%s) of %s, %u QP%s", c->client, c->pid, command, user,
 	       c->qps, c->qps == 1 ? "" : "s");
 	if (c->services)
 		printf(", bound to %u service%s", c->services, c->services == 1 ? "" : "s");
-	list_received(c);
+	list_received(c, &s);
 	if (udp)
 		printf("; sends by its own UDP sockets");
 	else
@@ -178,7 +162,8 @@ static void list_client(const struct ask_client *c, bool udp)
 	if (c->memory)
 		printf("; uses %.1f MiB of kernel memory", (double)c->memory / 1048576);
 	putchar('\n');
-	list_listeners(c->prog_id, c->pid);
+	list_listeners(s.engine, c->pid);
+	snapshot_end(&s);
 }
 
 /* Prints the P_Keys if the table has more than the default key. */
@@ -268,45 +253,44 @@ static void print_path_mtu(const struct netdev *dev)
 }
 
 /* Prints the frames that our program redirected to the sockets, and the frames that they lost. */
-static void print_received(u32 prog_id)
+static void print_received(const struct snapshot *s)
 {
-	struct xroce_rx_stats rx;
-	struct xroce_sock sock;
-	u64 lost;
+	const struct xroce_rx_stats *rx = &s->sums.rx;
+	const struct xroce_sock *sock = &s->sums.sock;
+	const u64 lost = sock->rx_ring_full + sock->rx_dropped;
 
-	if (observe_hook_sum(prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
-	    observe_hook_sum(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64)))
+	if (!snapshot_has(s, SUM_RX) || !snapshot_has(s, SUM_SOCK))
 		return;
-	lost = sock.rx_ring_full + sock.rx_dropped;
 	printf("  received  %llu frames, %llu refused by a check, lost %llu",
-	       (unsigned long long)rx.redirected, (unsigned long long)rx.dropped,
+	       (unsigned long long)rx->redirected, (unsigned long long)rx->dropped,
 	       (unsigned long long)lost);
 	if (lost)
 		printf(" (receive ring full %llu, no buffer to receive into %llu)",
-		       (unsigned long long)sock.rx_ring_full, (unsigned long long)sock.rx_dropped);
+		       (unsigned long long)sock->rx_ring_full,
+		       (unsigned long long)sock->rx_dropped);
 	putchar('\n');
 }
 
 /* Prints how frames were sent since the program was attached. */
-static void print_sent(u32 prog_id)
+static void print_sent(const struct snapshot *s)
 {
-	struct xroce_engine_stats stats;
+	const struct xroce_engine_stats *stats = &s->sums.engine;
 
-	if (observe_hook_sum(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
-			     sizeof(stats) / sizeof(u64)))
+	if (!snapshot_has(s, SUM_ENGINE))
 		return;
 	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), "
 	       "AF_XDP %llu",
-	       (unsigned long long)stats.tx_tap, (unsigned long long)stats.tx_live,
-	       (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
-	       (unsigned long long)stats.tx_xsk);
-	if (stats.tx_slowed)
+	       (unsigned long long)stats->tx_tap, (unsigned long long)stats->tx_live,
+	       (unsigned long long)stats->tx_gso, (unsigned long long)stats->tx_gso_sends,
+	       (unsigned long long)stats->tx_xsk);
+	if (stats->tx_slowed)
 		printf("; slowed down %llu times after losses",
-		       (unsigned long long)stats.tx_slowed);
-	if (stats.tx_lost)
-		printf("; %llu refused", (unsigned long long)stats.tx_lost);
-	if (stats.tx_gave_up)
-		printf("; super-packets given up %llu times", (unsigned long long)stats.tx_gave_up);
+		       (unsigned long long)stats->tx_slowed);
+	if (stats->tx_lost)
+		printf("; %llu refused", (unsigned long long)stats->tx_lost);
+	if (stats->tx_gave_up)
+		printf("; super-packets given up %llu times",
+		       (unsigned long long)stats->tx_gave_up);
 	putchar('\n');
 }
 
@@ -359,7 +343,7 @@ static void print_hook(const struct xdp_hook *hook)
 {
 	printf("  XDP       %s, ", hook->native ? "native" : "generic");
 	if (hook->ours_id && hook->is_dispatcher)
-		printf("program %u " DISPATCHER_OURS " in dispatcher %u", hook->ours_id,
+		printf("program %u %s in dispatcher %u", hook->ours_id, hook->ours_name,
 		       hook->prog_id);
 	else if (hook->is_dispatcher)
 		printf("dispatcher %u, which accepts an xroce program", hook->prog_id);
@@ -372,8 +356,8 @@ static void print_hook(const struct xdp_hook *hook)
 	printf("%s%s\n", *hook->others ? ", with " : "", hook->others);
 }
 
-/* Returns the ID of our program on the interface, 0 if there is none. */
-static u32 print_xdp(const struct netdev *dev)
+/* Prints the hook, and reads our program on it into the empty *s. */
+static void print_xdp(const struct netdev *dev, struct snapshot *s)
 {
 	struct ask_kind kind = { 0 };
 	struct xdp_driver driver;
@@ -382,26 +366,25 @@ static u32 print_xdp(const struct netdev *dev)
 
 	if (ret) {
 		printf("  XDP       unknown: %s\n", strerror(-ret));
-		return 0;
+		return;
 	}
 	if (hook.prog_id) {
 		print_hook(&hook);
-		if (hook.ours_id) {
-			print_received(hook.ours_id);
-			print_sent(hook.ours_id);
-		}
-		return hook.ours_id;
+		if (hook.ours_id)
+			snapshot_read_program(s, hook.ours_id, LIST_PARTS);
+		print_received(s);
+		print_sent(s);
+		return;
 	}
 	if (ask_kind_of(netdev_netns(), dev->ifindex, &kind) && kind.udp) {
 		printf("  XDP       nothing attached, as the broker receives by UDP sockets\n");
-		return 0;
+		return;
 	}
 	observe_driver(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it, %s\n",
 	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic",
 	       options_attach() == ATTACH_DISPATCHER ? "in a dispatcher" : "exclusive");
 	print_way_out(dev, &driver);
-	return 0;
 }
 
 /* Returns the holder's PID, 0 if there is none in this namespace. */
@@ -433,8 +416,7 @@ static void print_gids(const struct netdev *dev)
 static void print_device(const struct netdev *dev)
 {
 	char name[OUTPUT_NAME];
-	u32 ours_id;
-	pid_t pid;
+	struct snapshot s = { 0 };
 
 	output_name(dev->name, name);
 	printf("xroce_%s\n", name);
@@ -443,12 +425,10 @@ static void print_device(const struct netdev *dev)
 	       dev->mac[5]);
 	print_link(dev);
 	print_path_mtu(dev);
-	ours_id = print_xdp(dev);
-	if (!list_broker(dev)) {
-		pid = print_holder(dev);
-		if (ours_id)
-			list_listeners(ours_id, (u32)pid);
-	}
+	print_xdp(dev, &s);
+	if (!list_broker(dev))
+		list_listeners(s.engine, (u32)print_holder(dev));
+	snapshot_end(&s);
 	print_gids(dev);
 }
 

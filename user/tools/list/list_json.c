@@ -7,7 +7,6 @@
 #include "../../os/netdev.h"
 #include "../../io/tx.h"
 #include "list.h"
-#include "../observe/observe.h"
 
 /* Adds a number, or null for 0 (unknown). */
 static void list_json_known(struct json *j, const char *name, u64 value)
@@ -56,40 +55,37 @@ static void list_json_ahead(struct json *j, const struct netdev *dev)
 	json_text(j, "sends_by", ways[tx_probe(dev->ifindex)]);
 }
 
-#define COUNTERS(s) (sizeof(s) / sizeof(u64))
-
 /* Adds the counters, if this user may read them (root). */
-static void list_json_counters(struct json *j, u32 prog_id)
+static void list_json_counters(struct json *j, const struct snapshot *s)
 {
-	struct xroce_engine_stats sent;
-	struct xroce_rx_stats rx;
-	struct xroce_sock sock;
+	const struct xroce_engine_stats *sent = &s->sums.engine;
+	const struct xroce_rx_stats *rx = &s->sums.rx;
+	const struct xroce_sock *sock = &s->sums.sock;
 
-	if (!observe_hook_sum(prog_id, XROCE_MAP_RX, (u64 *)&rx, COUNTERS(rx)) &&
-	    !observe_hook_sum(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, COUNTERS(sock))) {
+	if (snapshot_has(s, SUM_RX) && snapshot_has(s, SUM_SOCK)) {
 		json_object(j, "received");
-		json_number(j, "frames", rx.redirected);
-		json_number(j, "refused", rx.dropped);
-		json_number(j, "lost_ring_full", sock.rx_ring_full);
-		json_number(j, "lost_no_buffer", sock.rx_dropped);
+		json_number(j, "frames", rx->redirected);
+		json_number(j, "refused", rx->dropped);
+		json_number(j, "lost_ring_full", sock->rx_ring_full);
+		json_number(j, "lost_no_buffer", sock->rx_dropped);
 		json_close(j);
 	}
-	if (observe_hook_sum(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&sent, COUNTERS(sent)))
+	if (!snapshot_has(s, SUM_ENGINE))
 		return;
 	json_object(j, "sent_by");
-	json_number(j, "tap", sent.tx_tap);
-	json_number(j, "live", sent.tx_live);
-	json_number(j, "gso", sent.tx_gso);
-	json_number(j, "gso_packets", sent.tx_gso_sends);
-	json_number(j, "xsk", sent.tx_xsk);
-	json_number(j, "slowed", sent.tx_slowed);
-	json_number(j, "refused", sent.tx_lost);
-	json_number(j, "gave_up", sent.tx_gave_up);
+	json_number(j, "tap", sent->tx_tap);
+	json_number(j, "live", sent->tx_live);
+	json_number(j, "gso", sent->tx_gso);
+	json_number(j, "gso_packets", sent->tx_gso_sends);
+	json_number(j, "xsk", sent->tx_xsk);
+	json_number(j, "slowed", sent->tx_slowed);
+	json_number(j, "refused", sent->tx_lost);
+	json_number(j, "gave_up", sent->tx_gave_up);
 	json_close(j);
 }
 
-/* Returns the ID of our program on the interface, 0 if there is none. */
-static u32 list_json_xdp(struct json *j, const struct netdev *dev)
+/* Adds the hook, and reads our program on it into the empty *s. */
+static void list_json_xdp(struct json *j, const struct netdev *dev, struct snapshot *s)
 {
 	struct xdp_hook hook = { 0 };
 	const int err = observe_hook(dev->ifindex, &hook);
@@ -103,13 +99,14 @@ static u32 list_json_xdp(struct json *j, const struct netdev *dev)
 		list_json_ahead(j, dev);
 	json_close(j);
 	if (hook.ours_id)
-		list_json_counters(j, hook.ours_id);
-	return hook.ours_id;
+		snapshot_read_program(s, hook.ours_id, LIST_PARTS);
+	list_json_counters(j, s);
 }
 
 static void list_json_client(struct json *j, const struct ask_client *c)
 {
 	char command[sizeof(c->command)];
+	struct snapshot s;
 
 	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
 	json_object(j, NULL);
@@ -124,7 +121,9 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	json_number(j, "sent_here", c->hairpin);
 	json_number(j, "refused", c->refused);
 	json_number(j, "memory", c->memory);
-	list_json_listeners(j, c->prog_id);
+	snapshot_read_program(&s, c->prog_id, SNAPSHOT_ENGINE);
+	list_json_listeners(j, s.engine);
+	snapshot_end(&s);
 	json_close(j);
 }
 
@@ -155,7 +154,7 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	json_close(j);
 }
 
-static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_id)
+static void list_json_users(struct json *j, const struct netdev *dev)
 {
 	struct asker asker;
 	pid_t pid = 0;
@@ -175,8 +174,6 @@ static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_i
 		json_text(j, "command", pid ? comm : "?");
 		json_close(j);
 	}
-	if (ours_id)
-		list_json_listeners(j, ours_id);
 }
 
 static void list_json_gids(struct json *j, const struct netdev *dev)
@@ -194,6 +191,7 @@ void list_json_device(struct json *j, const struct netdev *dev)
 {
 	const u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
 	char text[8 + sizeof(dev->name)];
+	struct snapshot s = { 0 };
 
 	json_object(j, NULL);
 	snprintf(text, sizeof(text), "xroce_%s", dev->name);
@@ -209,7 +207,10 @@ void list_json_device(struct json *j, const struct netdev *dev)
 	json_number(j, "rx_queues", dev->rx_queues);
 	list_json_known(j, "path_mtu", pmtu);
 	list_json_known(j, "active_mtu", tx_preferred_path_mtu(dev, pmtu));
-	list_json_users(j, dev, list_json_xdp(j, dev));
+	list_json_xdp(j, dev, &s);
+	list_json_users(j, dev);
+	list_json_listeners(j, s.engine);
+	snapshot_end(&s);
 	list_json_gids(j, dev);
 	json_close(j);
 }

@@ -76,61 +76,12 @@ static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 	}
 }
 
-/* Returns a descriptor of the program's map of that name and fills *map, or -ENOENT or -errno. */
-static int map_of(u32 prog_id, const char *name, struct bpf_map_info *map)
-{
-	u32 ids[OBSERVED_IDS], len;
-	const int num = observed_map_ids(prog_id, ids);
-	int fd;
-
-	for (int i = 0; i < num; i++) {
-		len = sizeof(*map);
-		memset(map, 0, len);
-		fd = bpf_map_get_fd_by_id(ids[i]);
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, map, &len) && !strcmp(map->name, name) &&
-		    (map->type == BPF_MAP_TYPE_ARRAY || map->type == BPF_MAP_TYPE_PERCPU_ARRAY))
-			return fd;
-		close(fd);
-	}
-	return num < 0 ? num : -ENOENT;
-}
-
-int observe_hook_sum(u32 prog_id, const char *name, u64 *sum, size_t counters)
-{
-	struct bpf_map_info map;
-	int fd = map_of(prog_id, name, &map), cpus = 1, ret = -ENOMEM;
-	size_t stride;
-	u64 *value;
-
-	memset(sum, 0, counters * sizeof(*sum));
-	if (fd < 0)
-		return fd;
-	if (map.type == BPF_MAP_TYPE_PERCPU_ARRAY)
-		cpus = libbpf_num_possible_cpus();
-	stride = (map.value_size + sizeof(*sum) - 1) / sizeof(*sum);
-	/* New counters are only appended, so another version's value may be shorter or longer. */
-	value = cpus > 0 ? calloc(cpus, (stride + counters) * sizeof(*sum)) : NULL;
-	for (u32 i = 0; value && i < map.max_entries; i++) {
-		ret = bpf_map_lookup_elem(fd, &i, value);
-		if (ret)
-			break;
-		for (int c = 0; c < cpus; c++)
-			for (size_t k = 0; k < counters && k < stride; k++)
-				sum[k] += value[c * stride + k];
-	}
-	free(value);
-	close(fd);
-	return ret;
-}
-
 int observe_hook(u32 ifindex, struct xdp_hook *hook)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	int ret = bpf_xdp_query((int)ifindex, 0, &query);
 
-	memset(hook, 0, sizeof(*hook));
+	*hook = (struct xdp_hook){ .ours_name = DISPATCHER_OURS };
 	if (ret)
 		return ret;
 	hook->native = query.attach_mode != XDP_ATTACHED_SKB;

@@ -13,6 +13,7 @@
 
 #include <xroce/abi.h>
 #include <xroce/stat.h>
+#include <xroce/trace.h>
 
 #include "../../client/ask.h"
 #include "../../os/netdev.h"
@@ -51,6 +52,7 @@ enum observed_kind {
 
 struct observed_map {
 	char name[OBSERVED_NAME_MAX];
+	u32 id; /* never reused; of a file in memory: its inode */
 	int fd;
 	const u8 *memory; /* of a process at a broker with UDP sockets; else NULL */
 	u32 type, max_entries, key_size, value_size;
@@ -94,7 +96,6 @@ struct qp_view {
 
 /* The elements of a map, in its order; those with PID 0 have no object. */
 struct snapshot_list {
-	const char *map;
 	void *elements; /* of size bytes each, beginning with the PID */
 	u32 size, num;
 	u32 used; /* elements with an object; num: the process may have more objects */
@@ -102,18 +103,25 @@ struct snapshot_list {
 
 enum snapshot_kind { SNAPSHOT_CQ, SNAPSHOT_SRQ, SNAPSHOT_MR, SNAPSHOT_KINDS };
 
+/* The maps of struct sums, in its order. */
+enum snapshot_sum { SUM_ENGINE, SUM_RX, SUM_SOCK, SUM_XDP, SUM_REFUSED, SNAPSHOT_SUMS };
+
 /* The parts of a reading. */
 #define SNAPSHOT_CQS	  (1u << SNAPSHOT_CQ)
 #define SNAPSHOT_SRQS	  (1u << SNAPSHOT_SRQ)
 #define SNAPSHOT_MRS	  (1u << SNAPSHOT_MR)
 #define SNAPSHOT_QPS	  (1u << 3)
 #define SNAPSHOT_COUNTERS (1u << 4)
+#define SNAPSHOT_WAKEUPS  (1u << 5)
+#define SNAPSHOT_ENGINE	  (1u << 6)
 
-/* All that a port's maps tell. Parts that were not asked for, and maps that it lacks, are 0. */
+/* The contents of a port's maps. Unread parts, and maps that the port lacks, are 0. */
 struct snapshot {
 	struct sums sums;
-	u64 wakeups, unannounced; /* of all completion vectors */
+	u32 has;		  /* bits 1 << enum snapshot_sum: maps that sums was read from */
 	u32 queues;		  /* receive queues whose socket has received frames */
+	u64 wakeups, unannounced; /* of all completion vectors */
+	struct xroce_engine *engine; /* PID and rdma_cm listeners, as the process wrote them */
 	u32 num_qps;
 	struct qp_view *qps; /* sorted by QPN */
 	u32 stats_used, stats_num; /* elements of the map with struct xroce_qp_stat */
@@ -122,9 +130,31 @@ struct snapshot {
 
 /* Reads the given parts of an open port. Returns 0, or -ENOMEM; snapshot_end() is due for both. */
 int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts);
+/*
+ * Reads the given parts of our program prog_id, which needs CAP_SYS_ADMIN. Returns as
+ * observed_open(), or -ENOMEM; snapshot_end() is due for all results.
+ */
+int snapshot_read_program(struct snapshot *s, u32 prog_id, u32 parts);
 void snapshot_end(struct snapshot *s);
+/* Returns whether the map of a part of s->sums was readable. */
+static inline bool snapshot_has(const struct snapshot *s, enum snapshot_sum sum)
+{
+	return s->has & 1u << sum;
+}
+/* Closes the maps of an open port that a reading of the given parts does not need. */
+void snapshot_keep(struct observed *p, u32 parts);
+/* Returns the ID of the port's map of a part of struct sums; 0: none. */
+u32 snapshot_sum_id(const struct observed *p, enum snapshot_sum sum);
+/* Sets the part of s that is read from one map to 0. */
+void snapshot_sum_clear(struct sums *s, enum snapshot_sum sum);
 /* Returns the element with that index, or NULL if it has no object. */
 const void *snapshot_object(const struct snapshot *s, enum snapshot_kind kind, u32 nth);
+
+/*
+ * Sets *lost to the records that tracer `number` has lost, from a map of struct xroce_trace; leaves
+ * it as it is if the map cannot be read. number: below XROCE_TRACERS.
+ */
+void observe_trace_lost(int page_fd, u32 number, u64 *lost);
 
 /* ---- finding ports ---- */
 
@@ -154,14 +184,6 @@ int observer_list(struct observer *o);
  */
 int observed_open(struct observed *p);
 void observed_close(struct observed *p);
-/* Closes one of its maps, which the caller removes from the list. */
-void observed_close_map(struct observed_map *m);
-/*
- * Returns the port's next map of that name after before (NULL: the first), or NULL. A port may have
- * several maps of a name.
- */
-const struct observed_map *observed_map(const struct observed *p, const char *name,
-					const struct observed_map *before);
 
 /*
  * Opens each port of this host whose program is_known() rejects, and calls fn with a reading of the
@@ -171,10 +193,6 @@ const struct observed_map *observed_map(const struct observed *p, const char *na
 typedef void observe_fn(void *arg, const struct observed *p, const struct snapshot *s);
 bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id), u32 parts, observe_fn *fn,
 		     void *arg);
-
-#define OBSERVED_IDS 1024 /* maps of a program; further ones are ignored */
-/* Gets the IDs of a program's maps. Returns their number or -errno. */
-int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS]);
 
 /* ---- the XDP hook of an interface, its driver, and the process that uses it ---- */
 
@@ -186,19 +204,13 @@ struct xdp_hook {
 	u32 link_id;
 	bool is_dispatcher; /* libxdp's dispatcher, which calls programs of several owners */
 	u32 ours_id;	    /* ID of our program, on the hook or in the dispatcher; 0: none */
+	const char *ours_name; /* the name of such programs */
 	bool is_broker;	    /* a broker's program, which calls its clients' programs */
 	char others[128];   /* the dispatcher's other programs, by name: "a, b", or "" */
 };
 
 /* Returns 0 or -errno. */
 int observe_hook(u32 ifindex, struct xdp_hook *hook);
-
-/*
- * Sums the elements of a map of our program prog_id, over all entries and CPUs. Each value begins
- * with the given number of counters. Returns 0, -ENOENT (not our program), -EPERM (needs
- * CAP_SYS_ADMIN) or -errno.
- */
-int observe_hook_sum(u32 prog_id, const char *map, u64 *sum, size_t counters);
 
 struct xdp_driver {
 	char name[32]; /* "" if the driver reports none */

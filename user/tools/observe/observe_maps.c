@@ -113,7 +113,8 @@ static int observed_take(struct observed *p, int fd)
 		p->maps = maps;
 		p->room += 32;
 	}
-	p->maps[p->num_maps] = (struct observed_map){ .fd = fd,
+	p->maps[p->num_maps] = (struct observed_map){ .id = is_file ? (u32)st.st_ino : info.id,
+						      .fd = fd,
 						      .memory = memory,
 						      .type = info.type,
 						      .max_entries = info.max_entries,
@@ -330,6 +331,15 @@ int observed_each(const struct observed *p, const char *name, size_t size, obser
 		all += n;
 	}
 	return all;
+}
+
+void observe_trace_lost(int page_fd, u32 number, u64 *lost)
+{
+	struct xroce_trace page;
+	const u32 first = 0;
+
+	if (!bpf_map_lookup_elem(page_fd, &first, &page))
+		*lost = page.tracer[number].lost;
 }
 
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size)

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reading one map of a port (observe.h), by name. Private to this room. */
+/* The maps of a port (observe.h), by name. Private to this room. */
 #ifndef OBSERVE_MAPS_H
 #define OBSERVE_MAPS_H
 
 #include "observe.h"
+
+#define OBSERVED_IDS 1024 /* maps of a program; further ones are ignored */
+/* Gets the IDs of a program's maps. Returns their number or -errno. */
+int observed_map_ids(u32 prog_id, u32 ids[OBSERVED_IDS]);
+/*
+ * Returns the port's next map of that name after before (NULL: the first), or NULL. A port may have
+ * several maps of a name.
+ */
+const struct observed_map *observed_map(const struct observed *p, const char *name,
+					const struct observed_map *before);
+/* Closes one map, which the caller removes from the port's list. */
+void observed_close_map(struct observed_map *m);
 
 /*
  * Sums the elements of an array map over all entries and CPUs into sum[counters]; each value begins

@@ -6,6 +6,95 @@
 
 #define SNAPSHOT_ELEMENTS 65536u /* of a list; a hostile process might have more maps of a name */
 
+/* ---- the maps ---- */
+
+enum snapshot_map {
+	MAP_LISTS = SNAPSHOT_SUMS, /* first the maps of struct sums, then those of snapshot.lists */
+	MAP_QP_STAT = MAP_LISTS + SNAPSHOT_KINDS,
+	MAP_QP,
+	MAP_VECTOR,
+	MAP_ENGINE,
+	SNAPSHOT_MAPS
+};
+
+static const struct {
+	const char *name;
+	u32 parts;	  /* of the reading that it is for */
+	u32 offset, size; /* in struct sums; or size of an element */
+} snapshot_maps[SNAPSHOT_MAPS] = {
+#define SUM(map, field) \
+	{ map, SNAPSHOT_COUNTERS, offsetof(struct sums, field), sizeof(((struct sums *)0)->field) }
+#define MAP(map, part, type) { map, part, 0, sizeof(struct type) }
+	[SUM_ENGINE] = SUM(XROCE_MAP_ENGINE_STAT, engine),
+	[SUM_RX] = SUM(XROCE_MAP_RX, rx),
+	[SUM_SOCK] = SUM(XROCE_MAP_SOCK, sock),
+	[SUM_XDP] = SUM(XROCE_MAP_DROP, xdp),
+	[SUM_REFUSED] = SUM(XROCE_MAP_ENGINE_DROP, refused),
+	[MAP_LISTS + SNAPSHOT_CQ] = MAP(XROCE_MAP_CQ_STAT, SNAPSHOT_CQS, xroce_cq_stat),
+	[MAP_LISTS + SNAPSHOT_SRQ] = MAP(XROCE_MAP_SRQ_STAT, SNAPSHOT_SRQS, xroce_srq_stat),
+	[MAP_LISTS + SNAPSHOT_MR] = MAP(XROCE_MAP_MR_STAT, SNAPSHOT_MRS, xroce_mr_stat),
+	[MAP_QP_STAT] = MAP(XROCE_MAP_QP_STAT, SNAPSHOT_QPS, xroce_qp_stat),
+	[MAP_QP] = MAP(XROCE_MAP_QP, SNAPSHOT_QPS, xroce_qp),
+	[MAP_VECTOR] = MAP(XROCE_MAP_VECTOR, SNAPSHOT_WAKEUPS, xroce_vector),
+	[MAP_ENGINE] = MAP(XROCE_MAP_ENGINE, SNAPSHOT_ENGINE, xroce_engine),
+#undef SUM
+#undef MAP
+};
+
+static int snapshot_each(const struct observed *p, u32 map, observed_fn *fn, void *arg)
+{
+	return observed_each(p, snapshot_maps[map].name, snapshot_maps[map].size, fn, arg);
+}
+
+/* Returns the number of elements that the port's maps of that name have. */
+static u32 snapshot_room(const struct observed *p, enum snapshot_map map)
+{
+	const struct observed_map *m = NULL;
+	u32 room = 0;
+
+	while ((m = observed_map(p, snapshot_maps[map].name, m)))
+		room += m->max_entries;
+	return room;
+}
+
+static bool snapshot_needs(const char *name, u32 parts)
+{
+	for (u32 i = 0; i < SNAPSHOT_MAPS; i++)
+		if (!strncmp(name, snapshot_maps[i].name, OBSERVED_NAME_MAX))
+			return snapshot_maps[i].parts & parts;
+	return false;
+}
+
+void snapshot_keep(struct observed *p, u32 parts)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->num_maps; i++) {
+		if (snapshot_needs(p->maps[i].name, parts))
+			p->maps[n++] = p->maps[i];
+		else
+			observed_close_map(&p->maps[i]);
+	}
+	p->num_maps = n;
+}
+
+u32 snapshot_sum_id(const struct observed *p, enum snapshot_sum sum)
+{
+	const struct observed_map *m = observed_map(p, snapshot_maps[sum].name, NULL);
+
+	return m ? m->id : 0;
+}
+
+static u64 *sums_part(struct sums *s, enum snapshot_sum sum)
+{
+	return (u64 *)((u8 *)s + snapshot_maps[sum].offset);
+}
+
+void snapshot_sum_clear(struct sums *s, enum snapshot_sum sum)
+{
+	memset(sums_part(s, sum), 0, snapshot_maps[sum].size);
+}
+
 /* ---- counters ---- */
 
 static void counters_take_vector(void *arg, const struct observed *p, const void *key,
@@ -26,19 +115,13 @@ static void counters_take_socket(void *arg, const struct observed *p, const void
 	((struct snapshot *)arg)->queues += sock->rx_frames || sock->rx_ring_full;
 }
 
-#define SUMS_WORDS(s) (sizeof(s) / sizeof(u64))
-
 static void snapshot_read_counters(struct snapshot *s, const struct observed *p)
 {
-	struct sums *sums = &s->sums;
-
-	observed_sum(p, XROCE_MAP_ENGINE_STAT, (u64 *)&sums->engine, SUMS_WORDS(sums->engine));
-	observed_sum(p, XROCE_MAP_RX, (u64 *)&sums->rx, SUMS_WORDS(sums->rx));
-	observed_sum(p, XROCE_MAP_SOCK, (u64 *)&sums->sock, SUMS_WORDS(sums->sock));
-	observed_sum(p, XROCE_MAP_DROP, (u64 *)&sums->xdp, SUMS_WORDS(sums->xdp));
-	observed_sum(p, XROCE_MAP_ENGINE_DROP, (u64 *)&sums->refused, SUMS_WORDS(sums->refused));
-	observed_each(p, XROCE_MAP_VECTOR, sizeof(struct xroce_vector), counters_take_vector, s);
-	observed_each(p, XROCE_MAP_SOCK, sizeof(struct xroce_sock), counters_take_socket, s);
+	for (u32 i = 0; i < SNAPSHOT_SUMS; i++)
+		if (!observed_sum(p, snapshot_maps[i].name, sums_part(&s->sums, i),
+				  snapshot_maps[i].size / sizeof(u64)))
+			s->has |= 1u << i;
+	snapshot_each(p, SUM_SOCK, counters_take_socket, s);
 }
 
 /* ---- queue pairs ---- */
@@ -129,11 +212,10 @@ static int snapshot_read_qps(struct snapshot *s, const struct observed *p)
 {
 	struct qp_views all = { 0 };
 
-	observed_each(p, XROCE_MAP_QP_STAT, sizeof(struct xroce_qp_stat), views_take_stat, &all);
+	snapshot_each(p, MAP_QP_STAT, views_take_stat, &all);
 	s->stats_used = all.num;
-	for (const struct observed_map *m = NULL; (m = observed_map(p, XROCE_MAP_QP_STAT, m));)
-		s->stats_num += m->max_entries;
-	observed_each(p, XROCE_MAP_QP, sizeof(struct xroce_qp), views_take_steer, &all);
+	s->stats_num = snapshot_room(p, MAP_QP_STAT);
+	snapshot_each(p, MAP_QP, views_take_steer, &all);
 	views_join(&all);
 	s->qps = all.v;
 	s->num_qps = all.num;
@@ -141,12 +223,6 @@ static int snapshot_read_qps(struct snapshot *s, const struct observed *p)
 }
 
 /* ---- objects with a map each ---- */
-
-static const struct snapshot_list snapshot_lists[SNAPSHOT_KINDS] = {
-	[SNAPSHOT_CQ] = { .map = XROCE_MAP_CQ_STAT, .size = sizeof(struct xroce_cq_stat) },
-	[SNAPSHOT_SRQ] = { .map = XROCE_MAP_SRQ_STAT, .size = sizeof(struct xroce_srq_stat) },
-	[SNAPSHOT_MR] = { .map = XROCE_MAP_MR_STAT, .size = sizeof(struct xroce_mr_stat) },
-};
 
 static u32 element_pid(const void *element)
 {
@@ -164,18 +240,19 @@ static void list_take(void *arg, const struct observed *p, const void *key, cons
 	l->used += element_pid(value) != 0;
 }
 
-static int snapshot_read_list(struct snapshot_list *l, const struct observed *p)
+static int snapshot_read_list(struct snapshot *s, const struct observed *p, enum snapshot_kind kind)
 {
-	u32 room = 0;
+	const enum snapshot_map map = MAP_LISTS + kind;
+	const u32 room = snapshot_room(p, map);
+	struct snapshot_list *l = &s->lists[kind];
 
-	for (const struct observed_map *m = NULL; (m = observed_map(p, l->map, m));)
-		room = counter_plus(room, m->max_entries);
 	if (!room || room > SNAPSHOT_ELEMENTS)
 		return 0;
+	l->size = snapshot_maps[map].size;
 	l->elements = calloc(room, l->size);
 	if (!l->elements)
 		return -ENOMEM;
-	observed_each(p, l->map, l->size, list_take, l);
+	snapshot_each(p, map, list_take, l);
 	return 0;
 }
 
@@ -187,6 +264,21 @@ const void *snapshot_object(const struct snapshot *s, enum snapshot_kind kind, u
 	return nth < l->num && element_pid(element) ? element : NULL;
 }
 
+/* ---- the engine ---- */
+
+static int snapshot_read_engine(struct snapshot *s, const struct observed *p)
+{
+	struct xroce_engine *engine = malloc(sizeof(*engine));
+
+	if (!engine)
+		return -ENOMEM;
+	if (observed_get(p, snapshot_maps[MAP_ENGINE].name, 0, engine, sizeof(*engine)))
+		free(engine);
+	else
+		s->engine = engine;
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts)
@@ -196,18 +288,35 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts)
 	*s = (struct snapshot){ 0 };
 	if (parts & SNAPSHOT_COUNTERS)
 		snapshot_read_counters(s, p);
+	if (parts & SNAPSHOT_WAKEUPS)
+		snapshot_each(p, MAP_VECTOR, counters_take_vector, s);
 	if (parts & SNAPSHOT_QPS)
 		err = snapshot_read_qps(s, p);
-	for (u32 i = 0; i < SNAPSHOT_KINDS; i++) {
-		s->lists[i] = snapshot_lists[i];
+	for (u32 i = 0; i < SNAPSHOT_KINDS; i++)
 		if (!err && parts & 1u << i)
-			err = snapshot_read_list(&s->lists[i], p);
-	}
+			err = snapshot_read_list(s, p, i);
+	if (!err && parts & SNAPSHOT_ENGINE)
+		err = snapshot_read_engine(s, p);
+	return err;
+}
+
+int snapshot_read_program(struct snapshot *s, u32 prog_id, u32 parts)
+{
+	struct observed_iface nowhere = { .name = "" };
+	struct observed p = { .iface = &nowhere, .prog_id = prog_id };
+	int err;
+
+	*s = (struct snapshot){ 0 };
+	err = observed_open(&p);
+	if (!err)
+		err = snapshot_read(s, &p, parts);
+	observed_close(&p);
 	return err;
 }
 
 void snapshot_end(struct snapshot *s)
 {
+	free(s->engine);
 	for (u32 i = 0; i < SNAPSHOT_KINDS; i++)
 		free(s->lists[i].elements);
 	free(s->qps);

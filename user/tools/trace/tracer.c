@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A tracer of one program (tracer_); the tracers of all programs on some interfaces (tracers_). */
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdlib.h>
 #include <time.h>
@@ -93,15 +92,6 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
 
 /* ---- one program: through the broker ---- */
 
-static u64 tracer_look_up_lost(const struct tracer *t)
-{
-	struct xroce_trace page;
-	const u32 first = 0;
-
-	return bpf_map_lookup_elem(t->page_fd, &first, &page) ? t->lost :
-							       page.tracer[t->number].lost;
-}
-
 int tracer_ask(struct tracer *t, struct asker *asker, u32 number, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg)
 {
@@ -156,7 +146,7 @@ bool tracer_read(struct tracer *t)
 	const bool is_whole = ring_buffer__consume(t->ring) >= 0;
 
 	if (t->asker)
-		t->lost = tracer_look_up_lost(t);
+		observe_trace_lost(t->page_fd, t->number, &t->lost);
 	else if (trace_slot_is_ours(&t->place))
 		t->lost = trace_slot_lost(&t->place);
 	return is_whole;
