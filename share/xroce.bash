@@ -137,13 +137,13 @@ _xroce_bench() {
 	-t | --transport) _xroce_words "send write read ud udp tcp" "$cur" ;;
 	--only) _xroce_words "latency bandwidth" "$cur" ;;
 	--mtu) _xroce_words "256 512 1024 2048 4096" "$cur" ;;
-	-s | -D | --sizes | --duration | --rounds | --port) COMPREPLY=() ;;
+	-s | -D | --sizes | --duration | --rounds | --tcp-port) COMPREPLY=() ;;
 	--svg) _xroce_files "$cur" ;;
 	*)
 		case "$cur ${COMP_WORDS[*]}" in
 		-*)
-			_xroce_words "--transport --sizes --only --duration --rounds --events --mtu \
-				--dev --port --quiet --json --svg --server --once --compare --help" "$cur"
+			_xroce_words "--transport --sizes --only --duration --rounds --sleep --mtu \
+				--dev --tcp-port --quiet --json --svg --server --one-client --compare --help" "$cur"
 			;;
 		*--compare*) _xroce_files "$cur" ;;
 		*) _xroce_hosts "$cur" ;;
@@ -179,12 +179,12 @@ _xroce_capture() {
 	# shellcheck disable=SC2207
 	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
-	-C | -c | -D | -q | -p | -P | --file-size | --files | --count | --duration | \
+	-C | -c | -D | -q | -p | -P | --file-size | --file-count | --count | --duration | \
 		--snaplen | --qpn | --pid | --peer | --buffer) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--write --file-size --files --count --duration --snaplen --qpn \
+			_xroce_words "--write --file-size --file-count --count --duration --snaplen --qpn \
 				--pid --direction --peer --drops --buffer --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;

@@ -92,7 +92,7 @@ tables() {
 	bench_from 0 "${SHORT[@]}" -s 64 --only bandwidth $IP4_A
 	cp "$WORK/bench.json" "$WORK/table.out"
 	need_no_line table 'Round trip'
-	bench_from 1 "${SHORT[@]}" -d $IF_B --port 1 $IP4_A
+	bench_from 1 "${SHORT[@]}" -d $IF_B --tcp-port 1 $IP4_A
 	need_line bench "cannot connect to 10.77.0.1, TCP port 1: .*run 'xroce bench --server' there"
 	ip -n $NS_A link set $IF_A mtu 1500
 	bench_from 1 "${SHORT[@]}" --mtu 4096 $IP4_A
@@ -351,8 +351,8 @@ errors() {
 		--rounds 101 $IP4_A
 		--mtu 1500 $IP4_A
 		--mtu 8192 $IP4_A
-		--port 0 $IP4_A
-		--port 65536 $IP4_A
+		--tcp-port 0 $IP4_A
+		--tcp-port 65536 $IP4_A
 		--only both $IP4_A
 		--nosuch $IP4_A
 		--rounds
@@ -368,18 +368,18 @@ errors() {
 	need_equal "the second server's status" $? 1
 	need_line second "cannot listen on TCP port $PORT: Address already in use"
 	server_ends
-	start server a "$XROCE" bench --server --once
+	start server a "$XROCE" bench --server --one-client
 	server=$child
 	wait_until 10 listens_or_gone a $PORT "$server"
 	bench_from 0 "${SHORT[@]}" -t tcp -s 64 $IP4_A
-	finish "$server" 10 || fail "--once ends with $?"
+	finish "$server" 10 || fail "--one-client ends with $?"
 	need_line server '^xroce bench: 10.77.0.2: 4 tests$'
 }
 
 run_case ways_v4 ways v4
 run_long_case ways_v6 ways v6
 for family in v4 v6; do
-	run_long_case ways_events_$family ways $family --events True
+	run_long_case ways_events_$family ways $family --sleep True
 done
 run_long_case tables tables
 run_long_case by_brokers by_brokers

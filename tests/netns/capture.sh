@@ -294,7 +294,7 @@ tagged() {
 rotating() {
 	local capa f n=0
 	gids_once v4 || return
-	capture turn a -C 1 --files 3
+	capture turn a -C 1 --file-count 3
 	capa=$child
 	client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 2000 -F -- \
 		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 2000 -F $IP4_A || return

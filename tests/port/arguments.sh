@@ -137,8 +137,12 @@ repeated() {
 	ends 2 bench -s 64,16 $IP4_B
 	ends 2 bench -s 99999999999G $IP4_B
 	ends 2 capture
-	ends 2 capture -w "$WORK/captured" --files 3
+	ends 2 capture -w "$WORK/captured" --file-count 3
 	ends 2 capture -w - -C 1
+	# names of before, which no help has
+	ends 0 capture -w "$WORK/captured" -C 1 --files 3 -D 0.01
+	ends 1 bench --port 1 --events --once $IP4_A
+	[ "$("$XROCE" bench --help | grep -cE -e '--(port|events|once)\b')" = 0 ] || fail "the help has old names"
 	ends 1 capture -w "$WORK/no/such/directory" -D 1
 	ends 1 capture -w "$WORK" -D 1
 	ends 1 capture -w '' -D 1

@@ -76,13 +76,13 @@ static bool bench_set_measure(struct bench_options *o, const char *word)
 enum {
 	OPTION_ONLY = CLI_LONG,
 	OPTION_ROUNDS,
-	OPTION_EVENTS,
+	OPTION_SLEEP,
 	OPTION_MTU,
-	OPTION_PORT,
+	OPTION_TCP_PORT,
 	OPTION_QUIET,
 	OPTION_SVG,
 	OPTION_SERVER,
-	OPTION_ONCE,
+	OPTION_ONE_CLIENT,
 	OPTION_COMPARE,
 };
 
@@ -99,22 +99,27 @@ static const struct cli_option bench_table[] = {
 	  "seconds from 0.001 to 60" },
 	{ OPTION_ROUNDS, "rounds", "N", "run N rounds, 1 to 100; default 3",
 	  "a number from 1 to 100" },
-	{ OPTION_EVENTS, "events", NULL, "sleep until a completion event; default: both ends poll",
+	{ OPTION_SLEEP, "sleep", NULL, "sleep until a completion event; default: both ends poll",
 	  NULL },
 	{ OPTION_MTU, "mtu", "BYTES", "set the path MTU; default: the largest of both devices",
 	  "256, 512, 1024, 2048 or 4096" },
 	{ 'd', "dev", "IFACE", "measure from interface IFACE", "an interface" },
 	{ '4', NULL, NULL, "use the first IPv4 address of HOST", NULL },
 	{ '6', NULL, NULL, "use the first IPv6 address of HOST", NULL },
-	{ OPTION_PORT, "port", "PORT", "use TCP port PORT for control; default 18620", "a port" },
+	{ OPTION_TCP_PORT, "tcp-port", "PORT", "use TCP port PORT for control; default 18620",
+	  "a port" },
 	{ OPTION_QUIET, "quiet", NULL, "print no progress", NULL },
 	{ 'j', "json", NULL, "print the result as JSON, with histograms", NULL },
 	{ OPTION_SVG, "svg", "FILE", "draw the result to FILE (needs gnuplot)", NULL },
 	{ OPTION_SERVER, "server", NULL, "be the other end, for one client at a time", NULL },
-	{ OPTION_ONCE, "once", NULL, "with --server: exit after the first client", NULL },
+	{ OPTION_ONE_CLIENT, "one-client", NULL, "with --server: exit after the first client", NULL },
 	{ OPTION_COMPARE, "compare", NULL,
 	  "compare two results of --json; a median is worse if the\n"
 	  "rounds do not overlap", NULL },
+	/* names until 0.2 */
+	{ OPTION_SLEEP, "events", NULL, NULL, NULL },
+	{ OPTION_TCP_PORT, "port", "PORT", NULL, NULL },
+	{ OPTION_ONE_CLIENT, "once", NULL, NULL, NULL },
 	{ 0 },
 };
 
@@ -150,7 +155,7 @@ static int bench_option(void *arg, int opt, char *value)
 	case OPTION_MTU:
 		good = bench_set_mtu(o, value);
 		break;
-	case OPTION_PORT:
+	case OPTION_TCP_PORT:
 		good = cli_number32(value, 1, UINT16_MAX, &number);
 		o->port = (u16)number;
 		break;
@@ -164,7 +169,7 @@ static int bench_option(void *arg, int opt, char *value)
 	case '6':
 		o->family = AF_INET6;
 		break;
-	case OPTION_EVENTS:
+	case OPTION_SLEEP:
 		o->events = true;
 		break;
 	case OPTION_QUIET:
@@ -176,7 +181,7 @@ static int bench_option(void *arg, int opt, char *value)
 	case OPTION_SVG:
 		o->svg = value;
 		break;
-	case OPTION_ONCE:
+	case OPTION_ONE_CLIENT:
 		o->once = true;
 		break;
 	case OPTION_SERVER:

@@ -256,14 +256,14 @@ static int capture_main_run(struct capture *c)
 
 /* ---- options ---- */
 
-enum { OPTION_FILES = CLI_LONG, OPTION_SNAPLEN, OPTION_DROPS, OPTION_BUFFER };
+enum { OPTION_FILE_COUNT = CLI_LONG, OPTION_SNAPLEN, OPTION_DROPS, OPTION_BUFFER };
 
 static const struct cli_option capture_options[] = {
 	{ 'w', "write", "FILE", "write to FILE; - is standard output", NULL },
 	{ 'C', "file-size", "N",
 	  "start another file after N million bytes: FILE, FILE1,\n"
 	  "FILE2, ...", "a number from 1 to 1048576" },
-	{ OPTION_FILES, "files", "N",
+	{ OPTION_FILE_COUNT, "file-count", "N",
 	  "with -C, write to N files from FILE0 on, then overwrite\n"
 	  "the oldest", "a number from 1 to 1048576" },
 	{ 'c', "count", "N", "stop after N packets", TRACERS_NUMBER },
@@ -277,6 +277,7 @@ static const struct cli_option capture_options[] = {
 	{ OPTION_DROPS, "drops", NULL, "select packets that a check in XDP dropped", NULL },
 	{ OPTION_BUFFER, "buffer", "N", "buffer N MiB for each process (default 32)",
 	  "a number of MiB" },
+	{ OPTION_FILE_COUNT, "files", "N", NULL, NULL }, /* its name until 0.2 */
 	{ 0 },
 };
 
@@ -292,7 +293,9 @@ static int capture_option(void *arg, int opt, char *value)
 		ok = cli_number32(value, 1, 1u << 20, &n);
 		c->file.max_bytes = n * 1000000ull;
 		break;
-	case OPTION_FILES: ok = cli_number32(value, 1, 1u << 20, &c->file.max_files); break;
+	case OPTION_FILE_COUNT:
+		ok = cli_number32(value, 1, 1u << 20, &c->file.max_files);
+		break;
 	case 'c': ok = cli_number(value, 1, UINT64_MAX, &c->max_packets); break;
 	case 'D': ok = tracers_until(value, &c->until_ns); break;
 	case OPTION_SNAPLEN: ok = cli_number32(value, 64, SNAPLEN_ALL, &c->snaplen); break;
@@ -330,7 +333,7 @@ static int capture_main(int argc, char **argv)
 	if (!c.file.path)
 		return usage_error(&command_capture, "no file given (-w FILE)");
 	if (c.file.max_files && !c.file.max_bytes)
-		return usage_error(&command_capture, "--files needs -C");
+		return usage_error(&command_capture, "--file-count needs -C");
 	if (c.file.max_bytes && !strcmp(c.file.path, "-"))
 		return usage_error(&command_capture, "-C needs a file, not standard output");
 	if (!strcmp(c.file.path, "-") && isatty(STDOUT_FILENO))
