@@ -336,10 +336,15 @@ $(BUILD)/share/NAMES_%: user/tools/counters.c
 	@mkdir -p $(@D)
 	$(Q)sed -nE '/\{ NAME_$*,/{N;s/.*, "([a-z_0-9]+)", "([^"]+)",\n\t  "(.*)",/.It Li \1\n\3\n.Pq \2/p}' $< | \
 		sed 's/\\"/"/g' >$@
+FILL_IN = sed $(foreach l,$(LISTS),-e '/@$l@/{r $(BUILD)/share/$l' -e 'd}') \
+	$(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|')
 $(BUILD)/share/%: man/% $(addprefix $(BUILD)/share/,$(LISTS)) $(BUILD)/places
-	$(call say,GEN,$@)sed \
-		$(foreach l,$(LISTS),-e '/@$l@/{r $(BUILD)/share/$l' -e 'd}') \
-		$(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
+	$(call say,GEN,$@)$(FILL_IN) $< >$@
+# Pages of the command have its options from its help.
+$(BUILD)/share/%.8: man/%.8 man/options.awk $(TOOL) $(addprefix $(BUILD)/share/,$(LISTS)) \
+		$(BUILD)/places
+	$(call say,GEN,$@)awk -v tool=$(TOOL) -f man/options.awk $< >$@.filled && \
+		$(FILL_IN) $@.filled >$@ && rm $@.filled
 $(BUILD)/share/%: share/%.in $(BUILD)/places
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)sed $(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@

@@ -51,6 +51,18 @@ man__a_letter_is_one_option() {
 	[ "$(wc -l <"$work/letters")" -ge 25 ]
 }
 
+# A long option takes the same in all subcommands, as in "--port KIND".
+man__a_long_name_is_one_option() {
+	local word
+
+	for word in $(subcommands); do
+		"$BUILD/bin/xroce" "$word" --help | sed -nE 's/^  (-., )?(--[a-z-]+)(\[=.*\]| [A-Z][^ ]*)?(  .*)?$/\2\3/p'
+	done | sort -u | sed 's/\[=/ &/' >"$work/names"
+	cut -d' ' -f1 "$work/names" | uniq -d >"$work/twice"
+	[ ! -s "$work/twice" ] || { note "options of two kinds: $(grep -f "$work/twice" "$work/names")"; return 1; }
+	[ "$(wc -l <"$work/names")" -ge 60 ]
+}
+
 man__every_variable() {
 	local name missing= seen=0
 

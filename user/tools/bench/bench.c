@@ -109,10 +109,11 @@ static const struct cli_option bench_table[] = {
 	{ OPTION_TCP_PORT, "tcp-port", "PORT", "use TCP port PORT for control; default 18620",
 	  "a port" },
 	{ OPTION_QUIET, "quiet", NULL, "print no progress", NULL },
-	{ 'j', "json", NULL, "print the result as JSON, with histograms", NULL },
+	{ 'j', "json", NULL, "print the result as JSON, with rounds and histograms", NULL },
 	{ OPTION_SVG, "svg", "FILE", "draw the result to FILE (needs gnuplot)", NULL },
 	{ OPTION_SERVER, "server", NULL, "be the other end, for one client at a time", NULL },
-	{ OPTION_ONE_CLIENT, "one-client", NULL, "with --server: exit after the first client", NULL },
+	{ OPTION_ONE_CLIENT, "one-client", NULL, "with --server: exit after the first client",
+	  NULL },
 	{ OPTION_COMPARE, "compare", NULL,
 	  "compare two results of --json; a median is worse if the\n"
 	  "rounds do not overlap", NULL },

@@ -488,7 +488,7 @@ static int doctor_main(int argc, char **argv)
 }
 
 static const struct cli_option doctor_options[] = {
-	{ 'j', "json", NULL, "print JSON: level, interface, what, finding, remedy", NULL },
+	{ 'j', "json", NULL, "print a JSON document", NULL },
 	{ 0 },
 };
 

@@ -474,7 +474,7 @@ static int list_main(int argc, char **argv)
 }
 
 static const struct cli_option list_options[] = {
-	{ 'j', "json", NULL, "print JSON, with the same names", NULL },
+	{ 'j', "json", NULL, "print a JSON document", NULL },
 	{ 0 },
 };
 

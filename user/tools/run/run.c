@@ -227,8 +227,8 @@ static const struct cli_option run_first = {
 };
 
 static const struct cli_option run_last[] = {
-	{ 'N', "no-mounts", NULL, "run COMMAND in the caller's namespaces, without these files",
-	  NULL },
+	{ 'N', "no-mounts", NULL, "run COMMAND in the caller's mount namespace, without files\n"
+	  "in /sys/class/infiniband and /dev/infiniband", NULL },
 	{ OPTION_OF_PIN, "pin", "[=DIR]",
 	  "pin the maps of a broker that COMMAND starts, and of its\n"
 	  "clients, in DIR of a BPF file system (sets XROCE_PIN),\n"
@@ -237,7 +237,9 @@ static const struct cli_option run_last[] = {
 	  "replace COMMAND's stream and datagram sockets by rsockets,\n"
 	  "over RDMA (sets LD_PRELOAD; rsocket(7)); servers that fork\n"
 	  "need RDMAV_FORK_SAFE=1 at both ends (xroce-rdmacm(7))", NULL },
-	{ 'v', "verbose", NULL, "print the command and its library to standard error", NULL },
+	{ 'v', "verbose", NULL,
+	  "print the command and the directory of the libraries to\n"
+	  "standard error", NULL },
 };
 
 /* run_first, the options of option_table, run_last */

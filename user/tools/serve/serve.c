@@ -116,10 +116,11 @@ enum {
 static const struct cli_option serve_table[] = {
 	{ 'm', "mode", "MODE", "set the mode of the socket in /run/xroce, default 0666",
 	  "an octal mode, such as 0660" },
-	{ 'g', "group", "GROUP", "set the group of the socket, for --mode 0660", A_GROUP },
+	{ 'g', "group", "GROUP", "set the group of the socket, a name or number, for --mode\n"
+	  "0660", A_GROUP },
 	{ 'n', "netns", "NS",
 	  "serve interfaces of network namespace NS: a name of\n"
-	  "`ip netns`, or the PID of a process in it", NULL },
+	  "ip-netns(8), or the PID of a process in it", NULL },
 	{ OPTION_BACKGROUND, "background", NULL,
 	  "return when the broker listens, and serve in a new session", NULL },
 	{ OPTION_WHILE_USED, "while-used", NULL,
@@ -132,9 +133,10 @@ static const struct cli_option serve_table[] = {
 	  "receive by an XDP program (xdp), by UDP sockets (sockets),\n"
 	  "which need no privilege, or by sockets if XDP is impossible\n"
 	  "(auto, the default)", "auto, xdp or sockets" },
-	{ OPTION_PKEYS, "pkey", "KEY[,...]",
-	  "add P_Keys after the default 0xffff to the table, up to 31:\n"
-	  "0x8001 for full members, 0x0001 for limited members", NULL },
+	{ OPTION_PKEYS, "pkey", "LIST",
+	  "add the P_Keys of LIST after the default 0xffff to the\n"
+	  "table, up to 31: 0x8001 for full members, 0x0001 for limited\n"
+	  "members", NULL },
 	{ OPTION_PINS, "pin", "[=DIR]",
 	  "pin the readable maps of the broker and of its clients in\n"
 	  "DIR of a BPF file system, default " PIN_DIR, "an absolute path" },
@@ -154,8 +156,8 @@ static const struct cli_option serve_table[] = {
 	  "limit a user to N services of the connection manager\n"
 	  "(bound ports), default 2048 (8192 for all users)", "a number from 1 to 8192" },
 	{ OPTION_MAX_MEMORY, "max-memory", "MIB",
-	  "limit a user to MIB of kernel memory for ports, channels\n"
-	  "and tracers, default 1024", "a number from 1 to 1048576" },
+	  "limit a user to MIB MiB of kernel memory for ports,\n"
+	  "channels and tracers, default 1024", "a number from 1 to 1048576" },
 	{ 0 },
 };
 
@@ -587,7 +589,7 @@ static int stop_main(int argc, char **argv)
 	swept = stop_sweep(dir ? dir : PIN_DIR);
 	if (!err || (err == -ENOENT && swept))
 		return EXIT_OK;
-	fprintf(stderr, "xroce stop: %s: %s\n", dev.name,
+	fprintf(stderr, "xroce stop: cannot stop the broker of %s: %s\n", dev.name,
 		err == -ENOENT ? "no broker on this interface" :
 		err == -EACCES ? "permission denied: only root or the broker's own user may stop "
 				 "it" :

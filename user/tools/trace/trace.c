@@ -221,8 +221,8 @@ static int trace_run(struct trace *t)
 }
 
 static const struct cli_option trace_options[] = {
-	{ 'q', "qpn", "N", "select queue pair N", TRACERS_QPN },
-	{ 'p', "pid", "N", "select process N", TRACERS_NUMBER },
+	{ 'q', "qpn", "QPN", "select queue pair QPN", TRACERS_QPN },
+	{ 'p', "pid", "PID", "select process PID", TRACERS_NUMBER },
 	{ 'O', "opcode", "TEXT",
 	  "select packets with TEXT in the name of the opcode, such as\n"
 	  "READ or 'RC SEND'", NULL },
@@ -232,7 +232,7 @@ static const struct cli_option trace_options[] = {
 	  "print only drops, NAKs, congestion and events that indicate\n"
 	  "a problem", NULL },
 	{ 'c', "count", "N", "stop after N lines", TRACERS_NUMBER },
-	{ 'D', "duration", "N", "stop after N seconds", TRACERS_NUMBER },
+	{ 'D', "duration", "S", "stop after S seconds", TRACERS_NUMBER },
 	{ 'j', "json", NULL, "print one JSON object per line", NULL },
 	{ 0 },
 };
