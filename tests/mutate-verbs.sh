@@ -397,7 +397,7 @@ advise_read_only  | user/verbs/mr.c         | s/advice == IBV_ADVISE_MR_ADVICE_P
 draw_none         | user/port/port_qp.c      | s/ : port_limited(port, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
 draw_kept         | user/port/port_qp.c      | s/if (err \&\& init->qpn)/if (0)/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
-lost_untold       | user/verbs/context.c     | s/err = link_watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
+lost_untold       | user/verbs/context.c     | s/err = port_watch_end(\*out, ctx->watch);/err = 0;/ | netns-shared
 draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | netns-shared
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/context.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
@@ -431,8 +431,8 @@ view_umask_stays  | user/tools/run/sysfs_private.c          | s/^	umask(mask);/	
 view_capability   | user/tools/run/sysfs_private.c          | s/!sysfs_private_has_a_capability() && sysfs/sysfs/ | netns-sysfs
 view_not_tried    | user/tools/run/sysfs_private.c          | s/sysfs_private_try(devs, n, clock_now_ns()) :/0 :/ | netns-sysfs
 view_set_uid      | user/tools/run/run.c           | s/without_files = true; \/\* it/without_files = false; \/* it/ | netns-sysfs
-parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
-parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns-parting
+parting_modified  | user/verbs/qp_modify.c   | s/shards_catch_up(port_shards(vqp->port));/;/ | netns-parting
+parting_destroyed | user/port/port_qp.c      | s/shards_catch_up(&port->shards);/;/ | netns-parting
 user_ns_each      | user/tools/run/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/tools/run/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
 everyone_bind     | user/tools/serve/sysfs_global_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone

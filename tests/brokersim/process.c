@@ -64,18 +64,13 @@ void port_lock(struct port *port)
 {
 }
 
-void port_unlock(struct port *port)
+void shards_unlock(struct shards *all)
 {
 }
 
 bool port_has_left(const struct port *port)
 {
 	return atomic_load_explicit(&((struct port *)port)->made.has_left, memory_order_relaxed);
-}
-
-int port_lifeline(const struct port *port)
-{
-	return attach_lifeline(&port->made);
 }
 
 void shards_steer(struct shards *all, const struct qp *qp)
@@ -86,7 +81,7 @@ void shards_unsteer(struct shards *all, u32 qpn)
 {
 }
 
-void port_catch_up(struct port *port)
+void shards_catch_up(struct shards *all)
 {
 }
 

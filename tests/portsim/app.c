@@ -92,7 +92,7 @@ static void on_event(const struct engine_event *event)
 
 void app_begin(void)
 {
-	port_set_event_handler(on_event);
+	shards_set_event_handler(on_event);
 	memset(cqs, 0, sizeof(cqs));
 }
 
@@ -308,7 +308,7 @@ static struct app_end *end_new(const struct app_connect *c, u32 side)
 			 (u64)(uintptr_t)e->bytes,
 			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &e->mr) == 0);
 	sim_check(qp_create(port_engine_for(e->port, vector), &init, &e->qp) == 0);
-	port_steer(e->port, e->qp);
+	shards_steer(port_shards(e->port), e->qp);
 	port_unlock(e->port);
 	return e;
 }
@@ -328,8 +328,8 @@ static void modify(struct app_end *e, const struct qp_attr *attr, u32 mask)
 {
 	port_lock(e->port);
 	sim_check(qp_modify(port_engine(e->port), e->qp, attr, mask, sched_now_ns()) == 0);
-	port_steer(e->port, e->qp);
-	port_run_locked(e->port);
+	shards_steer(port_shards(e->port), e->qp);
+	shards_run_locked(port_shards(e->port));
 	port_unlock(e->port);
 }
 
@@ -508,7 +508,7 @@ bool app_post(struct app_end *e)
 	e->posted += n;
 	sq_publish(&e->qp->sq, n);
 	sched_trace("posts %u on QP %x, to %u", n, e->qp->qpn, e->posted);
-	port_post(e->port, e->qp);
+	shards_post(port_shards(e->port), e->qp);
 	return true;
 }
 
@@ -561,7 +561,7 @@ static bool poll_cq(struct app_thread *t, struct app_cq *cq)
 	bool any = false;
 
 	if (!c) {
-		port_poll_cq(cq->port, &cq->cq);
+		shards_poll_cq(port_shards(cq->port), &cq->cq);
 		c = cq_peek(&cq->cq);
 	}
 	for (; c; c = --left ? cq_peek(&cq->cq) : NULL) {

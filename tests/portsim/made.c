@@ -12,6 +12,7 @@
 #include "../../user/port/port_object.h"
 #include "../../user/run/fault.h"
 #include "../../user/io/tx.h"
+#include "../../user/io/tx_policy.h"
 #include "../../user/run/cq_notify.h"
 #include "shared.h"
 

@@ -159,7 +159,7 @@ static void settle(void)
 	for (u32 k = 0; k < 3; k++)
 		for (u32 i = 0; i < run.kind->ports; i++) {
 			port_lock(app_port(i));
-			port_run_locked(app_port(i));
+			shards_run_locked(port_shards(app_port(i)));
 			port_unlock(app_port(i));
 			sched_sleep("settle", NSEC_PER_MSEC);
 		}

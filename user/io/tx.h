@@ -153,7 +153,4 @@ enum tx_probe tx_probe(u32 ifindex);
  */
 bool tx_may_gso(const struct netdev *dev);
 
-/* Returns the largest path MTU up to path_mtu whose frames the fastest way takes. */
-u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu);
-
 #endif

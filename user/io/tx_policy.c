@@ -41,6 +41,7 @@
 #include "tx.h"
 #include "tx_gso.h"
 #include "tx_pacer.h"
+#include "tx_policy.h"
 #include "tx_pool.h"
 #include "tx_redirect.h"
 

@@ -47,6 +47,13 @@ static void follow_change(void *arg, const struct netdev *before, const struct n
 	port_unlock(port);
 }
 
+int port_watch_end(const struct port *port, struct link_watch *watch)
+{
+	const int fd = attach_lifeline(&port->made);
+
+	return fd < 0 ? 0 : link_watch_until_hangup(watch, fd);
+}
+
 int follow_start(struct port *port, const struct netdev *dev)
 {
 	int err;
@@ -56,9 +63,7 @@ int follow_start(struct port *port, const struct netdev *dev)
 	 * of the interface's end, its QPs are in ERR
 	 */
 	err = link_watch_start(dev, true, follow_change, port, &port->watch);
-	if (!err && port_lifeline(port) >= 0)
-		err = link_watch_until_hangup(port->watch, port_lifeline(port));
-	return err;
+	return err ? err : port_watch_end(port, port->watch);
 }
 
 void follow_stop(struct port *port)

@@ -16,7 +16,6 @@
 #include "../run/fault.h"
 #include "../run/shard.h"
 #include "../engine/types.h"
-#include "../io/tx.h"
 #include "port_object.h"
 
 #define SETTLE_TRIES 1000
@@ -55,11 +54,6 @@ __attribute__((destructor)) static void settle_at_exit(void)
 		}
 	}
 	pthread_mutex_unlock(&list_lock);
-}
-
-u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu)
-{
-	return tx_preferred_path_mtu(dev, path_mtu);
 }
 
 const struct port_info *port_info(const struct port *port)
@@ -417,11 +411,6 @@ int port_get(const struct netdev *dev, struct port **out)
 	return err;
 }
 
-void port_put(struct port *port)
-{
-	shards_put(&port->shards);
-}
-
 /* ---- using a port ---- */
 
 void port_lock(struct port *port)
@@ -432,53 +421,8 @@ void port_lock(struct port *port)
 	shards_lock(&port->shards);
 }
 
-void port_unlock(struct port *port)
-{
-	shards_unlock(&port->shards);
-}
-
-void port_set_event_handler(port_event_fn *fn)
-{
-	shards_set_event_handler(fn);
-}
-
-void port_poll(struct port *port)
-{
-	shards_poll(&port->shards);
-}
-
-void port_poll_cq(struct port *port, struct cq *cq)
-{
-	shards_poll_cq(&port->shards, cq);
-}
-
-void port_post(struct port *port, struct qp *qp)
-{
-	shards_post(&port->shards, qp);
-}
-
-void port_run_locked(struct port *port)
-{
-	shards_run_locked(&port->shards);
-}
-
-void port_catch_up(struct port *port)
-{
-	shards_catch_up(&port->shards);
-}
-
-int port_lifeline(const struct port *port)
-{
-	return attach_lifeline(&port->made);
-}
-
 bool port_has_left(const struct port *port)
 {
 	/* relaxed: the broker's hang-up follows the store */
 	return atomic_load_explicit(&((struct port *)port)->made.has_left, memory_order_relaxed);
-}
-
-void port_steer(struct port *port, const struct qp *qp)
-{
-	shards_steer(&port->shards, qp);
 }

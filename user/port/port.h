@@ -16,9 +16,12 @@
 #include "../os/clock.h"
 #include "../engine/engine.h"
 #include "../engine/raw.h"
+#include "../io/tx_policy.h"
 #include "../os/netdev.h"
 #include "../run/port_channel.h"
+#include "../run/shards.h"
 
+struct link_watch;
 struct port;
 
 /*
@@ -32,13 +35,19 @@ struct port;
  * memory), from a broker -EACCES, -ENOSPC (its limits), -ETIMEDOUT, -EPROTO, or another -errno.
  */
 int port_get(const struct netdev *dev, struct port **out);
-void port_put(struct port *port);
 
-/*
- * Returns the active_mtu to offer (ibv_query_port(3)): the largest path MTU up to path_mtu whose
- * frames leave by the fastest way. Larger ones work.
- */
-u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
+/* Returns the port's shards, for run/shards.h: struct port begins with them (port_object.h). */
+static inline struct shards *port_shards(struct port *port)
+{
+	return (struct shards *)port;
+}
+
+/* Drops a reference. No lock held. */
+static inline void port_put(struct port *port)
+{
+	shards_put(port_shards(port));
+}
+
 const struct port_info *port_info(const struct port *port);
 /*
  * Gets the kind of a port of the interface if it were made now: its broker's, else the table of
@@ -66,38 +75,12 @@ struct engine *port_engine(struct port *port);
 struct engine *port_engine_for(struct port *port, u32 vector);
 
 /* ---- the lock of all the port's engines: held to create, modify or destroy an object ---- */
-/* Locks, and sends the packets that port_post() and port_poll_cq() have deferred. */
+/* Does shards_lock(), after a check of the program's fault handlers (run/fault.h). */
 void port_lock(struct port *port);
-/* Reports the engines' events, unlocks, and runs work that other threads left to the holder. */
-void port_unlock(struct port *port);
-
-/* ---- progress ---- */
-
-/*
- * Receives, runs the engines and sends, once, without blocking. Leaves an engine that another
- * thread runs to that thread, which also serves doorbells rung before this call. Counts as the
- * application driving the port.
- */
-void port_poll(struct port *port);
-/*
- * Does the same for a thread that found cq empty, but only for engines that complete to cq. If cq
- * receives completions, the ACKs may wait for the caller's next call, to leave with its next post.
- */
-void port_poll_cq(struct port *port, struct cq *cq);
-/*
- * Rings the doorbell of qp, on which work was published, and runs its engine as port_poll() does.
- * In a burst of a thread that polls its CQs, the work waits instead for the next call, or for the
- * service thread's next tick. [any thread]
- */
-void port_post(struct port *port, struct qp *qp);
-/* Does the work of port_poll(), between port_lock() and port_unlock(). */
-void port_run_locked(struct port *port);
-/*
- * Processes and answers all received packets, as far as there is room to send. Lock held. Precedes
- * the error, reset or destruction of a QP, as an adapter takes an ACK or a message on arrival,
- * however long ago the program polled.
- */
-void port_catch_up(struct port *port);
+static inline void port_unlock(struct port *port)
+{
+	shards_unlock(port_shards(port));
+}
 
 /* ---- QPs and their numbers, which are unique among all processes of an interface ---- */
 
@@ -138,17 +121,12 @@ int port_show_listener(struct port *port, const struct ask_service *service);
 int port_hide_listener(struct port *port, const struct ask_service *service);
 
 /*
- * Returns a socket that hangs up when the port is lost although the interface exists, for
- * link_watch_until_hangup(); -1 for a port that cannot be lost so.
+ * Has a watch of the interface report its end also when the port is lost although the interface
+ * exists, as at the end of the broker. Returns 0 or -errno.
  */
-int port_lifeline(const struct port *port);
+int port_watch_end(const struct port *port, struct link_watch *watch);
 /* Returns whether the process, which is exiting, has given the port back. [any thread] */
 bool port_has_left(const struct port *port);
-
-/* ---- steering ---- */
-
-/* Publishes a QP to XDP after each change of its attributes or state. Lock held. */
-void port_steer(struct port *port, const struct qp *qp);
 
 /* ---- multicast groups ---- */
 
@@ -209,13 +187,5 @@ void port_cq_remove(struct port *port, struct cq *cq);
 void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only);
 /* Moderates the events of an added CQ by engine_cq_moderate(). Takes the port's lock. */
 void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns);
-
-/*
- * Handles an event of an engine, under the lock of a shard; the port itself handles EVENT_QP_STATE.
- * The verbs layer queues the event on its channel or async list. The handler must not call the
- * port, except port_channel_raise().
- */
-typedef void port_event_fn(const struct engine_event *event);
-void port_set_event_handler(port_event_fn *fn);
 
 #endif

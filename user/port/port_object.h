@@ -32,7 +32,7 @@ struct port_copies {
  * `numbers`. Fields without a lock are constant once the port is made.
  */
 struct port {
-	struct shards shards;
+	struct shards shards;	/* first: port_shards() */
 	struct port *next;	/* list of ports; list_lock */
 	u32 ifindex;
 	u64 netns;		/* inode of the network namespace */
@@ -60,6 +60,8 @@ struct port {
 	struct link_watch_input others_input;
 	bool told_of_others; /* a line on stderr has reported a failure */
 };
+
+_Static_assert(offsetof(struct port, shards) == 0, "port_shards()");
 
 /* ---- counters (port_flow.c) ---- */
 /* Prints the port's counters to standard error, if XROCE_COUNTERS is set. [any thread] */

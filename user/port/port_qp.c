@@ -90,7 +90,7 @@ void port_destroy_qp(struct port *port, struct qp *qp)
 	struct xroce_qp_stat *stat = qp->stat_own ? NULL : qp->stat;
 	struct srq *srq = qp->srq;
 
-	port_catch_up(port);
+	shards_catch_up(&port->shards);
 	shards_unsteer(&port->shards, qp->qpn);
 	qp_destroy(port_engine(port), qp);
 	port_release_raw(port);

@@ -25,12 +25,24 @@
 /* most runs of other shards by a thread that unlocks: two may keep giving each other work */
 #define OTHERS_MAX     16
 
-typedef void event_fn(const struct engine_event *event);
-static _Atomic(event_fn *) event_handler;
+static _Atomic(shards_event_fn *) event_handler;
 
-void shards_set_event_handler(event_fn *fn)
+void shards_set_event_handler(shards_event_fn *fn)
 {
 	atomic_store_explicit(&event_handler, fn, memory_order_relaxed);
+}
+
+void shards_put(struct shards *all)
+{
+	u32 refs = atomic_load_explicit(&all->refs, memory_order_relaxed);
+
+	/* release: pairs with the acq_rel in port_last_put() */
+	while (refs > 1)
+		if (atomic_compare_exchange_weak_explicit(&all->refs, &refs, refs - 1,
+							  memory_order_release,
+							  memory_order_relaxed))
+			return;
+	all->last_put(all);
 }
 
 /* ---- the lock ---- */
@@ -57,8 +69,8 @@ static void shard_report_events(struct shard *s)
 {
 	struct shards *all = s->all;
 	/* events of the parent's engines are ignored in a forked child */
-	event_fn *handler = all->dead ? NULL :
-				  atomic_load_explicit(&event_handler, memory_order_relaxed);
+	shards_event_fn *handler =
+		all->dead ? NULL : atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct engine_event event;
 
 	while (engine_next_event(s->engine, &event)) {
@@ -77,7 +89,7 @@ static void shard_report_events(struct shard *s)
 
 void shard_raise(struct cq *cq)
 {
-	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
+	shards_event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
 
 	if (handler)
 		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });

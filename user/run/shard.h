@@ -23,6 +23,7 @@
 #include "defer.h"
 #include "migration.h"
 #include "shard_io.h"
+#include "shards.h"
 
 struct ring_reader;
 struct trace_tx;
@@ -136,21 +137,8 @@ static inline void shards_hold(struct shards *all)
 {
 	atomic_fetch_add_explicit(&all->refs, 1, memory_order_relaxed);
 }
-/* Drops a reference; the last one destroys the port. No lock held. */
-static inline void shards_put(struct shards *all)
-{
-	u32 refs = atomic_load_explicit(&all->refs, memory_order_relaxed);
 
-	/* release: pairs with the acq_rel in port_last_put() */
-	while (refs > 1)
-		if (atomic_compare_exchange_weak_explicit(&all->refs, &refs, refs - 1,
-							  memory_order_release,
-							  memory_order_relaxed))
-			return;
-	all->last_put(all);
-}
-
-/* ---- shard.c ---- */
+/* ---- shard.c; for all shards of a port: shards.h ---- */
 void shard_init_lock(struct shard *s);
 void shard_lock(struct shard *s);
 /* Reports the engine's events, unlocks, and does the work that arose for this and other shards. */
@@ -161,17 +149,6 @@ void shard_raise(struct cq *cq);
 u64 shard_deadline_ns(const struct shard *s);
 /* Receives, runs the engine and sends; waits for the lock. */
 void shard_run(struct shard *s);
-/* Lock all shards, in order: exclusive access for a thread of the application or of a shard. */
-void shards_lock(struct shards *all);
-void shards_unlock(struct shards *all);
-/* Sets the handler, which is called as port_event_fn in port.h specifies. */
-void shards_set_event_handler(void (*fn)(const struct engine_event *event));
-/* Implement port_poll(), port_poll_cq(), port_post() and others of port.h. */
-void shards_poll(struct shards *all);
-void shards_poll_cq(struct shards *all, struct cq *cq);
-void shards_post(struct shards *all, struct qp *qp);
-void shards_run_locked(struct shards *all);
-void shards_catch_up(struct shards *all);
 
 /*
  * Runs the pump once with the current time; the caller holds the lock. The clock is read under the
@@ -193,8 +170,7 @@ void pump_settle(struct shard *s, u64 now_ns);
 bool pump_take_handed(struct shard *s, u64 now_ns);
 
 /* ---- steer.c: exclusive ---- */
-/* Publishes a QP to XDP; shards_unsteer() removes it. */
-void shards_steer(struct shards *all, const struct qp *qp);
+/* Undoes shards_steer(). */
 void shards_unsteer(struct shards *all, u32 qpn);
 /* Publishes whether a multicast group has members. Returns 0 or -errno. */
 int shards_steer_group(struct shards *all, const struct gid *address);

@@ -63,8 +63,7 @@ static int context_get_port(struct vcontext *ctx, struct port **out)
 
 	if (err)
 		return -err;
-	if (port_lifeline(*out) >= 0)
-		err = link_watch_until_hangup(ctx->watch, port_lifeline(*out));
+	err = port_watch_end(*out, ctx->watch);
 	if (err)
 		port_put(*out);
 	return -err;
@@ -79,7 +78,7 @@ int context_port(struct vcontext *ctx, struct port **out)
 		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->port) {
-		port_set_event_handler(async_engine_event);
+		shards_set_event_handler(async_engine_event);
 		err = context_get_port(ctx, &port);
 		/* release: pairs with the acquire in cq_run() */
 		if (!err)

@@ -288,7 +288,7 @@ static void cq_run(struct vcq *vcq)
 						 memory_order_acquire);
 
 	if (port)
-		port_poll_cq(port, &vcq->cq);
+		shards_poll_cq(port_shards(port), &vcq->cq);
 }
 
 /*

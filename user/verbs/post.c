@@ -193,7 +193,7 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	if (err)
 		*bad_wr = wr;
 	if (n)
-		port_post(vqp->port, qp);
+		shards_post(port_shards(vqp->port), qp);
 	return verb_report(err);
 }
 
@@ -260,7 +260,7 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	 */
 	if (posted && qp_state(qp) == QPS_ERR) {
 		engine_doorbell(qp);
-		port_poll(vqp->port);
+		shards_poll(port_shards(vqp->port));
 	}
 	return verb_report(err);
 }
@@ -280,7 +280,7 @@ int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_w
 	err = rq_post(&qp->rq, &vwq->lock, wr, bad_wr, &posted);
 	if (posted && qp_state(qp) == QPS_ERR) {
 		engine_doorbell(qp);
-		port_poll(vwq->port);
+		shards_poll(port_shards(vwq->port));
 	}
 	return verb_report(err);
 }

@@ -183,7 +183,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	port_lock(vqp->port);
 	if (mask & IBV_QP_STATE &&
 	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
-		port_catch_up(vqp->port);
+		shards_catch_up(port_shards(vqp->port));
 	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, (u32)mask, clock_now_ns());
 	if (!err) {
 		if (mask & IBV_QP_AV)
@@ -191,8 +191,8 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		if (mask & IBV_QP_QKEY)
 			atomic_store_explicit(&vqp->qkey, attr->qkey, memory_order_relaxed);
 		qp->state = (enum ibv_qp_state)qp_state(vqp->qp);
-		port_steer(vqp->port, vqp->qp);
-		port_run_locked(vqp->port);
+		shards_steer(port_shards(vqp->port), vqp->qp);
+		shards_run_locked(port_shards(vqp->port));
 	}
 	port_unlock(vqp->port);
 	if (reset)
@@ -221,7 +221,7 @@ static int modify_qp_rate_limit(struct ibv_qp *qp, const struct ibv_qp_rate_limi
 	port_lock(vqp->port);
 	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, QP_ATTR_RATE_LIMIT, clock_now_ns());
 	if (!err)
-		port_run_locked(vqp->port);
+		shards_run_locked(port_shards(vqp->port));
 	port_unlock(vqp->port);
 	return err;
 }

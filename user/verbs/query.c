@@ -203,7 +203,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.max_mtu = IBV_MTU_4096;
-	full.active_mtu = mtu_to_enum(port_preferred_mtu(&nd, device_path_mtu(ctx, &nd)));
+	full.active_mtu = mtu_to_enum(tx_preferred_path_mtu(&nd, device_path_mtu(ctx, &nd)));
 	full.gid_tbl_len = XROCE_MAX_GID;
 	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	full.max_msg_sz = VERBS_MAX_MESSAGE;

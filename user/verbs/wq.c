@@ -123,7 +123,7 @@ static int wq_move(struct vwq *vwq, enum wq_state to)
 	port_lock(vwq->port);
 	err = -wq_modify(port_engine(vwq->port), vwq->qp, to, clock_now_ns());
 	if (!err)
-		port_steer(vwq->port, vwq->qp);
+		shards_steer(port_shards(vwq->port), vwq->qp);
 	port_unlock(vwq->port);
 	vlock_drop(&vwq->lock);
 	cq_unlock_two(vcq, NULL);

@@ -155,7 +155,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	vqp->wr_current = NULL;
 	vlock_drop(&vqp->sq_lock);
 	if (!err && n)
-		port_post(vqp->port, qp);
+		shards_post(port_shards(vqp->port), qp);
 	return verb_report(err);
 }
 

@@ -15,6 +15,7 @@
 #include "../../os/process.h"
 #include "../../os/netdev.h"
 #include "../../io/tx.h"
+#include "../../io/tx_policy.h"
 #include "doctor.h"
 #include "../observe/observe.h"
 

@@ -10,6 +10,7 @@
 
 #include "../../client/ask.h"
 #include "../../io/tx.h"
+#include "../../io/tx_policy.h"
 #include "../../os/ask.h"
 #include "../../os/netdev.h"
 #include "../../os/options.h"

@@ -6,6 +6,7 @@
 #include "../../os/process.h"
 #include "../../os/netdev.h"
 #include "../../io/tx.h"
+#include "../../io/tx_policy.h"
 #include "list.h"
 
 /* Adds a number, or null for 0 (unknown). */
