@@ -99,11 +99,31 @@ static void check_user(const struct broker *b, const struct quota_user *u)
 		used[QUOTA_SERVICES] += c->services;
 		used[QUOTA_GROUPS] += c->groups;
 	}
+	used[QUOTA_CONNECTIONS] += u->parked;
+	must(u->admin || u->parked <= 1);
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(used[k] == u->used[k] && (u->admin || used[k] <= b->quota.limits.user[k]));
 	/* the answer to ASK_OTHERS waits for no other */
 	must(unread == u->unread &&
 	     unread <= 1u + (b->sole.client && b->sole.client->unread_ns != NSEC_NEVER));
+}
+
+/* Answers with descriptors that are unread, of users without CAP_NET_ADMIN. */
+static void check_unread(const struct broker *b)
+{
+	u32 unread = 0, parked = 0, listed = 0;
+
+	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
+		const struct quota_user *u = &b->quota.user[i];
+
+		if (u->used[QUOTA_CONNECTIONS] && !u->admin) {
+			unread += u->unread;
+			parked += u->parked;
+		}
+	}
+	for (const struct unread_parked *p = b->parked; p; p = p->next)
+		listed += !p->user->admin;
+	must(unread == b->unread && parked == b->num_parked && parked == listed);
 }
 
 static void check_quota(const struct broker *b)
@@ -120,6 +140,7 @@ static void check_quota(const struct broker *b)
 			used[k] += u->used[k];
 	}
 	must(!memcmp(used, b->quota.used, sizeof(used)));
+	check_unread(b);
 }
 
 /* Frames are admitted from the devices of clients with a port, and from no other. */
@@ -268,7 +289,7 @@ void check_quiet(void)
 		return;
 	}
 	must(b && actor_lives(BROKER) && !b->clients && !b->stock.num_doomed);
-	must(!b->orphans);
+	must(!b->orphans && !b->parked && !b->unread);
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(!b->quota.used[k]);
 	must(faked_instances() == CLIENT_POOL_SPARES &&

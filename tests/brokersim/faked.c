@@ -75,6 +75,10 @@ void faked_lose_broker(void)
 		next = c->next;
 		free(c);
 	}
+	for (struct unread_parked *p = b->parked, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
 	free(b);
 }
 

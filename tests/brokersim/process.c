@@ -420,7 +420,8 @@ static bool ask_for_more(struct process *p)
 
 	if (fd >= 0)
 		close(fd);
-	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM);
+	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM ||
+	     (run.mode & MODE_HOARDS && !root && fd == -EDQUOT));
 	ask_for_clients(p);
 	err = ask_kind(a, &kind);
 	must(err ? ask_is_over(err) :
@@ -525,11 +526,16 @@ static bool ask_for_groups(struct process *p)
 /* Returns true if the process has done all its work. */
 static bool live(struct process *p)
 {
-	int err = process_open(p);
+	const bool hoarded = run.mode & MODE_HOARDS && process_uid(p->index);
+	int err;
 
+	if (hoarded && p->index)
+		process_hoard(p);
+	err = process_open(p);
 	if (err) {
-		/* there is none yet, it ended, or a fault */
-		must(err == -ENOENT || ask_is_over(err) || err == -ENOMEM || err == -E2BIG);
+		/* there is none yet, it ended, a fault, or the user's other process hoards */
+		must(err == -ENOENT || ask_is_over(err) || err == -ENOMEM || err == -E2BIG ||
+		     (hoarded && err == -EDQUOT));
 		return false;
 	}
 	for (u32 i = 0; i < QPS; i++)

@@ -54,6 +54,11 @@ void process_close(struct process *p);
 int process_make_qp(struct process *p);
 void process_destroy_qp(struct process *p);
 
+/* ---- process_hoard.c: MODE_HOARDS ---- */
+
+/* Leaves answers with descriptors unread on connections that are shut down. */
+void process_hoard(const struct process *p);
+
 /* ---- process_sole.c: runs with sole clients ---- */
 
 /* The whole life of the process. */

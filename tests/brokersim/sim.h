@@ -61,6 +61,8 @@ enum mode {
 	MODE_RAW = 2,	 /* root's processes make raw packet QPs */
 	MODE_LEAVES = 4, /* a process with sockets ends by ASK_LEAVE, else by close() */
 	MODE_ROOTS = 8,	 /* client 0 is root's, too */
+	/* without MODE_SOLE: client 1 first leaves answers with descriptors unread */
+	MODE_HOARDS = 16,
 };
 
 #define IN_TURNS 3u /* seeds that are no draw */
@@ -84,6 +86,8 @@ struct outcome {
 	u32 in_use;   /* services that another had */
 	u32 in_vain;  /* drawn numbers without a slot, returned */
 	u32 told;     /* peers of exited clients, each time they are notified */
+	u32 hoarded;  /* answers that were left unread, and that refused the user's next port */
+	u32 regained; /* ports after such an answer was read or its connection was closed */
 	/* MODE_SOLE: */
 	u32 brokers; /* that began */
 	u32 soles;   /* ports with sockets */

@@ -149,6 +149,24 @@ static void client_forks_at_each_step(void **state)
 	}
 }
 
+/* A client leaves answers with descriptors unread; it, another client and the broker may die. */
+static void client_hoards(void **state)
+{
+	const u32 runs = drawn < 40 ? 10 : drawn / 4;
+	u32 hoarded = 0, regained = 0;
+
+	for (u64 seed = 0; seed < runs; seed++) {
+		struct run r = { .seed = seed, .mode = MODE_HOARDS };
+
+		if (seed % 5)
+			r.dies[(seed % 5) - 1] = 1 + (u32)((seed * 2654435761u >> 7) % 331);
+		sim_run(&r);
+		hoarded += outcome.hoarded;
+		regained += outcome.regained;
+	}
+	assert_true(hoarded > runs && regained > runs);
+}
+
 /* ---- with sole clients ---- */
 
 #define SOLE_MODES 8u
@@ -265,6 +283,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(broker_dies_at_each_step),
 		cmocka_unit_test(several_die),
 		cmocka_unit_test(client_forks_at_each_step),
+		cmocka_unit_test(client_hoards),
 		cmocka_unit_test(sole_undisturbed),
 		cmocka_unit_test(sole_fails_at_each_call),
 		cmocka_unit_test(sole_dies_at_each_step),

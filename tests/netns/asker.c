@@ -25,7 +25,17 @@
  *	hoard N			N connections of user 65534 that ask for a port and do not read: how
  *				many are answered before this user's next port; what another process
  *				of root may pass meanwhile; of how many the port came once they read
- *	silent N		such N connections: how many are ended
+ *	hoard_shut N		one after the other, N connections of user 65534 that ask for a
+ *				port and are shut down with the answer unread: how many have
+ *				descriptors, and the first other answer; what another process of
+ *				root may pass meanwhile; a port of user 65533; a port of user 65534
+ *				once all are closed
+ *	hoard_users N		connections of N users that ask for a port and do not read: how
+ *				many have descriptors; when these are shut down, how many of all
+ *				have, the first other answer, and what another process of root may
+ *				pass; a port of root; one of user 65533, and again once all are
+ *				closed
+ *	silent N		such N connections of user 65534: how many are ended, and refused
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
@@ -459,19 +469,32 @@ static u32 answered(const int *fd, u32 n)
 	return count;
 }
 
-/* Connections of user 65534 that have asked for a port, all at once. The caller's, by free(). */
-static int *reach_many(u32 n)
+/* A connection of a user: whose it is the kernel notes when it is made. */
+static int reach_as(uid_t uid)
+{
+	int fd;
+
+	if (seteuid(uid))
+		die("seteuid");
+	fd = reach();
+	if (seteuid(0))
+		die("seteuid");
+	return fd;
+}
+
+/*
+ * Connections that have asked for a port, all at once: of user 65534, or of as many users. The
+ * caller's, by free().
+ */
+static int *reach_many(u32 n, bool of_users)
 {
 	int *fd = calloc(n, sizeof(*fd));
 	const int own = sock;
 
-	/* whose a connection is the kernel notes when it is made */
-	if (!fd || seteuid(65534))
+	if (!fd)
 		die("reach_many");
 	for (u32 i = 0; i < n; i++)
-		fd[i] = reach();
-	if (seteuid(0))
-		die("reach_many");
+		fd[i] = reach_as(of_users ? 60000 + i : 65534);
 	/* each has proved its permissions by now */
 	for (u32 i = 0; i < n; i++) {
 		sock = fd[i];
@@ -483,11 +506,11 @@ static int *reach_many(u32 n)
 
 /*
  * What a process of root without capabilities finds when it passes descriptors, of which it may
- * have 100: 0 or an errno.
+ * have `most`: 0 or an errno.
  */
-static int passes(void)
+static int passes(u32 most)
 {
-	const struct rlimit lim = { 100, 100 };
+	const struct rlimit lim = { most, most };
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
 	int status = 0, pair[2];
@@ -515,7 +538,7 @@ static int passes(void)
 
 static void hoard(u32 n)
 {
-	int *fd = reach_many(n), passed;
+	int *fd = reach_many(n, false), passed;
 	const int own = sock;
 	u32 before, got = 0;
 
@@ -525,7 +548,7 @@ static void hoard(u32 n)
 	/* longer than it takes to make as many */
 	usleep(n * 30000);
 	before = answered(fd, n);
-	passed = passes();
+	passed = passes(100);
 	for (u32 left = n; left; left--) {
 		struct ask_answer a;
 		u32 at = 0;
@@ -545,25 +568,139 @@ static void hoard(u32 n)
 	free(fd);
 }
 
-/* A client that never reads is disconnected after five seconds, and the next gets its port. */
+/* The answer that waits at a connection, which stays there: none after a hang-up without one. */
+static struct ask_answer peeked(int fd)
+{
+	struct ask_answer a = { .err = -EPIPE };
+
+	recv(fd, &a, sizeof(a), MSG_PEEK | MSG_DONTWAIT);
+	return a;
+}
+
+/* How many answers with descriptors wait, and the first other answer's error. */
+static u32 unread_of(const int *fd, u32 n, s32 *err)
+{
+	u32 count = 0;
+
+	*err = 0;
+	for (u32 i = 0; i < n; i++) {
+		const struct ask_answer a = peeked(fd[i]);
+
+		count += !a.err && a.num_fds;
+		if (!*err)
+			*err = a.err;
+	}
+	return count;
+}
+
+/* Asks for a port on a further connection: the error of the answer, which is read. */
+static s32 port_of(uid_t uid)
+{
+	const int own = sock;
+	s32 err;
+
+	sock = reach_as(uid);
+	err = ask("port", ASK_HELLO, 0).err;
+	let_go();
+	close(sock);
+	sock = own;
+	return err;
+}
+
+/* The same, until there is a port or two seconds have passed. */
+static s32 port_at_last(uid_t uid)
+{
+	s32 err = port_of(uid);
+
+	for (u32 i = 0; err && i < 200; i++) {
+		usleep(10000);
+		err = port_of(uid);
+	}
+	return err;
+}
+
+static void close_all(int *fd, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		close(fd[i]);
+	free(fd);
+}
+
+static void hoard_shut(u32 n)
+{
+	int *fd = calloc(n, sizeof(*fd)), passed;
+	const int own = sock;
+	s32 refused, other;
+	u32 got;
+
+	if (!fd)
+		die("hoard_shut");
+	for (u32 i = 0; i < n; i++) {
+		struct pollfd p = { .events = POLLIN };
+
+		p.fd = sock = fd[i] = reach_as(65534);
+		tell(ASK_HELLO, 0);
+		poll(&p, 1, -1);
+		shutdown(sock, SHUT_RDWR);
+	}
+	sock = own;
+	got = unread_of(fd, n, &refused);
+	passed = passes(100);
+	other = port_of(65533);
+	close_all(fd, n);
+	printf("hoard_shut %u %s %s %s", got, error_name(refused), error_name(-passed),
+	       error_name(other));
+	printf(" %s\n", error_name(port_at_last(65534)));
+}
+
+static void hoard_users(u32 n)
+{
+	int *fd = reach_many(n, true), passed;
+	u32 before, got, left = n;
+	s32 refused, root, other;
+
+	/* longer than it takes to make as many */
+	usleep(n * 30000);
+	before = answered(fd, n);
+	for (u32 i = 0; i < n; i++)
+		if (answered(fd + i, 1))
+			shutdown(fd[i], SHUT_RDWR);
+	for (u32 i = 0; i < 1000 && left; i++) {
+		usleep(10000);
+		left = n - answered(fd, n);
+	}
+	got = unread_of(fd, n, &refused);
+	passed = passes(1024);
+	root = port_of(0);
+	other = port_of(65533);
+	close_all(fd, n);
+	printf("hoard_users %u %u %s %s", before, got, error_name(refused), error_name(-passed));
+	printf(" %s %s", error_name(root), error_name(other));
+	printf(" %s\n", error_name(port_at_last(65533)));
+}
+
+/* A client that never reads is ended after five seconds, and its user gets no more. */
 static void silent(u32 n)
 {
-	int *fd = reach_many(n);
-	u32 ended = 0;
+	int *fd = reach_many(n, false);
+	u32 ended = 0, refused = 0;
 
 	for (u32 i = 0; i < n; i++) {
 		struct pollfd p = { .fd = fd[i] };
 
-		ended += poll(&p, 1, -1) == 1 && p.revents & POLLHUP;
+		while (!poll(&p, 1, 10) && peeked(fd[i]).err != -EDQUOT)
+			;
+		ended += !!(p.revents & POLLHUP);
+		refused += !p.revents;
 	}
-	printf("silent %u\n", ended);
+	printf("silent %u %u\n", ended, refused);
 	free(fd);
 }
 
 static void crowd(u32 n)
 {
 	const int other = reach();
-	int *fd = reach_many(n);
+	int *fd = reach_many(n, false);
 	u32 before;
 
 	if (ask("crowd", ASK_CLAIM, 12345).err)
@@ -715,6 +852,10 @@ int main(int argc, char **argv)
 				crowd(n);
 			else if (!strcmp(what, "hoard"))
 				hoard(n);
+			else if (!strcmp(what, "hoard_shut"))
+				hoard_shut(n);
+			else if (!strcmp(what, "hoard_users"))
+				hoard_users(n);
 			else if (!strcmp(what, "silent"))
 				silent(n);
 			else if (!strcmp(what, "times"))

@@ -557,9 +557,21 @@ unread() {
 	need_line other '^ring 0 fds 1$'
 	ask hoard hoard 16
 	need_line hoard '^hoard 1 0 16$'
-	# each in its turn, five seconds after the one before it
+	# after five seconds the first is ended; its answer stays unread, so the second gets none
 	ask silent silent 2
-	need_line silent '^silent 2$'
+	need_line silent '^silent 1 1$'
+	end_server
+}
+
+# An answer stays in flight when its client hangs up without reading it.
+unread_at_end() {
+	serve
+	# one answer stays; another user is served; at its end the user is
+	ask shut hoard_shut 20
+	need_line shut '^hoard_shut 1 EDQUOT 0 0 0$'
+	# of 64 users at most 16 at once, and with 16 of them shut no further ones but root's
+	ask users hoard_users 64
+	need_line users '^hoard_users 16 (1[6-9]|2[0-9]|3[01]) ENOSPC 0 0 ENOSPC 0$'
 	end_server
 }
 
@@ -782,6 +794,7 @@ run_long_case broker_shown shown
 run_long_case broker_malformed malformed
 run_long_case broker_flood flood
 run_long_case broker_unread unread
+run_case broker_unread_at_end unread_at_end
 run_long_case broker_crowd crowd
 run_case broker_numbers numbers
 run_long_case broker_services services

@@ -382,6 +382,7 @@ static void broker_end(struct broker *b)
 		b->options.ends(b->options.ends_arg, &b->dev);
 	while (b->clients)
 		client_end(b->clients);
+	unread_end(b);
 	while (client_trace_bury(b))
 		;
 	dead_peers_free(b);

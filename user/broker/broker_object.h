@@ -62,6 +62,15 @@ struct client {
 	struct client_trace *traces; /* client_trace.c: of clients that it observes */
 };
 
+/* unread.c: an ended connection whose answer with descriptors is unread. */
+struct unread_parked {
+	struct source source; /* the broker's end */
+	struct unread_parked *next;
+	struct broker *broker;
+	struct quota_user *user;
+	bool is_shut; /* the client sees a hang-up after the answer */
+};
+
 struct broker {
 	struct broker *next;
 	struct loop *loop;
@@ -99,6 +108,9 @@ struct broker {
 	struct client *of[XROCE_MAX_CLIENT]; /* by number */
 	u32 last_number;
 	u64 served;	/* calls of client_serve() */
+	u32 unread;	/* clients without CAP_NET_ADMIN whose answer with descriptors is unread */
+	struct unread_parked *parked;
+	u32 num_parked;	/* of users without CAP_NET_ADMIN */
 	u64 slow_ns;	/* when slow work may be done although there are questions */
 	u64 unused_ns;	/* when it ends as unused; NSEC_NEVER: it is used, or does not end */
 	/* client_trace.c */

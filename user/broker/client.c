@@ -95,7 +95,8 @@ static bool client_can_be_served(const struct client *c)
 {
 	if (client_waits_for_port(c) && sole_holds_others(c->broker, clock_now_ns()))
 		return false;
-	return c->waiting && (!c->user->unread || client_waits_for_none(c));
+	return c->waiting &&
+	       (client_waits_for_none(c) || unread_check(c) || unread_has_room(c));
 }
 
 struct client *client_waiting(struct broker *b, bool quick)
@@ -333,10 +334,12 @@ static int client_serve_sole(struct client *c)
 
 static void client_serve_port(struct client *c)
 {
-	int err = sole_fits(c) ? client_serve_sole(c) :
-		  c->asked.number & ASK_TO_BE_ALONE ? -EBUSY :
-						      client_serve_beside(c);
+	int err = unread_check(c);
 
+	if (!err)
+		err = sole_fits(c)			? client_serve_sole(c) :
+		      c->asked.number & ASK_TO_BE_ALONE ? -EBUSY :
+							  client_serve_beside(c);
 	if (err) {
 		client_give_memory(c, INSTANCE_KIB);
 		quota_give(&c->broker->quota, c->user, QUOTA_CLIENTS, 1);
@@ -443,8 +446,10 @@ static void client_ring(struct client *c)
 	struct ask_answer answer = { .what = ASK_RING,
 				     .num_fds = 1,
 				     .number = XROCE_MAX_QUEUE + c->rings };
-	const int fd = c->number == CLIENT_NONE ? -ENOTCONN : client_make_ring(c);
+	int fd = c->number == CLIENT_NONE ? -ENOTCONN : unread_check(c);
 
+	if (!fd)
+		fd = client_make_ring(c);
 	if (fd < 0) {
 		client_reply(c, ASK_RING, fd);
 		return;
@@ -573,9 +578,11 @@ static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
 	const struct client *other = client_of(c, ASK_MAPS_CLIENT(number));
-	const int err = other ? other->shown.err : -ENOENT;
+	int err = other ? other->shown.err : -ENOENT;
 	u32 first;
 
+	if (!err)
+		err = unread_check(c);
 	if (err) {
 		client_reply(c, ASK_MAPS, err);
 		return;
@@ -593,9 +600,9 @@ static void client_trace(struct client *c, const struct ask *ask)
 	struct client *other = client_of(c, ask->number);
 	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
-	if (other && other->host) {
-		err = -EOPNOTSUPP;
-	} else if (other) {
+	if (other)
+		err = other->host ? -EOPNOTSUPP : unread_check(c);
+	if (!err) {
 		client_report_pass_all(other); /* to earlier observers */
 		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);
 	}
@@ -924,6 +931,7 @@ static void client_disown(struct client *c)
 void client_end(struct client *c)
 {
 	struct broker *b = c->broker;
+	const bool is_first = c->source.fd == b->options.client_fd;
 
 	client_disown(c);
 	client_cm_end(c);
@@ -937,10 +945,11 @@ void client_end(struct client *c)
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	client_give_memory(c, c->memory_kib);
-	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
+	if (!unread_park(c))
+		quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
 	sole_client_ends(c);
 	/* the process that started the broker has got no port, and no other one waits for one */
-	if (c->source.fd == b->options.client_fd) {
+	if (is_first) {
 		b->options.client_fd = -1;
 		b->ended |= !b->quota.used[QUOTA_CLIENTS] && b->sole.made.bpf;
 	}
@@ -969,7 +978,9 @@ void client_dismiss(struct client *c)
 		b->clients = c->next;
 	if (c->next)
 		c->next->before = c->before;
-	loop_remove(b->loop, &c->source);
-	close(c->source.fd);
+	if (c->source.fd >= 0) {
+		loop_remove(b->loop, &c->source);
+		close(c->source.fd);
+	}
 	free(c);
 }

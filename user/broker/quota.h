@@ -39,6 +39,7 @@ struct quota_user {
 	u32 used[QUOTA_KINDS]; /* without a connection the entry is free */
 	u64 served;	       /* value of broker.served at its last answer by client_serve() */
 	u32 unread;	       /* connections with an unread answer that has descriptors */
+	u32 parked;	       /* such connections that have ended (unread.h) */
 };
 
 struct quota {
