@@ -556,6 +556,8 @@ pkey_viol_xdp     | user/port/port_stat.c | s/&device->bad_pkeys/\&(__u64){ 0 }/
 qkey_viol_engine  | user/port/port_stat.c | s/v->qkey += d->qkey;// | ibv_query_pkey
 viol_16_bits      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u16)v.qkey/ | ibv_query_pkey
 viol_no_more      | user/verbs/query.c       | s/v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX/(u32)v.qkey/ | ibv_query_pkey
+ah_waits_again    | user/verbs/ah.c | s/ah_wait_ms(ctx, \&key, timeout_ms)/timeout_ms/ | netns-cm_silent
+ah_by_datagram    | user/verbs/ah.c | s/ \&\& timeout_ms > NEIGH_SHORT_WAIT_MS//  | netns-cm_silent
 TABLE
 }
 

@@ -3,14 +3,14 @@
  * A peer that is no device: MADs of the connection manager by a UDP socket, for what both ends of
  * our own would hide. The other end is cm_slow.c.
  *
- *	mad_peer OWN-IPV4 HOST asks PORT	asks, again until a MRA comes, says "delayed", and
+ *	mad_peer OWN HOST asks PORT		asks, again until a MRA comes, says "delayed", and
  *						completes the connection
- *	mad_peer OWN-IPV4 HOST answers		gets a request, answers it until a MRA comes, prints
+ *	mad_peer OWN HOST answers		gets a request, answers it until a MRA comes, prints
  *						"delayed", and gets the completion
- *	mad_peer OWN-IPV4 HOST stays PORT	connects, says "connected", and waits for a DREQ
- *	mad_peer OWN-IPV4 HOST waits PORT	asks, says "asked" when it was heard, and waits for
+ *	mad_peer OWN HOST stays PORT	connects, says "connected", and waits for a DREQ
+ *	mad_peer OWN HOST waits PORT	asks, says "asked" when it was heard, and waits for
  *						a REJ
- *	mad_peer OWN-IPV4 HOST calls PORT [N]	asks N times, each for another connection, and is
+ *	mad_peer OWN HOST calls PORT [N]	asks N times, each for another connection, and is
  *						silent then
  *
  * Where the options and the vendor of the enhanced connection establishment lie is checked byte by
@@ -31,7 +31,9 @@
 #include "lib/ctl.h"
 
 #define ROCE_PORT 4791
-#define HEADERS	  28 /* IPv4 and UDP, which the kernel makes and the ICRC covers */
+/* IP and UDP headers, which the kernel makes and the ICRC covers */
+#define HEADERS_4 28
+#define HEADERS_6 48
 #define MAD_AT	  20 /* after BTH and DETH */
 #define BYTES	  (MAD_AT + CM_MAD_BYTES + 4)
 #define REPEAT_MS 100
@@ -39,7 +41,11 @@
 
 static struct {
 	int udp;
-	struct sockaddr_in own, to;
+	union address {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} own, to; /* of one family */
 	uint32_t own_id; /* another one each time */
 	uint32_t id;	 /* of the other end */
 	/* how many more times this may come, as its request was resent */
@@ -55,27 +61,48 @@ static void put32(u8 *at, u32 v)
 	memcpy(at, &v, sizeof(v));
 }
 
+static bool is_ipv6(void)
+{
+	return peer.own.any.sa_family == AF_INET6;
+}
+
+/* Writes the IP and UDP headers as the kernel does, except fields that the ICRC masks. */
+static size_t put_headers(u8 *at)
+{
+	const size_t bytes = is_ipv6() ? HEADERS_6 : HEADERS_4;
+
+	if (is_ipv6()) {
+		put32(at, 0x60000000);
+		put32(at + 4, (u32)(8 + BYTES) << 16 | IPPROTO_UDP << 8);
+		memcpy(at + 8, &peer.own.in6.sin6_addr, 16);
+		memcpy(at + 24, &peer.to.in6.sin6_addr, 16);
+	} else {
+		put32(at, 0x45000000u | (u32)(bytes + BYTES));
+		put32(at + 4, 0x00004000); /* identification 0, do not fragment */
+		put32(at + 8, 0x40110000);
+		memcpy(at + 12, &peer.own.in.sin_addr, 4);
+		memcpy(at + 16, &peer.to.in.sin_addr, 4);
+	}
+	put32(at + bytes - 8, (u32)ROCE_PORT << 16 | ROCE_PORT);
+	put32(at + bytes - 4, (u32)(8 + BYTES) << 16);
+	return bytes;
+}
+
 static void send_mad(const struct cm_mad *m)
 {
-	static u8 packet[HEADERS + BYTES];
-	u8 *bth = packet + HEADERS;
+	static u8 packet[HEADERS_6 + BYTES];
+	const size_t headers = put_headers(packet);
+	u8 *bth = packet + headers;
 
-	put32(packet, 0x45000000u | sizeof(packet));
-	put32(packet + 4, 0x00004000); /* identification 0, do not fragment */
-	put32(packet + 8, 0x40110000);
-	memcpy(packet + 12, &peer.own.sin_addr, 4);
-	memcpy(packet + 16, &peer.to.sin_addr, 4);
-	put32(packet + 20, (u32)ROCE_PORT << 16 | ROCE_PORT);
-	put32(packet + 24, (u32)(8 + BYTES) << 16);
 	put32(bth, 0x6440ffff); /* a datagram */
 	put32(bth + 4, 1);
 	put32(bth + 8, 0);
 	put32(bth + 12, CM_QKEY);
 	put32(bth + 16, 1);
 	cm_mad_encode(bth + MAD_AT, m);
-	icrc_store(icrc_packet(packet, false, HEADERS + BYTES - 4), bth + BYTES - 4);
-	must(sendto(peer.udp, bth, BYTES, 0, (void *)&peer.to, sizeof(peer.to)) == BYTES,
-	     "sendto: %s", strerror(errno));
+	icrc_store(icrc_packet(packet, is_ipv6(), headers + BYTES - 4), bth + BYTES - 4);
+	must(sendto(peer.udp, bth, BYTES, 0, &peer.to.any, sizeof(peer.to)) == BYTES, "sendto: %s",
+	     strerror(errno));
 }
 
 /* Gets the next MAD of the other end, within some milliseconds. Returns false if there is none. */
@@ -140,10 +167,13 @@ static void say(const char *what)
 
 /* ---- messages ---- */
 
-static void gid_of(struct gid *gid, const struct sockaddr_in *sin)
+static void gid_of(struct gid *gid, const union address *address)
 {
 	*gid = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
-	memcpy(gid->raw + 12, &sin->sin_addr, 4);
+	if (is_ipv6())
+		memcpy(gid->raw, &address->in6.sin6_addr, sizeof(gid->raw));
+	else
+		memcpy(gid->raw + 12, &address->in.sin_addr, 4);
 }
 
 static struct cm_mad make_req(u16 port)
@@ -290,23 +320,38 @@ static void calls(u16 port, int times)
 	}
 }
 
-int main(int argc, char **argv)
+/* Sets an address with RoCE's port. */
+static void set_address(union address *address, const char *text)
+{
+	*address = (union address){ .in = { .sin_family = AF_INET, .sin_port = htons(ROCE_PORT) } };
+	if (inet_pton(AF_INET, text, &address->in.sin_addr) == 1)
+		return;
+	*address = (union address){ .in6 = { .sin6_family = AF_INET6,
+					     .sin6_port = htons(ROCE_PORT) } };
+	must(inet_pton(AF_INET6, text, &address->in6.sin6_addr) == 1, "no address: %s", text);
+}
+
+static void open_socket(void)
 {
 	const int on = 1, df = IP_PMTUDISC_DO;
+
+	peer.udp = socket(peer.own.any.sa_family, SOCK_DGRAM, 0);
+	must(is_ipv6() || (!setsockopt(peer.udp, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)) &&
+			   !setsockopt(peer.udp, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df))),
+	     "setsockopt: %s", strerror(errno));
+	must(!bind(peer.udp, &peer.own.any, sizeof(peer.own)), "bind: %s", strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
 	u16 port;
 
-	must(argc >= 4 && argc <= 6, "usage: mad_peer OWN-IPV4 HOST CASE [PORT [N]]");
+	must(argc >= 4 && argc <= 6, "usage: mad_peer OWN HOST CASE [PORT [N]]");
 	port = argc >= 5 ? (u16)atoi(argv[4]) : 0;
-	peer.own = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(ROCE_PORT) };
-	peer.to = peer.own;
 	peer.own_id = 0x00a00000u | ((u32)getpid() & 0xfffff);
-	must(inet_pton(AF_INET, argv[1], &peer.own.sin_addr) == 1, "no address: %s", argv[1]);
-	must(inet_pton(AF_INET, argv[2], &peer.to.sin_addr) == 1, "no address: %s", argv[2]);
-	peer.udp = socket(AF_INET, SOCK_DGRAM, 0);
-	must(!setsockopt(peer.udp, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)) &&
-		     !setsockopt(peer.udp, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df)) &&
-		     !bind(peer.udp, (void *)&peer.own, sizeof(peer.own)),
-	     "bind: %s", strerror(errno));
+	set_address(&peer.own, argv[1]);
+	set_address(&peer.to, argv[2]);
+	open_socket();
 	say("ready");
 	if (!strcmp(argv[3], "asks"))
 		asks(port);

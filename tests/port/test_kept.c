@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /*
- * user/os/netdev_cache.c: the cached state of an interface is right at once after any change. In
- * the test's own network namespace; needs root and `ip`.
+ * user/os/netdev_cache.c: the cached state of an interface is right at once after any change; how
+ * long neighbours that did not answer are waited for. In the test's own network namespace; needs
+ * root and `ip`.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -132,6 +133,72 @@ static void kept_get__of_its_own_namespace(void **state)
 	link_cache_free(k);
 }
 
+/* ---- neighbours that did not answer ---- */
+
+#define MS ((u64)1000 * 1000)
+
+static struct neigh_key key_of(u8 last)
+{
+	return (struct neigh_key){ .peer = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10,
+						      [15] = last } } };
+}
+
+static void neigh_silent__one_is_not_waited_for(void **state)
+{
+	struct neigh_silent s = { 0 };
+	const struct neigh_key silent = key_of(77), other = key_of(2);
+	struct neigh_key of_other_gid = silent;
+
+	(void)state;
+	of_other_gid.local_index = 1;
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, 5 * MS, 3000), 3000);
+	neigh_silent_add(&s, &silent, 5 * MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, 6 * MS, 3000), 0);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, 6 * MS, -1), -1);
+	/* another one that answers does so in the short wait */
+	assert_int_equal(neigh_silent_wait_ms(&s, &other, 6 * MS, 3000), NEIGH_SHORT_WAIT_MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &other, 6 * MS, 20), 20);
+	assert_int_equal(neigh_silent_wait_ms(&s, &of_other_gid, 6 * MS, 3000),
+			 NEIGH_SHORT_WAIT_MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, (5 + NEIGH_REST_MS) * MS, 3000), 3000);
+}
+
+/* Attempts without a wait prolong the rest of all, not the neighbour's own. */
+static void neigh_silent__is_tried_again(void **state)
+{
+	struct neigh_silent s = { 0 };
+	const struct neigh_key silent = key_of(77), other = key_of(2);
+	const u64 late = NEIGH_REST_MS - 1;
+
+	(void)state;
+	neigh_silent_add(&s, &silent, 0);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, late * MS, 3000), 0);
+	neigh_silent_add(&s, &silent, late * MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, (late + 1) * MS, 3000),
+			 NEIGH_SHORT_WAIT_MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &other, (late + NEIGH_REST_MS - 1) * MS, 3000),
+			 NEIGH_SHORT_WAIT_MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &other, (late + NEIGH_REST_MS) * MS, 3000), 3000);
+}
+
+static void neigh_silent__forgets_who_answers(void **state)
+{
+	struct neigh_silent s = { 0 };
+	const struct neigh_key silent = key_of(77), other = key_of(77 + 64);
+
+	(void)state;
+	neigh_silent_add(&s, &silent, 0);
+	neigh_silent_remove(&s, &other); /* has the same place */
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, MS, 3000), 0);
+	neigh_silent_remove(&s, &silent);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, MS, 3000), NEIGH_SHORT_WAIT_MS);
+	/* a place has one neighbour, the last */
+	neigh_silent_add(&s, &silent, 2 * MS);
+	neigh_silent_add(&s, &other, 2 * MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &silent, 3 * MS, 3000), NEIGH_SHORT_WAIT_MS);
+	assert_int_equal(neigh_silent_wait_ms(&s, &other, 3 * MS, 3000), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +206,9 @@ int main(void)
 		cmocka_unit_test(kept_get__one_place),
 		cmocka_unit_test(kept_get__gone),
 		cmocka_unit_test(kept_get__of_its_own_namespace),
+		cmocka_unit_test(neigh_silent__one_is_not_waited_for),
+		cmocka_unit_test(neigh_silent__is_tried_again),
+		cmocka_unit_test(neigh_silent__forgets_who_answers),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

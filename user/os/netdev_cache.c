@@ -161,3 +161,40 @@ void neigh_cache_add(struct neigh_cache *c, const struct neigh_key *key, u32 cha
 				       .changes = changes,
 				       .until_ns = clock_now_ns() + NEIGH_CACHE_NS };
 }
+
+/* ---- neighbours that did not answer ---- */
+
+static bool neigh_silent_has(const struct neigh_silent_entry *entry, const struct neigh_key *key,
+			     u64 now_ns)
+{
+	return now_ns < entry->until_ns && !memcmp(&entry->key, key, sizeof(*key));
+}
+
+int neigh_silent_wait_ms(const struct neigh_silent *s, const struct neigh_key *key, u64 now_ns,
+			 int timeout_ms)
+{
+	int most_ms = timeout_ms;
+
+	if (neigh_silent_has(&s->at[neigh_cache_place(key)], key, now_ns))
+		most_ms = 0;
+	else if (now_ns < s->until_ns)
+		most_ms = NEIGH_SHORT_WAIT_MS;
+	return timeout_ms < most_ms ? timeout_ms : most_ms;
+}
+
+void neigh_silent_add(struct neigh_silent *s, const struct neigh_key *key, u64 now_ns)
+{
+	struct neigh_silent_entry *entry = &s->at[neigh_cache_place(key)];
+
+	s->until_ns = now_ns + NEIGH_REST_MS * NSEC_PER_MSEC;
+	if (!neigh_silent_has(entry, key, now_ns))
+		*entry = (struct neigh_silent_entry){ .key = *key, .until_ns = s->until_ns };
+}
+
+void neigh_silent_remove(struct neigh_silent *s, const struct neigh_key *key)
+{
+	struct neigh_silent_entry *entry = &s->at[neigh_cache_place(key)];
+
+	if (!memcmp(&entry->key, key, sizeof(*key)))
+		entry->until_ns = 0;
+}

@@ -66,4 +66,35 @@ static inline void neigh_cache_forget(struct neigh_cache *c)
 	c->changes++;
 }
 
+/*
+ * Neighbours that did not answer. A peer can name many addresses that nobody has, and each would
+ * hold the caller for the whole time-out. After a failure, such a neighbour is therefore not waited
+ * for during NEIGH_REST_MS, and any other one only for NEIGH_SHORT_WAIT_MS. The kernel is asked all
+ * the same, so a neighbour that answers later is found by the next attempt. The owner's lock guards
+ * the table. An all-zero table is empty; a newer failure replaces an older one of the same place.
+ */
+#define NEIGH_REST_MS	    3000
+#define NEIGH_SHORT_WAIT_MS 100
+struct neigh_silent {
+	u64 until_ns; /* until then the wait for any neighbour is short */
+	struct neigh_silent_entry {
+		struct neigh_key key;
+		u64 until_ns; /* until then this neighbour is not waited for */
+	} at[NEIGH_CACHE_PLACES];
+};
+
+/*
+ * Returns how long to wait for a neighbour: timeout_ms or less, never less than 0 unless timeout_ms
+ * is NETDEV_LOOK. now_ns: the time of the monotonic clock.
+ */
+int neigh_silent_wait_ms(const struct neigh_silent *s, const struct neigh_key *key, u64 now_ns,
+			 int timeout_ms);
+/*
+ * Records that a neighbour has not answered. The neighbour's own rest is not prolonged by attempts
+ * that did not wait.
+ */
+void neigh_silent_add(struct neigh_silent *s, const struct neigh_key *key, u64 now_ns);
+/* Forgets a neighbour that has answered. */
+void neigh_silent_remove(struct neigh_silent *s, const struct neigh_key *key);
+
 #endif

@@ -94,11 +94,49 @@ static int ah_check(const struct ibv_ah_attr *attr)
 	return 0;
 }
 
-/* Asks the kernel, the link cache for addresses alone. Returns 0 or a positive errno. */
+static struct neigh_key ah_key(const struct ibv_ah_attr *attr)
+{
+	struct neigh_key key = { .local_index = attr->grh.sgid_index };
+
+	memcpy(key.peer.raw, attr->grh.dgid.raw, sizeof(key.peer.raw));
+	return key;
+}
+
+/* Returns how long a call with a time-out waits for a neighbour, in ms. */
+static int ah_wait_ms(struct vcontext *ctx, const struct neigh_key *key, int timeout_ms)
+{
+	int wait_ms;
+
+	pthread_mutex_lock(&ctx->ah_lock);
+	wait_ms = neigh_silent_wait_ms(&ctx->ah_silent, key, clock_now_ns(), timeout_ms);
+	pthread_mutex_unlock(&ctx->ah_lock);
+	return wait_ms;
+}
+
+/*
+ * Records whether a neighbour has answered. err: 0 or a positive errno. Only a call that was to
+ * wait for longer than NEIGH_SHORT_WAIT_MS makes a neighbour silent: the peers of the others are
+ * unknown senders.
+ */
+static void ah_record(struct vcontext *ctx, const struct neigh_key *key, int timeout_ms, int err)
+{
+	pthread_mutex_lock(&ctx->ah_lock);
+	if (!err)
+		neigh_silent_remove(&ctx->ah_silent, key);
+	else if (err == EHOSTUNREACH && timeout_ms > NEIGH_SHORT_WAIT_MS)
+		neigh_silent_add(&ctx->ah_silent, key, clock_now_ns());
+	pthread_mutex_unlock(&ctx->ah_lock);
+}
+
+/*
+ * Asks the kernel, the link cache for addresses alone. Waits at most timeout_ms for the neighbour,
+ * less after neighbours that did not answer. Returns 0 or a positive errno.
+ */
 static int ah_ask(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
 		  struct path *path)
 {
-	struct gid local, peer;
+	const struct neigh_key key = ah_key(attr);
+	struct gid local;
 	struct netdev nd;
 	int err = context_netdev(&ctx->v.context, &nd);
 
@@ -107,23 +145,23 @@ static int ah_ask(struct vcontext *ctx, const struct ibv_ah_attr *attr, int time
 	if (attr->grh.sgid_index >= nd.num_gids)
 		return EINVAL;
 	local = nd.gid[attr->grh.sgid_index].gid;
-	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
 	memset(path, 0, sizeof(*path));
-	return -netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &peer, timeout_ms,
-			       ah_heard_mac(&peer), path);
+	err = -netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &key.peer,
+			      ah_wait_ms(ctx, &key, timeout_ms), ah_heard_mac(&key.peer), path);
+	ah_record(ctx, &key, timeout_ms, err);
+	return err;
 }
 
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
 	       struct path *path)
 {
-	struct neigh_key key = { .local_index = attr->grh.sgid_index };
+	const struct neigh_key key = ah_key(attr);
 	const struct path *found;
 	int err = ah_check(attr);
 	u32 changes;
 
 	if (err)
 		return err;
-	memcpy(key.peer.raw, attr->grh.dgid.raw, sizeof(key.peer.raw));
 	pthread_mutex_lock(&ctx->ah_lock);
 	changes = ctx->ah_cache.changes;
 	found = neigh_cache_find(&ctx->ah_cache, &key);
@@ -146,6 +184,7 @@ void ah_cache_forget(struct vcontext *ctx)
 {
 	pthread_mutex_lock(&ctx->ah_lock);
 	neigh_cache_forget(&ctx->ah_cache);
+	ctx->ah_silent = (struct neigh_silent){ 0 };
 	pthread_mutex_unlock(&ctx->ah_lock);
 }
 
@@ -290,12 +329,12 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
 		return NULL;
 	pthread_mutex_lock(&ctx->ah_lock);
-	rests = clock_now_ns() < ctx->ah_silent_until_ns;
+	rests = clock_now_ns() < ctx->ah_senders_until_ns;
 	pthread_mutex_unlock(&ctx->ah_lock);
-	ah = create_ah(pd, &attr, rests ? 0 : SENDER_TIMEOUT_MS);
+	ah = create_ah(pd, &attr, rests ? 0 : NEIGH_SHORT_WAIT_MS);
 	if (!ah && errno == EHOSTUNREACH && !rests) {
 		pthread_mutex_lock(&ctx->ah_lock);
-		ctx->ah_silent_until_ns = clock_now_ns() + SENDER_REST_MS * NSEC_PER_MSEC;
+		ctx->ah_senders_until_ns = clock_now_ns() + NEIGH_REST_MS * NSEC_PER_MSEC;
 		pthread_mutex_unlock(&ctx->ah_lock);
 	}
 	return ah;

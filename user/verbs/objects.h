@@ -47,14 +47,12 @@
 #define VERBS_MAX_SRQ_WR QP_MAX_WR
 #define VERBS_MAX_MESSAGE ROCE_MESSAGE_MAX
 #define VERBS_PORT    1		     /* a device has one port, numbered from 1 */
-/* The longest time that a verb waits for a neighbour: three ARP requests, one per second. */
-#define RESOLVE_TIMEOUT_MS 3000
 /*
- * The same for the sender of a datagram, whose address may be forged. After a sender without an
- * answer, no sender is waited for within SENDER_REST_MS.
+ * The longest time that a verb waits for a neighbour: three ARP requests, one per second. For the
+ * sender of a datagram, whose address may be forged, it is NEIGH_SHORT_WAIT_MS; after a sender
+ * without an answer, no sender is waited for within NEIGH_REST_MS.
  */
-#define SENDER_TIMEOUT_MS 100
-#define SENDER_REST_MS	  3000
+#define RESOLVE_TIMEOUT_MS 3000
 
 /* The spin lock of a queue. It can be switched off for objects that one thread uses. */
 struct vlock {
@@ -190,9 +188,10 @@ struct vcontext {
 	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
 	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
 	struct vchannel *channels;
-	pthread_mutex_t ah_lock;     /* guards the next two */
-	u64 ah_silent_until_ns;	     /* until then no sender of a datagram is waited for */
-	struct neigh_cache ah_cache; /* of address vectors; emptied when the interface changes */
+	pthread_mutex_t ah_lock;	/* guards the next three */
+	u64 ah_senders_until_ns;	/* until then no sender of a datagram is waited for */
+	struct neigh_silent ah_silent;	/* of address vectors; emptied when the interface changes */
+	struct neigh_cache ah_cache;	/* the same */
 	/*
 	 * last: the public context is its last member and has grown only at its front. Members that
 	 * the header of the build lacks are in newer_ops; with a newer header, that is unused.
