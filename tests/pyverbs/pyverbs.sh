@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
+# tier: long sockets XROCE_PORT=sockets
 #
 # Tests of the verbs in Python, on one interface against itself: pyverbs.sh BUILD [PATTERN]. New
 # tests of the API are written here, ten lines each, on the classes of resources.py.

@@ -23,31 +23,50 @@ EVERY_ACCESS = (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RE
                 IBV_ACCESS_REMOTE_ATOMIC)
 GID_INDEX = 0
 PORT = 1
+TIMES = ('age_s', 'time_ns')
 ENDS = int(os.environ.get('XROCE_TEST_ENDS') or time.time() + 120)
 
 
-def shown_qp(number):
-    """Returns the QP of that number as `xroce qp --json` shows it, without its age."""
-    shown = subprocess.run([os.environ['XROCE'], 'qp', '--qpn', hex(number), '--json'], check=True,
-                           stdout=subprocess.PIPE).stdout
-    qp = json.loads(shown)['qps'][0]
-    del qp['age_s']
-    return qp
+def shown(command):
+    """Returns what `xroce COMMAND --json` shows of this process, without times."""
+    out = subprocess.run([os.environ['XROCE'], command, '--pid', str(os.getpid()), '--json'],
+                         check=True, stdout=subprocess.PIPE).stdout
+    return without_times(json.loads(out))
 
 
-def in_child(function):
-    """Runs `function` in a forked child. Raises if that fails."""
+def without_times(value):
+    if isinstance(value, dict):
+        return {name: without_times(each) for name, each in value.items()
+                if name not in TIMES}
+    if isinstance(value, list):
+        return [without_times(each) for each in value]
+    return value
+
+
+def differences(a, b, at=''):
+    """Returns the places at which two values from JSON differ, with what is there."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [line for name in {**a, **b}
+                for line in differences(a.get(name), b.get(name), f'{at}.{name}')]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [line for i in range(len(a)) for line in differences(a[i], b[i], f'{at}[{i}]')]
+    return [] if a == b else [f'{at}: {a} and {b}']
+
+
+def in_child(function, status=0):
+    """Runs `function` in a forked child. Raises unless its wait status is `status`."""
     child = os.fork()
     if not child:
-        status = 1
+        code = 1
         try:
             function()
-            status = 0
+            code = 0
         except Exception:
             traceback.print_exc()
         finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
+            os._exit(code)
+    got = os.waitpid(child, 0)[1]
+    assert got == status, got
 
 
 class RcEnd:

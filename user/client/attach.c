@@ -641,9 +641,17 @@ void attach_unmake(struct attachment *m)
 #undef X
 }
 
+/*
+ * Replaces a map by memory of this process. Ends the process if the kernel refuses: otherwise its
+ * writes would reach its parent.
+ */
 static void make_private(void *p, size_t bytes)
 {
-	mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) != MAP_FAILED)
+		return;
+	complain("cannot separate a forked child from its parent's device: %s", strerror(errno));
+	abort();
 }
 
 void attach_abandon(struct attachment *m)
