@@ -11,7 +11,7 @@ build=$1 name=$2 seconds=${3:-${XROCE_FUZZ_SECONDS:-20}}
 dir=$build/fuzz/$name
 fuzzer=$build/tests/fuzz/fuzz_$name
 longest=16384
-case $name in segments | record) longest=65000 ;; esac
+case $name in host | segments | record) longest=65000 ;; esac
 [ -x "$fuzzer" ] || { echo "unknown fuzzer $name" >&2; exit 2; }
 mkdir -p "$dir/seeds" "$dir/corpus"
 
