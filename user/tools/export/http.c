@@ -10,9 +10,9 @@
 
 #include "http.h"
 
-#define HTTP_CROWD   128		/* connections; with more, slow ones are closed early, */
-#define HTTP_SLOW_NS (NSEC_PER_SEC)	/* after this time */
-#define HTTP_IDLE_S  10			/* libmicrohttpd's own: nothing came or went */
+#define HTTP_CROWD   128 /* above this number of connections, the oldest is closed early, */
+#define HTTP_SLOW_NS (NSEC_PER_SEC) /* if it is older than this */
+#define HTTP_IDLE_S  10 /* libmicrohttpd closes a connection without traffic after this time */
 
 const u32 http_codes[HTTP_CODES] = { MHD_HTTP_OK, MHD_HTTP_NOT_FOUND, MHD_HTTP_METHOD_NOT_ALLOWED,
 				     MHD_HTTP_NOT_ACCEPTABLE, MHD_HTTP_SERVICE_UNAVAILABLE };
@@ -22,21 +22,21 @@ const u32 http_codes[HTTP_CODES] = { MHD_HTTP_OK, MHD_HTTP_NOT_FOUND, MHD_HTTP_M
 struct http_connection {
 	struct http_connection *next, **to;
 	int fd;
-	u64 since_ns; /* it was accepted */
-	bool is_cut;
+	u64 since_ns; /* CLOCK_MONOTONIC of its start */
+	bool is_cut;  /* shut down; libmicrohttpd has not removed it yet */
 };
 
 static void connection_cut(struct http *h, struct http_connection *c)
 {
-	/* libmicrohttpd finds it hung up */
 	if (c->is_cut)
 		return;
+	/* libmicrohttpd owns the descriptor and closes it when it reads the end of the stream */
 	shutdown(c->fd, SHUT_RDWR);
 	c->is_cut = true;
 	h->counts.cut++;
 }
 
-/* One more is there: of many the slowest goes. */
+/* Closes the oldest connection if there are many and it is slow. Call after each new one. */
 static void connections_thin(struct http *h, u64 now_ns)
 {
 	struct http_connection *slowest = NULL;
@@ -62,7 +62,7 @@ static void http_on_connection(void *arg, struct MHD_Connection *connection, voi
 		c = calloc(1, sizeof(*c));
 		*context = c;
 		if (!c || !info) {
-			/* one whose time nobody keeps is not served */
+			/* without an entry the connection would have no time limit */
 			if (info)
 				shutdown(info->connect_fd, SHUT_RDWR);
 			free(c);
@@ -122,7 +122,7 @@ static enum MHD_Result http_say(struct http *h, struct MHD_Connection *connectio
 	return ret;
 }
 
-/* What was made a moment ago, or is made now. NULL: it cannot be. */
+/* Returns a response that is at most HTTP_FRESH_NS old, owned by h; NULL: out of memory. */
 static struct MHD_Response *http_metrics(struct http *h, enum text_format format)
 {
 	struct http_answer *a = &h->fresh[format];
@@ -147,7 +147,7 @@ static struct MHD_Response *http_metrics(struct http *h, enum text_format format
 	MHD_add_response_header(a->response, MHD_HTTP_HEADER_CONTENT_TYPE,
 				text_content_type(format));
 	MHD_add_response_header(a->response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT);
-	/* of when it was ready: making it may take longer than it is fresh */
+	/* the time of completion: making the text may take longer than HTTP_FRESH_NS */
 	a->made_ns = clock_now_ns();
 	return a->response;
 }
@@ -173,7 +173,7 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *connect
 				       const char *url, const char *method, const char *version,
 				       const char *upload, size_t *upload_size, void **request)
 {
-	/* answered before a body is read: libmicrohttpd closes the connection behind it */
+	/* libmicrohttpd closes the connection after an answer that precedes the body */
 	static const char page[] =
 		"<!DOCTYPE html><title>xroce</title><p><a href=\"/metrics\">metrics</a></p>\n";
 	struct http *h = arg;
@@ -223,9 +223,9 @@ int http_fd(const struct http *h)
 }
 
 /*
- * While there are as many connections as there may be, libmicrohttpd does not listen. It looks
- * whether it may again when it is called next, for which nothing gives a reason if those that ended
- * were all.
+ * At HTTP_CONNECTIONS connections libmicrohttpd stops accepting, and resumes in the first
+ * MHD_run() after one has ended. If none is left, no event leads to that call: http_wait_ms()
+ * returns 0 while has_room is set.
  */
 int http_run(struct http *h)
 {
