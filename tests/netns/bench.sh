@@ -197,7 +197,7 @@ compare() {
 	echo '[1]' >"$WORK/list"
 	for file in later cut empty list ../..; do
 		bench_from 1 --compare "$WORK/one" "$WORK/$file"
-		need_line bench '^xroce bench: .*: (invalid JSON|not a result)'
+		need_line bench '^xroce bench: cannot read .*: (invalid JSON|not a result)'
 	done
 	need_equal "what it prints of none" "$(cat "$WORK/bench.json")" ""
 	# what a run has given is equal to itself

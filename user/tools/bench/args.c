@@ -69,7 +69,7 @@ static int peer_look_up(const struct command *command, const char *name, int fam
 	int err = getaddrinfo(name, NULL, &hints, &found);
 
 	if (err) {
-		fprintf(stderr, "xroce %s: %s: %s\n", command->name, name,
+		fprintf(stderr, "xroce %s: cannot find host %s: %s\n", command->name, name,
 			err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
 		return EXIT_USAGE;
 	}

@@ -189,7 +189,7 @@ static struct json_value *compare_load(const char *file)
 	void *map;
 
 	if (fd < 0 || fstat(fd, &st)) {
-		fprintf(stderr, "xroce bench: %s: %s\n", file, strerror(errno));
+		fprintf(stderr, "xroce bench: cannot open %s: %s\n", file, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return NULL;
@@ -199,7 +199,9 @@ static struct json_value *compare_load(const char *file)
 		      MAP_FAILED;
 	close(fd);
 	if (map == MAP_FAILED) {
-		fprintf(stderr, "xroce bench: %s: not a result of 'xroce bench --json'\n", file);
+		fprintf(stderr,
+			"xroce bench: cannot read %s: not a result of 'xroce bench --json'\n",
+			file);
 		return NULL;
 	}
 	v = json_read(map, (size_t)st.st_size, &at);
@@ -210,7 +212,7 @@ static struct json_value *compare_load(const char *file)
 		wrong = "not a result of 'xroce bench --json', or of another version";
 	if (!wrong)
 		return v;
-	fprintf(stderr, "xroce bench: %s: %s", file, wrong);
+	fprintf(stderr, "xroce bench: cannot read %s: %s", file, wrong);
 	if (!v)
 		fprintf(stderr, ", at byte %zu", at);
 	fprintf(stderr, "\n");

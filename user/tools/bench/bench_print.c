@@ -439,7 +439,7 @@ int bench_svg(const struct bench_result *r, const char *file)
 		err = -errno;
 	if (!err)
 		return EXIT_OK;
-	fprintf(stderr, "xroce bench: %s: %s\n", file,
+	fprintf(stderr, "xroce bench: cannot draw %s: %s\n", file,
 		err == -EPIPE ? "gnuplot failed" : strerror(-err));
 	return EXIT_FAILED;
 }

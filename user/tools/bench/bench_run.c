@@ -301,7 +301,8 @@ static int bench_hello(struct bench_run *run)
 	if (!err && !gid_equal(&m.gid, &run->end.peer))
 		err = -EPROTO;
 	if (err) {
-		fprintf(stderr, "xroce bench: %s: %s\n", result->peer.text, strerror(-err));
+		fprintf(stderr, "xroce bench: cannot exchange greetings with %s: %s\n",
+			result->peer.text, strerror(-err));
 		return EXIT_FAILED;
 	}
 	result->path_mtu = min_u32(run->dev.mtu, m.path_mtu);
@@ -343,7 +344,7 @@ int bench_client(const struct bench_options *options)
 	stop_catch_signals();
 	run.result = calloc(1, sizeof(*run.result));
 	if (!run.result) {
-		fprintf(stderr, "xroce bench: %s\n", strerror(ENOMEM));
+		fprintf(stderr, "xroce bench: cannot begin: %s\n", strerror(ENOMEM));
 		return ret;
 	}
 	run.result->options = options;

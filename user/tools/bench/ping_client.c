@@ -279,11 +279,12 @@ static int ping_find_mtu(struct ping *p)
 
 /* ---- the whole run ---- */
 
+/* Reports that the verb and object `what` failed. Returns PING_ERROR. */
 static int ping_failed(const struct ping *p, const char *what, int err)
 {
 	char name[OUTPUT_NAME];
 
-	fprintf(stderr, "xroce ping: %s: %s: %s\n", output_name(p->dev.name, name), what,
+	fprintf(stderr, "xroce ping: cannot %s on %s: %s\n", what, output_name(p->dev.name, name),
 		strerror(-err));
 	return PING_ERROR;
 }
@@ -295,13 +296,13 @@ static int ping_open(struct ping *p)
 
 	err = datagrams_make(&p->dev, true, XROCE_CM_QKEY, CM_MAD_BYTES, &p->mads);
 	if (err)
-		return ping_failed(p, "cannot create QP 1", err);
+		return ping_failed(p, "create QP 1", err);
 	err = -verbs.cm_place(p->dev.ctx, &p->first_id, &p->num_ids);
 	if (err)
-		return ping_failed(p, "cannot allocate communication IDs", err);
+		return ping_failed(p, "allocate communication IDs", err);
 	err = datagrams_make(&p->dev, false, PING_QKEY, DATAGRAM_MOST, &p->data);
 	if (err)
-		return ping_failed(p, "cannot create a queue pair", err);
+		return ping_failed(p, "create a queue pair", err);
 	p->ah = device_create_ah(&p->dev, &p->peer.gid);
 	if (p->ah)
 		return PING_ANSWERED;
@@ -330,7 +331,7 @@ static int ping_need_server(struct ping *p)
 	int err = ping_find_server(p);
 
 	if (err)
-		return ping_failed(p, "cannot look for a server", err);
+		return ping_failed(p, "look for a server", err);
 	if (p->server_qpn)
 		return PING_ANSWERED;
 	if (!p->is_refused) {
@@ -379,7 +380,7 @@ static int ping_run(struct ping *p)
 		err = ping_find_mtu(p);
 	ping_print(p->options, &p->peer, r);
 	if (err)
-		return ping_failed(p, "cannot measure round trips", err);
+		return ping_failed(p, "measure round trips", err);
 	return r->received ? PING_ANSWERED : PING_SILENT;
 }
 
@@ -389,7 +390,7 @@ int ping_client(const struct ping_options *options)
 	int ret = PING_ERROR;
 
 	if (!p || getrandom(&p->session, sizeof(p->session), 0) != sizeof(p->session)) {
-		fprintf(stderr, "xroce ping: %s\n", strerror(errno));
+		fprintf(stderr, "xroce ping: cannot begin a session: %s\n", strerror(errno));
 		free(p);
 		return ret;
 	}

@@ -159,7 +159,8 @@ static int ping_server_open(struct ping_server *s)
 	if (!err)
 		err = -verbs.cm_bind(s->dev.ctx, &service);
 	if (err)
-		fprintf(stderr, "xroce ping: %s: %s\n", output_name(s->dev.name, name),
+		fprintf(stderr, "xroce ping: cannot serve %s: %s\n",
+			output_name(s->dev.name, name),
 			err == -EADDRINUSE ? "another 'xroce ping --server' is running" :
 					     strerror(-err));
 	return err;
@@ -194,8 +195,8 @@ int ping_server(const struct ping_options *options)
 		       (unsigned long long)s->answered, (unsigned long long)s->refused,
 		       (unsigned long long)s->echoed);
 		if (err)
-			fprintf(stderr, "xroce ping: %s: %s\n", output_name(s->dev.name, name),
-				strerror(-err));
+			fprintf(stderr, "xroce ping: cannot receive on %s: %s\n",
+				output_name(s->dev.name, name), strerror(-err));
 		ret = err ? PING_ERROR : PING_ANSWERED;
 	}
 	ping_server_close(s);

@@ -132,7 +132,8 @@ int device_open(const struct command *command, const char *iface, const struct g
 	}
 	if (!err)
 		err = -errno;
-	fprintf(stderr, "xroce %s: %s: %s: %s; 'xroce doctor %s' shows what is missing\n",
+	fprintf(stderr,
+		"xroce %s: cannot use %s: %s: %s; 'xroce doctor %s' shows what is missing\n",
 		command->name, iface, failed, strerror(-err), iface);
 	device_close(dev);
 	return EXIT_FAILED;

@@ -437,7 +437,7 @@ static int top_main(int argc, char **argv)
 		err = top_live(&t);
 	}
 	if (err) {
-		fprintf(stderr, "xroce top: %s\n", strerror(-err));
+		fprintf(stderr, "xroce top: cannot show the processes: %s\n", strerror(-err));
 		ret = EXIT_FAILED;
 	}
 	top_model_end(&t.model);
