@@ -315,32 +315,35 @@ enum route {
 };
 
 /*
- * Returns the route of a frame from the engine. On lo every unicast address is the interface's own.
- * If other processes share the interface, a frame to its own address stays here only if the QP is
- * ours. Then the broker's programs also make all local copies of a frame to a multicast group.
+ * Returns the route of a frame from the engine. On lo every unicast address is the interface's own,
+ * and every address for the frame of a raw packet QP (raw). If other processes share the interface,
+ * a frame to its own address stays here only if the QP is ours. Then the broker's programs also
+ * make all local copies of a frame to a multicast group. While there are raw packet QPs, no other
+ * process shares the interface, and their multicast frames return here if a flow takes them.
  */
-static enum route pump_route(const struct shard *s, const u8 *frame, u32 len)
+static per_packet enum route pump_route(const struct shard *s, const u8 *frame, u32 len, bool raw)
 {
 	const struct rx_frame rx = { .data = frame, .len = len };
-	const bool is_own = pump_has_own_address(s, frame);
+	const bool is_own = pump_has_own_address(s, frame) || (raw && s->all->loopback);
 	bool takes;
 
 	if (is_own && (!s->all->shared || pump_is_to_own_qp(s, frame, len)))
 		return ROUTE_LOOP;
 	if (likely(!is_own && !(frame[0] & 1)))
 		return ROUTE_WIRE;
-	if (s->io->local_tx)
+	if (!raw && s->io->local_tx)
 		return ROUTE_LOCAL;
 	if (is_own)
 		return ROUTE_WIRE;
-	takes = pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
+	takes = raw ? raw_takes_frame(s->engine, &rx) :
+		      pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
 	if (s->all->loopback && !s->all->shared)
 		return takes ? ROUTE_LOOP : ROUTE_NONE;
 	return takes ? ROUTE_BOTH : ROUTE_WIRE;
 }
 
 /* Sends a frame to QPs of other processes, by the way that only such frames take. */
-static void pump_send_locally(struct shard *s, u8 *frame, u32 len)
+static per_packet void pump_send_locally(struct shard *s, u8 *frame, u32 len)
 {
 	u8 *copy = tx_frame(s->io->local_tx);
 
@@ -371,8 +374,11 @@ static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy ki
 	return 1;
 }
 
-/* Sends a frame by its route. Returns how many further frames were taken. */
-static u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route)
+/*
+ * Sends a frame by its route; raw: unchanged, as a raw packet QP's. Returns how many further frames
+ * were taken.
+ */
+static per_packet u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route, bool raw)
 {
 	u32 more = 0;
 
@@ -390,32 +396,27 @@ static u32 pump_send(struct shard *s, u8 *frame, u32 len, enum route route)
 		more = pump_copy(s, frame, len, RAW_COPY_NONE);
 		/* fallthrough */
 	case ROUTE_WIRE:
-		tx_commit(s->io->tx, frame, len);
+		if (raw)
+			tx_commit_as_is(s->io->tx, frame, len);
+		else
+			tx_commit(s->io->tx, frame, len);
 		break;
 	}
 	return more;
 }
 
 /*
- * Sends a frame of a raw packet QP as it is. A frame to our own MAC goes to our own flows; of a
- * frame to a multicast address they get a copy. While there are raw packet QPs, no other process
- * shares the interface. Returns how many further frames were taken.
+ * Sends a frame of a raw packet QP. Flows with copies get one of a frame that does not return here.
+ * Returns how many further frames were taken.
  */
 static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 {
-	const struct rx_frame rx = { .data = frame, .len = len };
+	const enum route route = pump_route(s, frame, len, true);
 	u32 more = 0;
 
-	if (s->all->loopback || pump_has_own_address(s, frame)) {
-		pump_loop(s, frame, len);
-		return 0;
-	}
-	if (frame[0] & 1 && raw_takes_frame(s->engine, &rx))
-		more = pump_copy(s, frame, len, RAW_COPY_NONE);
-	else if (raw_has_copies(s->engine))
+	if (route == ROUTE_WIRE && raw_has_copies(s->engine))
 		more = pump_copy(s, frame, len, RAW_COPY_SENT);
-	tx_commit_as_is(s->io->tx, frame, len);
-	return more;
+	return more + pump_send(s, frame, len, route, true);
 }
 
 static u32 pump_room(struct shard *s, u64 now_ns)
@@ -468,7 +469,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 			break;
 		}
 		++*moved;
-		route = pump_route(s, frame, len);
+		route = pump_route(s, frame, len, false);
 		if (unlikely(s->telling))
 			trace_tx_sent(s, frame, len, route == ROUTE_LOOP);
 		if (unlikely(copies))
@@ -476,7 +477,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 				       s->all->loopback || pump_has_own_address(s, frame) ?
 					       RAW_COPY_LOOPED :
 					       RAW_COPY_SENT);
-		n += pump_send(s, frame, len, route);
+		n += pump_send(s, frame, len, route, false);
 	}
 	/* before the frames, whose answers may arrive at once */
 	if (unlikely(s->telling))
