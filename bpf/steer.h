@@ -46,7 +46,7 @@ static __always_inline bool steer_transport_fits(const struct packet *p, const s
 {
 	if (p->flags & OP_CNP)
 		return qp->transport != XROCE_UD && qp->transport != XROCE_RAW;
-	if (p->flags & OP_FLOW)
+	if (p->flags & OP_CREDIT)
 		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
 	return qp->transport == OPCODE_TRANSPORT(p->opcode);
 }

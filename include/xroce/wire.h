@@ -70,7 +70,7 @@ struct xrc_eth {
 } __attribute__((packed));
 
 /* Credits of UC and UD, between two peers with this library: engine/credit.c. Follows a DETH. */
-struct flow_eth {
+struct credit_eth {
 	__be32 cookie;	    /* chosen by the sender; an answer repeats its probe's */
 	__be32 allowance;   /* in an answer: packets 16, receive WQEs 16; else reserved */
 } __attribute__((packed));
@@ -105,7 +105,7 @@ _Static_assert(sizeof(struct imm_dt) == 4, "ImmDt");
 _Static_assert(sizeof(struct ieth) == 4, "IETH");
 _Static_assert(sizeof(struct xrc_eth) == 4, "XRCETH");
 _Static_assert(sizeof(struct feth) == 4, "FETH");
-_Static_assert(sizeof(struct flow_eth) == 8, "flow control");
+_Static_assert(sizeof(struct credit_eth) == 8, "flow control");
 _Static_assert(sizeof(struct tmh) == 16, "TMH");
 _Static_assert(sizeof(struct rvh) == 16, "RVH");
 
@@ -181,7 +181,7 @@ enum {
 	OP_FLUSH = 1 << 20,
 	OP_ATOMIC_WRITE = 1 << 21,
 	OP_CNP = 1 << 22,
-	OP_FLOW = 1 << 23,	 /* flow control of UC and UD */
+	OP_CREDIT = 1 << 23,	 /* flow control of UC and UD */
 	/* bits 24 to 31: length of the extension headers in bytes */
 	OP_EXT_BYTES_SHIFT = 24,
 };
@@ -240,8 +240,8 @@ enum {
 #define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
 #define OPCODE_CNP 0x81
 /* Manufacturer-specific opcodes (top bits 110 and 111); peers without them drop these packets. */
-#define OPCODE_FLOW_PROBE  0xc0
-#define OPCODE_FLOW_ANSWER 0xc1
+#define OPCODE_CREDIT_PROBE  0xc0
+#define OPCODE_CREDIT_ANSWER 0xc1
 #define ROCE_CNP_BYTES 16 /* reserved bytes in place of extension headers */
 
 /* Bytes of extension headers for these flags. */
@@ -251,7 +251,7 @@ enum {
 	 ROCE_EXT(flags, OP_FETH, feth) + ROCE_EXT(flags, OP_RETH, reth) +                         \
 	 ROCE_EXT(flags, OP_ATOMIC_ETH, atomic_eth) + ROCE_EXT(flags, OP_AETH, aeth) +             \
 	 ROCE_EXT(flags, OP_ATOMIC_ACK_ETH, atomic_ack_eth) + ROCE_EXT(flags, OP_IMM, imm_dt) +    \
-	 ROCE_EXT(flags, OP_IETH, ieth) + ROCE_EXT(flags, OP_FLOW, flow_eth) +                     \
+	 ROCE_EXT(flags, OP_IETH, ieth) + ROCE_EXT(flags, OP_CREDIT, credit_eth) +                 \
 	 ((flags)&OP_CNP ? ROCE_CNP_BYTES : 0))
 
 /*
@@ -276,8 +276,8 @@ enum {
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                       \
 	ROCE_RESPONSES(ROCE_ROW_XRS)                                                               \
 	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)                             \
-	ROCE_ROW(OPCODE_FLOW_PROBE >> 5, OPCODE_FLOW_PROBE & 0x1f, OP_FLOW | OP_DETH)              \
-	ROCE_ROW(OPCODE_FLOW_ANSWER >> 5, OPCODE_FLOW_ANSWER & 0x1f, OP_FLOW | OP_DETH)
+	ROCE_ROW(OPCODE_CREDIT_PROBE >> 5, OPCODE_CREDIT_PROBE & 0x1f, OP_CREDIT | OP_DETH)        \
+	ROCE_ROW(OPCODE_CREDIT_ANSWER >> 5, OPCODE_CREDIT_ANSWER & 0x1f, OP_CREDIT | OP_DETH)
 
 /* Bytes of extension headers between BTH and payload, from an opcode's flags. */
 static inline __u32 roce_ext_bytes(__u32 flags)

@@ -54,7 +54,7 @@ static void egress__to_the_wire(void **state)
 	}
 	s = egress_spec();
 	egress_ud(&s);
-	s.opcode = OPCODE_FLOW_PROBE;
+	s.opcode = OPCODE_CREDIT_PROBE;
 	s.payload_len = 0;
 	s.ext_len = 16;
 	frame_build(&f, &s);

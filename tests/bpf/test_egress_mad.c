@@ -307,7 +307,7 @@ static void mad__other_ways(void **state)
 	expect("with immediate data, privileged", XROCE_EGRESS_src_qpn);
 	put_tap(false, OWN);
 	s = whole;
-	s.opcode = OPCODE_FLOW_PROBE;
+	s.opcode = OPCODE_CREDIT_PROBE;
 	build(CM_REQ, ID(OWN));
 	expect("a flow probe", XROCE_EGRESS_qp1);
 	s = whole;

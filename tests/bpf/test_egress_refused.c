@@ -415,7 +415,7 @@ static void src_1(struct frame_spec *s)
 static void flow_of_other(struct frame_spec *s)
 {
 	src_of_other(s);
-	s->opcode = OPCODE_FLOW_PROBE;
+	s->opcode = OPCODE_CREDIT_PROBE;
 }
 
 static void too_long(struct frame_spec *s)

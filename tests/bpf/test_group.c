@@ -143,8 +143,8 @@ static void others__pass(void **state)
 static void group__faults_are_counted(void **state)
 {
 	static const uint8_t opcodes[] = { OPCODE(XROCE_RC, OP5_SEND_ONLY),
-					   OPCODE(XROCE_UC, OP5_SEND_ONLY),
-					   OPCODE_FLOW_PROBE, OPCODE_CNP };
+					   OPCODE(XROCE_UC, OP5_SEND_ONLY), OPCODE_CREDIT_PROBE,
+					   OPCODE_CNP };
 	struct frame_spec s;
 
 	reset();
@@ -152,7 +152,7 @@ static void group__faults_are_counted(void **state)
 	for (size_t i = 0; i < sizeof(opcodes); i++) {
 		s = datagram(false);
 		s.opcode = opcodes[i];
-		s.ext_len = opcodes[i] == OPCODE_FLOW_PROBE || opcodes[i] == OPCODE_CNP ? 16 : 0;
+		s.ext_len = opcodes[i] == OPCODE_CREDIT_PROBE || opcodes[i] == OPCODE_CNP ? 16 : 0;
 		s.payload_len = s.ext_len ? 0 : 64;
 		frame_build(&f, &s);
 		bench_expect_drop("no datagram", f.bytes, f.len, XROCE_DROP_qp_transport, 0);

@@ -465,7 +465,7 @@ static void mad__dropped(void **state)
 	f.bytes[f.bth + 1] |= 1;
 	expect_dropped("another version of BTH", XROCE_DROP_bth_version);
 	s = mad_spec();
-	s.opcode = OPCODE_FLOW_PROBE;
+	s.opcode = OPCODE_CREDIT_PROBE;
 	s.ext_len = 16;
 	s.payload_len = 0;
 	frame_build(&f, &s);

@@ -444,7 +444,7 @@ static void parse_roce__every_opcode(void **state)
 				row = sizeof(opcodes) / sizeof(opcodes[0]);
 		}
 		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP ||
-		    opcode == OPCODE_FLOW_PROBE || opcode == OPCODE_FLOW_ANSWER)
+		    opcode == OPCODE_CREDIT_PROBE || opcode == OPCODE_CREDIT_ANSWER)
 			continue;
 		s.opcode = opcode;
 		s.ext_len = FRAME_EXT_MAX;
@@ -493,7 +493,7 @@ static void parse_roce__flow(void **state)
 	bench_reset();
 	s.payload_len = 0;
 	s.ext_len = 16;
-	for (uint8_t opcode = OPCODE_FLOW_PROBE; opcode <= OPCODE_FLOW_ANSWER; opcode++) {
+	for (uint8_t opcode = OPCODE_CREDIT_PROBE; opcode <= OPCODE_CREDIT_ANSWER; opcode++) {
 		s.opcode = opcode;
 		for (size_t i = 0; i < sizeof(qpns) / sizeof(qpns[0]); i++) {
 			struct xroce_qp qp = bench_get_qp(qpns[i]);

@@ -3,10 +3,10 @@
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: a stream of rsockets whose peer sends any message and writes anything into the
- * list, between calls of the application and completions. Compares the flow with a plain account:
- * each byte of the receive buffer is open, unread or spent; only spent bytes are announced; no
- * message is sent without a credit or a place; no byte of the send ring has two owners; a message
- * that violates the protocol changes nothing.
+ * list, between calls of the application and completions. Compares the credits with a plain
+ * account: each byte of the receive buffer is open, unread or spent; only spent bytes are
+ * announced; no message is sent without a credit or a place; no byte of the send ring has two
+ * owners; a message that violates the protocol changes nothing.
  *
  * scripts/fuzz.sh BUILD rsocket SECONDS runs it. An input is struct setup, the peer's private data
  * (WIRE_CONN_BYTES), then a row of struct move.
@@ -35,13 +35,13 @@ struct move {
 
 struct posted {
 	u32 ring_bytes;
-	struct flow_piece pieces[2];
+	struct credit_piece pieces[2];
 };
 
 /* Bytes and messages are counted from the connection's beginning. */
 struct account {
-	struct flow flow;
-	struct flow_slot slots[WIRE_SLOTS];
+	struct stream_credit credit;
+	struct credit_slot slots[WIRE_SLOTS];
 	u32 size, receives, requests, inlined, ring;
 	u64 announced, written, read;
 	u64 received, told;
@@ -57,7 +57,7 @@ struct account {
 
 static void check(const struct account *a)
 {
-	const struct flow *f = &a->flow;
+	const struct stream_credit *f = &a->credit;
 	u32 owned = 0;
 
 	REQUIRE(a->read <= a->written && a->written <= a->announced);
@@ -66,7 +66,7 @@ static void check(const struct account *a)
 	REQUIRE(f->open + f->unread + f->spent == a->size);
 	REQUIRE(f->read_at == a->read % a->size);
 	REQUIRE(f->list_at < f->list.length && f->slot < WIRE_SLOTS);
-	REQUIRE(f->controls + a->controls == FLOW_CONTROLS);
+	REQUIRE(f->controls + a->controls == STREAM_CONTROLS);
 	REQUIRE(f->requests + a->num_posted == a->requests);
 	REQUIRE((u16)(f->limit - f->sent) == a->credits);
 	for (u32 i = 0; i < a->num_posted; i++)
@@ -79,12 +79,12 @@ static void check_unread(const struct account *a)
 {
 	u32 skip = 0, pieces = 0, offset, n;
 
-	while ((n = flow_unread(&a->flow, skip, &offset))) {
+	while ((n = stream_credit_unread(&a->credit, skip, &offset))) {
 		REQUIRE(offset == (a->read + skip) % a->size && offset + n <= a->size);
 		REQUIRE(++pieces <= 2);
 		skip += n;
 	}
-	REQUIRE(skip == a->flow.unread);
+	REQUIRE(skip == a->credit.unread);
 }
 
 /* ---- the peer ---- */
@@ -92,33 +92,33 @@ static void check_unread(const struct account *a)
 static void receive(struct account *a, u32 message)
 {
 	const u32 n = wire_number(message), op = message >> WIRE_NUMBER_BITS;
-	const struct flow before = a->flow;
-	const enum flow_verdict verdict = flow_receive(&a->flow, message);
+	const struct stream_credit before = a->credit;
+	const enum message_verdict verdict = stream_credit_receive(&a->credit, message);
 
 	if (op == WIRE_DATA && n <= a->announced - a->written) {
-		REQUIRE(verdict == (n ? FLOW_DATA : FLOW_NOTHING));
+		REQUIRE(verdict == (n ? MESSAGE_DATA : MESSAGE_NOTHING));
 		a->written += n;
 		a->received++;
 	} else if (op == WIRE_SGL) {
-		REQUIRE(verdict == FLOW_CREDIT);
-		a->credits = (u16)(n - a->flow.sent);
+		REQUIRE(verdict == MESSAGE_CREDIT);
+		a->credits = (u16)(n - a->credit.sent);
 	} else if (op == WIRE_IOMAP) {
-		REQUIRE(verdict == FLOW_IOMAP);
+		REQUIRE(verdict == MESSAGE_IOMAP);
 		a->received++;
 	} else if (op == WIRE_CTRL) {
-		REQUIRE(verdict == (n == WIRE_DISCONNECT ? FLOW_DISCONNECT :
-				    n == WIRE_SHUTDOWN	 ? FLOW_SHUTDOWN :
-							   FLOW_NOTHING));
+		REQUIRE(verdict == (n == WIRE_DISCONNECT ? MESSAGE_DISCONNECT :
+				    n == WIRE_SHUTDOWN	 ? MESSAGE_SHUTDOWN :
+							   MESSAGE_NOTHING));
 	} else {
-		REQUIRE(verdict == FLOW_VIOLATION);
-		REQUIRE(!memcmp(&before, &a->flow, sizeof(before)));
+		REQUIRE(verdict == MESSAGE_VIOLATION);
+		REQUIRE(!memcmp(&before, &a->credit, sizeof(before)));
 		a->failed = true;
 	}
 }
 
 static void write_slot(struct account *a, const struct move *m)
 {
-	struct flow_slot *slot = &a->slots[m->which % WIRE_SLOTS];
+	struct credit_slot *slot = &a->slots[m->which % WIRE_SLOTS];
 
 	if (m->which & 2)
 		slot->address = (u64)m->value << 32 | m->n;
@@ -134,11 +134,11 @@ static void update(struct account *a)
 {
 	const bool half = a->size - (a->announced - a->read) >= a->size / 2;
 	const bool due = half || (u16)(a->received - a->told) >= (a->receives + 1) / 2;
-	const struct flow before = a->flow;
-	struct flow_update u = { 0 };
+	const struct stream_credit before = a->credit;
+	struct credit_update u = { 0 };
 
-	REQUIRE(flow_update(&a->flow, &u) == (due && a->controls < FLOW_CONTROLS));
-	if (!due || a->controls == FLOW_CONTROLS)
+	REQUIRE(stream_credit_update(&a->credit, &u) == (due && a->controls < STREAM_CONTROLS));
+	if (!due || a->controls == STREAM_CONTROLS)
 		return;
 	a->controls++;
 	a->told = a->received;
@@ -155,7 +155,7 @@ static void update(struct account *a)
 	a->announced += a->size / 2;
 }
 
-static void post(struct account *a, const struct flow_write *w, u32 n)
+static void post(struct account *a, const struct credit_write *w, u32 n)
 {
 	struct posted *p = &a->posted[a->num_posted++];
 
@@ -174,11 +174,11 @@ static void post(struct account *a, const struct flow_write *w, u32 n)
 /* Returns the most bytes of the next message; 0 without a credit or a place. */
 static u32 room(struct account *a)
 {
-	const u32 n = flow_room(&a->flow, a->inlined);
+	const u32 n = stream_credit_room(&a->credit, a->inlined);
 
-	REQUIRE(!n || (a->credits && a->flow.requests));
-	REQUIRE(n <= a->flow.target.length || !n);
-	REQUIRE(n <= a->flow.ring_free || n <= a->inlined);
+	REQUIRE(!n || (a->credits && a->credit.requests));
+	REQUIRE(n <= a->credit.target.length || !n);
+	REQUIRE(n <= a->credit.ring_free || n <= a->inlined);
 	REQUIRE(n <= WIRE_NUMBER_MAX);
 	return n;
 }
@@ -186,15 +186,15 @@ static u32 room(struct account *a)
 static void send_data(struct account *a, u32 wanted)
 {
 	const u32 most = room(a), n = most ? 1 + wanted % most : 0;
-	const struct wire_sge target = a->flow.target;
-	struct flow_write w;
+	const struct wire_sge target = a->credit.target;
+	struct credit_write w;
 
 	if (!n)
 		return;
-	flow_write(&a->flow, n, a->inlined, &w);
+	stream_credit_write(&a->credit, n, a->inlined, &w);
 	REQUIRE(w.message == wire_message(WIRE_DATA, n));
 	REQUIRE(w.address == target.address && w.key == target.key);
-	REQUIRE(a->flow.target.length == target.length - n);
+	REQUIRE(a->credit.target.length == target.length - n);
 	a->credits--;
 	post(a, &w, n);
 }
@@ -203,12 +203,12 @@ static void send_data(struct account *a, u32 wanted)
 static void send_entry(struct account *a)
 {
 	const u32 n = sizeof(struct wire_iomap);
-	struct flow_write w;
+	struct credit_write w;
 
-	if (!room(a) || (a->inlined < n && a->flow.ring_free < n))
+	if (!room(a) || (a->inlined < n && a->credit.ring_free < n))
 		return;
-	flow_place(&a->flow, n, a->inlined, &w);
-	flow_count(&a->flow);
+	stream_credit_place(&a->credit, n, a->inlined, &w);
+	stream_credit_count(&a->credit);
 	a->credits--;
 	post(a, &w, n);
 }
@@ -223,7 +223,7 @@ static void done(struct account *a)
 		memset(a->is_owned + p.pieces[i].offset, 0, p.pieces[i].bytes);
 	a->num_posted--;
 	memmove(a->posted, a->posted + 1, a->num_posted * sizeof(a->posted[0]));
-	flow_done(&a->flow, p.ring_bytes);
+	stream_credit_done(&a->credit, p.ring_bytes);
 }
 
 static void move(struct account *a, const struct move *m)
@@ -235,30 +235,30 @@ static void move(struct account *a, const struct move *m)
 		receive(a, m->value);
 		break;
 	case DATA: /* mostly as much as is open */
-		receive(a, wire_message(WIRE_DATA, m->n % (a->flow.open + 1)));
+		receive(a, wire_message(WIRE_DATA, m->n % (a->credit.open + 1)));
 		break;
 	case CREDIT:
-		receive(a, wire_message(WIRE_SGL, (u16)(a->flow.sent + m->n % 512)));
+		receive(a, wire_message(WIRE_SGL, (u16)(a->credit.sent + m->n % 512)));
 		break;
 	case SLOT:
 		write_slot(a, m);
 		break;
 	case READ:
-		n = m->n % (a->flow.unread + 1);
-		flow_read(&a->flow, n);
+		n = m->n % (a->credit.unread + 1);
+		stream_credit_read(&a->credit, n);
 		a->read += n;
 		break;
 	case UPDATE:
 		update(a);
 		break;
 	case CONTROL:
-		REQUIRE(flow_control(&a->flow) == (a->controls < FLOW_CONTROLS));
-		a->controls += a->controls < FLOW_CONTROLS;
+		REQUIRE(stream_credit_control(&a->credit) == (a->controls < STREAM_CONTROLS));
+		a->controls += a->controls < STREAM_CONTROLS;
 		break;
 	case CONTROL_DONE:
 		if (a->controls) {
 			a->controls--;
-			flow_control_done(&a->flow);
+			stream_credit_control_done(&a->credit);
 		}
 		break;
 	case SEND:
@@ -285,7 +285,7 @@ static void begin(struct account *a, const struct setup *s, const struct wire_co
 	a->inlined = s->inlined;
 	a->announced = a->size / 2;
 	a->credits = peer->credits;
-	flow_init(&a->flow, &(struct flow_config){
+	stream_credit_init(&a->credit, &(struct credit_config){
 		.receive_bytes = a->size,
 		.buffer = BUFFER,
 		.buffer_key = KEY,
@@ -294,7 +294,7 @@ static void begin(struct account *a, const struct setup *s, const struct wire_co
 		.requests = a->requests,
 		.slots = a->slots,
 	});
-	flow_connect(&a->flow, peer);
+	stream_credit_connect(&a->credit, peer);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

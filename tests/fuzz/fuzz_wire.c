@@ -146,7 +146,7 @@ static void seed_rsocket(void)
 	wire_put_conn(bytes, &conn);
 	seed(CONN, 0, bytes, sizeof(bytes));
 	for (u8 version = 4; version <= 6; version += 2) {
-		const struct wire_address from = { .version = version, .port = 7, .flow = 9 };
+		const struct wire_address from = { .version = version, .port = 7, .flowinfo = 9 };
 		struct wire_udp udp = { .op = WIRE_DATA, .qpn = 17, .address = from };
 
 		seed(DGRAM, version, bytes, wire_put_dgram(bytes, &from));

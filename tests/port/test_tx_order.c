@@ -23,8 +23,8 @@ static void tx_order_matters__by_service(void **state)
 {
 	expect(OPCODE(XROCE_UC, OP5_SEND_ONLY), true);
 	expect(OPCODE(XROCE_UC, OP5_WRITE_MIDDLE), true);
-	expect(OPCODE_FLOW_PROBE, true);
-	expect(OPCODE_FLOW_ANSWER, false);
+	expect(OPCODE_CREDIT_PROBE, true);
+	expect(OPCODE_CREDIT_ANSWER, false);
 	expect(OPCODE(XROCE_RC, OP5_SEND_ONLY), false);
 	expect(OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), false);
 	expect(OPCODE(XROCE_UD, OP5_SEND_ONLY), true);

@@ -99,7 +99,7 @@ static void wire_message__both_ways(void **state)
 }
 
 static const struct wire_address ipv4 = { .version = 4, .port = 7174, .bytes = { 10, 0, 0, 1 } };
-static const struct wire_address ipv6 = { .version = 6, .port = 1, .flow = 0x0a0b0c0d,
+static const struct wire_address ipv6 = { .version = 6, .port = 1, .flowinfo = 0x0a0b0c0d,
 					  .bytes = { 0xfd, [15] = 9 } };
 
 static void wire_put_dgram__bytes(void **state)

@@ -73,7 +73,7 @@ static void post_receives(struct scene *s, u32 n)
 
 static bool is_credit(const struct sent_frame *f)
 {
-	return f->packet.flags & OP_FLOW;
+	return f->packet.flags & OP_CREDIT;
 }
 
 /*
@@ -95,7 +95,7 @@ static void judge(struct scene *s)
 
 			if (a->from != 1 || !is_credit(a) || a->fate != FATE_DELIVERED)
 				continue;
-			check_eq(s->w, a->packet.opcode, OPCODE_FLOW_ANSWER);
+			check_eq(s->w, a->packet.opcode, OPCODE_CREDIT_ANSWER);
 			for (u32 k = 0; k < probes; k++)
 				if (probe[k].cookie == a->packet.credit_cookie)
 					limit = probe[k].sent + (a->packet.credit_allowance >> 16);
@@ -104,7 +104,7 @@ static void judge(struct scene *s)
 		if (f->from != 0)
 			continue;
 		if (is_credit(f)) {
-			check_eq(s->w, f->packet.opcode, OPCODE_FLOW_PROBE);
+			check_eq(s->w, f->packet.opcode, OPCODE_CREDIT_PROBE);
 			check(s->w, probes < ARRAY_SIZE(probe));
 			if (!probes || probe[probes - 1].cookie != f->packet.credit_cookie) {
 				probe[probes].cookie = f->packet.credit_cookie;
@@ -305,8 +305,8 @@ static void dead_peer__stops_nothing(void **state)
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
 	check_eq(s.w, s.b->recv->n, 2 * POSTS);
-	check(s.w,
-	      s.b->node->stats.flow_answers > 1 && s.w->sent[0].packet.opcode == OPCODE_FLOW_PROBE);
+	check(s.w, s.b->node->stats.flow_answers > 1 &&
+			   s.w->sent[0].packet.opcode == OPCODE_CREDIT_PROBE);
 	scene_end(&s);
 }
 
@@ -502,7 +502,7 @@ static void beginners__begin_again_after_a_pause(void **state)
 static void answer__needs_the_cookie(void **state)
 {
 	struct pair_options o = pair_defaults();
-	struct packet p = raw_request(OPCODE_FLOW_ANSWER, 0);
+	struct packet p = raw_request(OPCODE_CREDIT_ANSWER, 0);
 	struct raw r;
 
 	o.transport = XROCE_UC;
@@ -530,7 +530,7 @@ static void answer__needs_the_cookie(void **state)
 static void probe__is_answered(void **state)
 {
 	struct pair_options o = pair_defaults();
-	struct packet p = raw_request(OPCODE_FLOW_PROBE, 0);
+	struct packet p = raw_request(OPCODE_CREDIT_PROBE, 0);
 	const struct packet *answer;
 	struct raw r;
 	u32 n = 0;
@@ -548,7 +548,7 @@ static void probe__is_answered(void **state)
 	p.src_qpn = RAW_PEER_QPN;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), 0);
 	answer = raw_answer(&r);
-	check(r.w, answer && answer->opcode == OPCODE_FLOW_ANSWER &&
+	check(r.w, answer && answer->opcode == OPCODE_CREDIT_ANSWER &&
 			   answer->dest_qpn == RAW_PEER_QPN && answer->src_qpn == r.s.qp->qpn);
 	check_eq(r.w, answer->credit_cookie, 0xfeedbee5);
 	check_eq(r.w, answer->credit_allowance, (CREDIT_SHARE(1024u) / 2) << 16 | 2);
@@ -564,7 +564,7 @@ static void probe__is_answered(void **state)
 /* Asks; returns how many packets are allowed. */
 static u32 probe_of(struct raw *r, u32 src_qpn)
 {
-	struct packet p = raw_request(OPCODE_FLOW_PROBE, 0);
+	struct packet p = raw_request(OPCODE_CREDIT_PROBE, 0);
 	const struct packet *answer;
 
 	p.qkey = r->s.qp->qkey;
@@ -610,7 +610,7 @@ static void probe__not_for_reliable(void **state)
 	struct pair_options o = pair_defaults();
 	struct raw r = raw_create(&o, "reliable");
 
-	check_eq(r.w, raw_send(&r, raw_request(OPCODE_FLOW_PROBE, 0), NULL, 0),
+	check_eq(r.w, raw_send(&r, raw_request(OPCODE_CREDIT_PROBE, 0), NULL, 0),
 		 XROCE_DROP_qp_transport);
 	raw_expect_silence(&r, __FILE__, __LINE__);
 	raw_destroy(&r);

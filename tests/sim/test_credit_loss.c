@@ -199,9 +199,9 @@ static bool is_of_kind(const struct sent_frame *f, void *arg)
 {
 	const u32 loses = *(const u32 *)arg;
 
-	if (!(f->packet.flags & OP_FLOW))
+	if (!(f->packet.flags & OP_CREDIT))
 		return loses & LOSES_DATA;
-	return loses & (f->packet.opcode == OPCODE_FLOW_PROBE ? LOSES_PROBES : LOSES_ANSWERS);
+	return loses & (f->packet.opcode == OPCODE_CREDIT_PROBE ? LOSES_PROBES : LOSES_ANSWERS);
 }
 
 /* Runs both programs for `ns`: each posts a receive again, and node 1 echoes each message. */

@@ -326,7 +326,7 @@ static void packet__is_checked_once(void **state)
 	p.opcode = OPCODE_CNP;
 	len = packet_seal(frame, packet_put_headers(frame, &s.path, &p), 0);
 	check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_qp_transport);
-	p.opcode = OPCODE_FLOW_PROBE;
+	p.opcode = OPCODE_CREDIT_PROBE;
 	len = packet_seal(frame, packet_put_headers(frame, &s.path, &p), 0);
 	check_eq(s.w, world_deliver(s.w, 1, frame, len), XROCE_DROP_qp_transport);
 	p.opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY);

@@ -74,7 +74,7 @@ static inline struct packet random_packet(u64 *seed, u8 opcode)
 		p.xrc_srqn = random_below(seed, 1 << 24);
 	if (flags & OP_FETH)
 		p.flush = (u32)next_random(seed);
-	if (flags & OP_FLOW) {
+	if (flags & OP_CREDIT) {
 		p.credit_cookie = (u32)next_random(seed);
 		p.credit_allowance = (u32)next_random(seed);
 	}

@@ -149,7 +149,7 @@ static void opcode_flags__flow(void **state)
 		u32 flags = opcode_flags(opcode);
 
 		assert_int_equal(flags & ((1u << OP_EXT_BYTES_SHIFT) - 1),
-				 OP_VALID | OP_FLOW | OP_DETH);
+				 OP_VALID | OP_CREDIT | OP_DETH);
 		assert_int_equal(roce_ext_bytes(flags), 16);
 	}
 }

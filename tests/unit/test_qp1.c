@@ -206,8 +206,11 @@ static void credit_input__of_qp1_is_not_answered(void **state)
 	static const u32 ends[][2] = { { 1, 77 }, { 77, 1 } };
 	static u8 frame[PACKET_FRAME_MAX];
 	struct path path = random_path(&engine_seed, false, false);
-	struct packet p = { .opcode = OPCODE_FLOW_PROBE, .migreq = true, .pkey = ROCE_DEFAULT_PKEY,
-			    .qkey = CM_QKEY, .credit_cookie = 5 };
+	struct packet p = { .opcode = OPCODE_CREDIT_PROBE,
+			    .migreq = true,
+			    .pkey = ROCE_DEFAULT_PKEY,
+			    .qkey = CM_QKEY,
+			    .credit_cookie = 5 };
 	struct rx_frame f = { .data = frame };
 
 	for (u32 k = 0; k < ARRAY_SIZE(ends); k++) {

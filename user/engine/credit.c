@@ -431,7 +431,7 @@ bool credit_output(struct engine *e, struct qp *qp, const struct credit_to *to, 
 		return false;
 	credit_mark_probe(e, qp, now_ns);
 	e->stats->flow_probes++;
-	*len = credit_build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, qp->credit->cookie, 0,
+	*len = credit_build(&p, to->path, OPCODE_CREDIT_PROBE, to->dest_qpn, qp->credit->cookie, 0,
 			    frame);
 	return false;
 }
@@ -649,8 +649,8 @@ u32 credit_answer_output(struct engine *e, u8 *frame)
 
 	a->count--;
 	e->stats->flow_answers++;
-	return credit_build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie,
-			    answer->allowance, frame);
+	return credit_build(&p, &answer->path, OPCODE_CREDIT_ANSWER, answer->dest_qpn,
+			    answer->cookie, answer->allowance, frame);
 }
 
 enum xroce_drop credit_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
@@ -658,6 +658,6 @@ enum xroce_drop credit_input(struct engine *e, struct qp *qp, const struct packe
 {
 	if (e->config.disable & ENGINE_NO_PROBED_CREDITS || credit_is_cm(qp, p->src_qpn))
 		return XROCE_DROP_opcode;
-	return p->opcode == OPCODE_FLOW_PROBE ? credit_give_answer(e, qp, p, eth, now_ns) :
-						credit_take_answer(e, qp, p, now_ns);
+	return p->opcode == OPCODE_CREDIT_PROBE ? credit_give_answer(e, qp, p, eth, now_ns) :
+						  credit_take_answer(e, qp, p, now_ns);
 }

@@ -23,7 +23,7 @@ static bool engine_state_accepts(const struct qp *qp)
 /* CNPs, probes and answers belong to no transport service. */
 static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 {
-	if (p->flags & OP_FLOW)
+	if (p->flags & OP_CREDIT)
 		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
 	if (p->flags & OP_CNP)
 		return qp->transport != XROCE_RAW;
@@ -140,7 +140,7 @@ check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_r
 		return drop;
 	if (!engine_icrc_ok(e, p, packet_icrc_difference(p)))
 		return XROCE_DROP_icrc;
-	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
+	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_CREDIT)))
 		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
 	return XROCE_DROP_none;
 }
@@ -255,8 +255,9 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 		stat_row_unlike(e, qp, engine_kept_header(qp, p.opcode), frame);
 	}
 	if (likely(drop == XROCE_DROP_none) && !done)
-		drop = unlikely(p.flags & OP_FLOW) ? credit_input(e, qp, &p, frame->data, now_ns) :
-						     engine_dispatch(e, qp, &p, hint, now_ns);
+		drop = unlikely(p.flags & OP_CREDIT) ?
+			       credit_input(e, qp, &p, frame->data, now_ns) :
+			       engine_dispatch(e, qp, &p, hint, now_ns);
 	e->stats->rx_packets++;
 	if (unlikely(drop != XROCE_DROP_none))
 		stat_drop(e, qp, drop);

@@ -174,8 +174,8 @@ static void packet_get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		p->original = be64toh(h->original);
 		ext += sizeof(*h);
 	}
-	if (flags & OP_FLOW) {
-		const struct flow_eth *h = (const struct flow_eth *)ext;
+	if (flags & OP_CREDIT) {
+		const struct credit_eth *h = (const struct credit_eth *)ext;
 
 		p->credit_cookie = be32toh(h->cookie);
 		p->credit_allowance = be32toh(h->allowance);
@@ -521,11 +521,12 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 	if (flags & OP_IETH)
 		*(struct ieth *)packet_put(&pos, sizeof(struct ieth)) =
 			(struct ieth){ .rkey = htobe32(p->inv_rkey) };
-	if (flags & OP_FLOW)
-		*(struct flow_eth *)packet_put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
-			.cookie = htobe32(p->credit_cookie),
-			.allowance = htobe32(p->credit_allowance),
-		};
+	if (flags & OP_CREDIT)
+		*(struct credit_eth *)packet_put(&pos, sizeof(struct credit_eth)) =
+			(struct credit_eth){
+				.cookie = htobe32(p->credit_cookie),
+				.allowance = htobe32(p->credit_allowance),
+			};
 	if (flags & OP_CNP)
 		memset(packet_put(&pos, CNP_BYTES), 0, CNP_BYTES);
 	return pos;
@@ -685,17 +686,12 @@ static const u32 flags_of[256] = { ROCE_OPCODE_FLAGS };
 #define NAME_XRC(name, low, flags) [OPCODE(XROCE_XRC, low)] = "XRC " #name,
 
 static const char *const name_of[256] = {
-	ROCE_SENDS_AND_WRITES(NAME_RC)
-	ROCE_RELIABLE_REQUESTS(NAME_RC)
-	ROCE_RESPONSES(NAME_RC)
-	ROCE_SENDS_AND_WRITES(NAME_UC)
-	ROCE_UD_SENDS(NAME_UD)
-	ROCE_SENDS_AND_WRITES(NAME_XRC)
-	ROCE_RELIABLE_REQUESTS(NAME_XRC)
-	ROCE_RESPONSES(NAME_XRC)
-	[OPCODE_CNP] = "CNP",
-	[OPCODE_FLOW_PROBE] = "FLOW_PROBE",
-	[OPCODE_FLOW_ANSWER] = "FLOW_ANSWER",
+	ROCE_SENDS_AND_WRITES(NAME_RC) ROCE_RELIABLE_REQUESTS(NAME_RC) ROCE_RESPONSES(NAME_RC)
+		ROCE_SENDS_AND_WRITES(NAME_UC) ROCE_UD_SENDS(NAME_UD)
+			ROCE_SENDS_AND_WRITES(NAME_XRC) ROCE_RELIABLE_REQUESTS(NAME_XRC)
+				ROCE_RESPONSES(NAME_XRC)[OPCODE_CNP] = "CNP",
+	[OPCODE_CREDIT_PROBE] = "FLOW_PROBE",
+	[OPCODE_CREDIT_ANSWER] = "FLOW_ANSWER",
 };
 
 u32 opcode_flags(u8 opcode)

@@ -145,7 +145,7 @@ bool packet_place_payload(const struct packet *p, void *dst);
 /* Opcodes that have any extension header. */
 #define OP_EXTENSIONS                                                                              \
 	(OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH |  \
-	 OP_IMM | OP_IETH | OP_CNP | OP_FLOW)
+	 OP_IMM | OP_IETH | OP_CNP | OP_CREDIT)
 
 /*
  * Decodes BTH and extension headers of a packet known to be valid, with all headers contiguous.

@@ -490,7 +490,7 @@ bool tx_order_matters(const u8 *frame)
 	at += 2 + (type == ETH_P_IPV6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES;
 	opcode = frame[at];
 	return OPCODE_TRANSPORT(opcode) == XROCE_UC ||
-	       OPCODE_TRANSPORT(opcode) == XROCE_UD || opcode == OPCODE_FLOW_PROBE;
+	       OPCODE_TRANSPORT(opcode) == XROCE_UD || opcode == OPCODE_CREDIT_PROBE;
 }
 
 /* ---- tx health ---- */

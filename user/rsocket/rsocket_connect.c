@@ -412,7 +412,7 @@ static void keepalive_send(struct stream *s)
 
 	pthread_mutex_lock(&s->rs.lock);
 	stream_progress(s);
-	if (s->state == STREAM_CONNECTED && flow_control(&s->flow))
+	if (s->state == STREAM_CONNECTED && stream_credit_control(&s->credit))
 		stream_post(s, &wr);
 	rsocket_unlock(&s->rs);
 }

@@ -39,7 +39,7 @@ void dgram_address_tell(const union dgram_address *from, struct wire_address *to
 	} else {
 		to->version = 6;
 		to->port = be16toh(from->v6.sin6_port);
-		to->flow = be32toh(from->v6.sin6_flowinfo);
+		to->flowinfo = be32toh(from->v6.sin6_flowinfo);
 		memcpy(to->bytes, &from->v6.sin6_addr, 16);
 	}
 }
@@ -54,7 +54,7 @@ void dgram_address_take(union dgram_address *to, const struct wire_address *from
 	} else {
 		to->v6.sin6_family = AF_INET6;
 		to->v6.sin6_port = htobe16(from->port);
-		to->v6.sin6_flowinfo = htobe32(from->flow);
+		to->v6.sin6_flowinfo = htobe32(from->flowinfo);
 		memcpy(&to->v6.sin6_addr, from->bytes, 16);
 	}
 }

@@ -109,7 +109,7 @@ u32 wire_put_dgram(u8 bytes[WIRE_DGRAM_MAX_BYTES], const struct wire_address *fr
 	if (from->version == 4) {
 		memcpy(bytes + 4, from->bytes, 4);
 	} else {
-		wire_put(bytes + 4, from->flow, 4);
+		wire_put(bytes + 4, from->flowinfo, 4);
 		memcpy(bytes + 8, from->bytes, 16);
 	}
 	return n;
@@ -131,7 +131,7 @@ u32 wire_get_dgram(struct wire_address *from, const void *data, size_t n)
 	if (from->version == 4) {
 		memcpy(from->bytes, bytes + 4, 4);
 	} else {
-		from->flow = (u32)wire_get(bytes + 4, 4);
+		from->flowinfo = (u32)wire_get(bytes + 4, 4);
 		memcpy(from->bytes, bytes + 8, 16);
 	}
 	return want;
@@ -173,9 +173,9 @@ u32 wire_get_udp(struct wire_udp *udp, const void *data, size_t n)
 
 /* ---- a stream ---- */
 
-void flow_init(struct flow *flow, const struct flow_config *config)
+void stream_credit_init(struct stream_credit *credit, const struct credit_config *config)
 {
-	*flow = (struct flow){
+	*credit = (struct stream_credit){
 		.half = config->receive_bytes / 2,
 		.open = config->receive_bytes / 2,
 		.spent = config->receive_bytes / 2,
@@ -185,108 +185,108 @@ void flow_init(struct flow *flow, const struct flow_config *config)
 		.buffer_key = config->buffer_key,
 		.slots = config->slots,
 		.requests = config->requests,
-		.controls = FLOW_CONTROLS,
+		.controls = STREAM_CONTROLS,
 		.ring_bytes = config->send_bytes,
 		.ring_free = config->send_bytes,
 	};
 }
 
-void flow_connect(struct flow *flow, const struct wire_conn *peer)
+void stream_credit_connect(struct stream_credit *credit, const struct wire_conn *peer)
 {
-	flow->list = peer->list;
+	credit->list = peer->list;
 	/* the connection's private data already contained the first entry */
-	flow->list_at = 1 % peer->list.length;
-	flow->swap = peer->big_endian != HOST_IS_BIG_ENDIAN;
-	flow->target = peer->buffer;
-	flow->slot = 1;
-	flow->limit = peer->credits;
+	credit->list_at = 1 % peer->list.length;
+	credit->swap = peer->big_endian != HOST_IS_BIG_ENDIAN;
+	credit->target = peer->buffer;
+	credit->slot = 1;
+	credit->limit = peer->credits;
 }
 
 /* ---- a stream: receiving ---- */
 
-enum flow_verdict flow_receive(struct flow *flow, u32 message)
+enum message_verdict stream_credit_receive(struct stream_credit *credit, u32 message)
 {
 	u32 n = wire_number(message);
 
 	switch (wire_op(message)) {
 	case WIRE_DATA:
-		if (n > flow->open)
-			return FLOW_VIOLATION;
-		flow->open -= n;
-		flow->unread += n;
-		flow->received++;
-		return n ? FLOW_DATA : FLOW_NOTHING;
+		if (n > credit->open)
+			return MESSAGE_VIOLATION;
+		credit->open -= n;
+		credit->unread += n;
+		credit->received++;
+		return n ? MESSAGE_DATA : MESSAGE_NOTHING;
 	case WIRE_SGL:
-		flow->limit = (u16)n;
-		return FLOW_CREDIT;
+		credit->limit = (u16)n;
+		return MESSAGE_CREDIT;
 	case WIRE_IOMAP:
-		flow->received++;
-		return FLOW_IOMAP;
+		credit->received++;
+		return MESSAGE_IOMAP;
 	case WIRE_CTRL:
 		if (n == WIRE_DISCONNECT)
-			return FLOW_DISCONNECT;
-		return n == WIRE_SHUTDOWN ? FLOW_SHUTDOWN : FLOW_NOTHING;
+			return MESSAGE_DISCONNECT;
+		return n == WIRE_SHUTDOWN ? MESSAGE_SHUTDOWN : MESSAGE_NOTHING;
 	}
-	return FLOW_VIOLATION;
+	return MESSAGE_VIOLATION;
 }
 
-u32 flow_unread(const struct flow *flow, u32 skip, u32 *offset)
+u32 stream_credit_unread(const struct stream_credit *credit, u32 skip, u32 *offset)
 {
-	u32 size = 2 * flow->half;
+	u32 size = 2 * credit->half;
 
-	if (skip >= flow->unread)
+	if (skip >= credit->unread)
 		return 0;
-	*offset = (u32)(((u64)flow->read_at + skip) % size);
-	return min_u32(flow->unread - skip, size - *offset);
+	*offset = (u32)(((u64)credit->read_at + skip) % size);
+	return min_u32(credit->unread - skip, size - *offset);
 }
 
-void flow_read(struct flow *flow, u32 n)
+void stream_credit_read(struct stream_credit *credit, u32 n)
 {
-	flow->unread -= n;
-	flow->spent += n;
-	flow->read_at = (u32)(((u64)flow->read_at + n) % (2 * flow->half));
+	credit->unread -= n;
+	credit->spent += n;
+	credit->read_at = (u32)(((u64)credit->read_at + n) % (2 * credit->half));
 }
 
-bool flow_control(struct flow *flow)
+bool stream_credit_control(struct stream_credit *credit)
 {
-	if (!flow->controls)
+	if (!credit->controls)
 		return false;
-	flow->controls--;
+	credit->controls--;
 	return true;
 }
 
-void flow_control_done(struct flow *flow)
+void stream_credit_control_done(struct stream_credit *credit)
 {
-	flow->controls++;
+	credit->controls++;
 }
 
-bool flow_update(struct flow *flow, struct flow_update *update)
+bool stream_credit_update(struct stream_credit *credit, struct credit_update *update)
 {
-	bool half = flow->spent >= flow->half;
-	u16 untold = (u16)(flow->received - flow->told);
+	bool half = credit->spent >= credit->half;
+	u16 untold = (u16)(credit->received - credit->told);
 
-	if (!half && untold < (flow->credits + 1u) / 2)
+	if (!half && untold < (credit->credits + 1u) / 2)
 		return false;
-	if (!flow_control(flow))
+	if (!stream_credit_control(credit))
 		return false;
-	flow->told = flow->received;
-	update->message = wire_message(WIRE_SGL, (u16)(flow->received + flow->credits));
+	credit->told = credit->received;
+	update->message = wire_message(WIRE_SGL, (u16)(credit->received + credit->credits));
 	update->with_sge = half;
 	if (!half)
 		return true;
 	update->sge = (struct wire_sge){
-		.address = flow->buffer + flow->publish_at,
-		.key = flow->buffer_key,
-		.length = flow->half,
+		.address = credit->buffer + credit->publish_at,
+		.key = credit->buffer_key,
+		.length = credit->half,
 	};
-	if (flow->swap)
+	if (credit->swap)
 		update->sge = wire_swap_sge(update->sge);
-	update->address = flow->list.address + (u64)flow->list_at * sizeof(struct wire_sge);
-	update->key = flow->list.key;
-	flow->list_at = (flow->list_at + 1) % flow->list.length;
-	flow->publish_at = flow->half - flow->publish_at;
-	flow->spent -= flow->half;
-	flow->open += flow->half;
+	update->address = credit->list.address + (u64)credit->list_at * sizeof(struct wire_sge);
+	update->key = credit->list.key;
+	credit->list_at = (credit->list_at + 1) % credit->list.length;
+	credit->publish_at = credit->half - credit->publish_at;
+	credit->spent -= credit->half;
+	credit->open += credit->half;
 	return true;
 }
 
@@ -297,9 +297,9 @@ bool flow_update(struct flow *flow, struct flow_update *update)
  * before its message. Non-zero words are the peer's: an entry is set to 0 when taken, and not
  * written again before its half was used up.
  */
-static void flow_next_target(struct flow *flow)
+static void stream_credit_next_target(struct stream_credit *credit)
 {
-	struct flow_slot *slot = &flow->slots[flow->slot];
+	struct credit_slot *slot = &credit->slots[credit->slot];
 	u64 address, rest;
 
 	/* acquire: the entry is in memory before its message; the words need no mutual order */
@@ -307,60 +307,62 @@ static void flow_next_target(struct flow *flow)
 	rest = atomic_load_explicit(&slot->key_and_length, memory_order_acquire);
 	if (!address || !rest)
 		return;
-	flow->target.address = address;
-	memcpy(&flow->target.key, (u8 *)&rest, 4);
-	memcpy(&flow->target.length, (u8 *)&rest + 4, 4);
-	if (!flow->target.length)
+	credit->target.address = address;
+	memcpy(&credit->target.key, (u8 *)&rest, 4);
+	memcpy(&credit->target.length, (u8 *)&rest + 4, 4);
+	if (!credit->target.length)
 		return;
 	atomic_store_explicit(&slot->address, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->key_and_length, 0, memory_order_relaxed);
-	flow->slot = (flow->slot + 1) % WIRE_SLOTS;
+	credit->slot = (credit->slot + 1) % WIRE_SLOTS;
 }
 
-u32 flow_room(struct flow *flow, u32 inlined)
+u32 stream_credit_room(struct stream_credit *credit, u32 inlined)
 {
-	if (!flow->requests || flow->sent == flow->limit)
+	if (!credit->requests || credit->sent == credit->limit)
 		return 0;
-	if (!flow->target.length)
-		flow_next_target(flow);
-	return min_u32(min_u32(flow->target.length, WIRE_NUMBER_MAX),
-		       flow->ring_free > inlined ? flow->ring_free : inlined);
+	if (!credit->target.length)
+		stream_credit_next_target(credit);
+	return min_u32(min_u32(credit->target.length, WIRE_NUMBER_MAX),
+		       credit->ring_free > inlined ? credit->ring_free : inlined);
 }
 
-void flow_count(struct flow *flow)
+void stream_credit_count(struct stream_credit *credit)
 {
-	flow->sent++;
+	credit->sent++;
 }
 
-void flow_place(struct flow *flow, u32 n, u32 inlined, struct flow_write *write)
+void stream_credit_place(struct stream_credit *credit, u32 n, u32 inlined,
+			 struct credit_write *write)
 {
 	u32 first;
 
-	flow->requests--;
+	credit->requests--;
 	memset(write->pieces, 0, sizeof(write->pieces));
 	write->ring_bytes = n <= inlined ? 0 : n;
 	if (!write->ring_bytes)
 		return;
-	first = min_u32(n, flow->ring_bytes - flow->ring_at);
-	write->pieces[0] = (struct flow_piece){ .offset = flow->ring_at, .bytes = first };
-	write->pieces[1] = (struct flow_piece){ .offset = 0, .bytes = n - first };
-	flow->ring_free -= n;
-	flow->ring_at = (u32)(((u64)flow->ring_at + n) % flow->ring_bytes);
+	first = min_u32(n, credit->ring_bytes - credit->ring_at);
+	write->pieces[0] = (struct credit_piece){ .offset = credit->ring_at, .bytes = first };
+	write->pieces[1] = (struct credit_piece){ .offset = 0, .bytes = n - first };
+	credit->ring_free -= n;
+	credit->ring_at = (u32)(((u64)credit->ring_at + n) % credit->ring_bytes);
 }
 
-void flow_write(struct flow *flow, u32 n, u32 inlined, struct flow_write *write)
+void stream_credit_write(struct stream_credit *credit, u32 n, u32 inlined,
+			 struct credit_write *write)
 {
-	flow_place(flow, n, inlined, write);
-	flow_count(flow);
+	stream_credit_place(credit, n, inlined, write);
+	stream_credit_count(credit);
 	write->message = wire_message(WIRE_DATA, n);
-	write->address = flow->target.address;
-	write->key = flow->target.key;
-	flow->target.address += n;
-	flow->target.length -= n;
+	write->address = credit->target.address;
+	write->key = credit->target.key;
+	credit->target.address += n;
+	credit->target.length -= n;
 }
 
-void flow_done(struct flow *flow, u32 ring_bytes)
+void stream_credit_done(struct stream_credit *credit, u32 ring_bytes)
 {
-	flow->requests++;
-	flow->ring_free += ring_bytes;
+	credit->requests++;
+	credit->ring_free += ring_bytes;
 }

@@ -90,7 +90,7 @@ u32 wire_iomap_size(u32 n);
 struct wire_address {
 	u8 version; /* 4 or 6 */
 	u16 port;
-	u32 flow;     /* version 6 */
+	u32 flowinfo; /* version 6 */
 	u8 bytes[16]; /* version 4: the first 4 */
 };
 
@@ -102,7 +102,7 @@ u32 wire_get_dgram(struct wire_address *from, const void *bytes, size_t n);
 struct wire_udp {
 	u8 op; /* WIRE_DATA: a datagram follows; WIRE_CTRL: an answer */
 	u32 qpn;
-	struct wire_address address; /* port and flow are not sent */
+	struct wire_address address; /* port and flowinfo are not sent */
 };
 
 u32 wire_put_udp(u8 bytes[WIRE_UDP_MAX_BYTES], const struct wire_udp *udp);
@@ -126,16 +126,16 @@ u32 wire_get_udp(struct wire_udp *udp, const void *bytes, size_t n);
  * nor the entry that it changed. Addresses and keys from the peer refer to its own memory.
  */
 
-#define FLOW_CONTROLS 4u /* control messages in flight */
+#define STREAM_CONTROLS 4u /* control messages in flight */
 
 /* Our list, which the peer may write at any time: two words per entry, each written atomically. */
-struct flow_slot {
+struct credit_slot {
 	_Atomic u64 address;
 	_Atomic u64 key_and_length;
 };
-_Static_assert(sizeof(struct flow_slot) == sizeof(struct wire_sge), "written by the peer");
+_Static_assert(sizeof(struct credit_slot) == sizeof(struct wire_sge), "written by the peer");
 
-struct flow {
+struct stream_credit {
 	/* receiving */
 	u32 half;	/* bytes of one half */
 	u32 open, unread, spent;
@@ -155,44 +155,44 @@ struct flow {
 	/* sending */
 	u16 sent, limit;
 	struct wire_sge target; /* rest of the peer's half that is being written */
-	struct flow_slot *slots;
+	struct credit_slot *slots;
 	u32 slot;	  /* next slot when target is used up */
 	u32 requests;	  /* send queue slots for messages with a credit */
 	u32 controls;	  /* send queue slots for messages without a credit */
 	u32 ring_bytes, ring_at, ring_free; /* copies of data in flight */
 };
 
-struct flow_config {
+struct credit_config {
 	u32 receive_bytes; /* even */
 	u64 buffer;	   /* address of the receive buffer */
 	u32 buffer_key;
 	u32 send_bytes;
-	u32 receives, requests; /* requests: without FLOW_CONTROLS */
-	struct flow_slot *slots; /* WIRE_SLOTS entries of zeros */
+	u32 receives, requests;	   /* requests: without STREAM_CONTROLS */
+	struct credit_slot *slots; /* WIRE_SLOTS entries of zeros */
 };
 
-void flow_init(struct flow *flow, const struct flow_config *config);
+void stream_credit_init(struct stream_credit *credit, const struct credit_config *config);
 /* Takes the peer's parameters of the connection. */
-void flow_connect(struct flow *flow, const struct wire_conn *peer);
+void stream_credit_connect(struct stream_credit *credit, const struct wire_conn *peer);
 
-enum flow_verdict {
-	FLOW_NOTHING,	 /* nothing for the application */
-	FLOW_DATA,	 /* there is something to read */
-	FLOW_CREDIT,	 /* there may be something to send */
-	FLOW_IOMAP,	 /* the peer wrote entry wire_number() of the table; not checked here */
-	FLOW_SHUTDOWN,	 /* the peer sends no more */
-	FLOW_DISCONNECT, /* and receives no more */
-	FLOW_VIOLATION,	 /* the connection must end */
+enum message_verdict {
+	MESSAGE_NOTHING,    /* nothing for the application */
+	MESSAGE_DATA,	    /* there is something to read */
+	MESSAGE_CREDIT,	    /* there may be something to send */
+	MESSAGE_IOMAP,	    /* the peer wrote entry wire_number() of the table; not checked here */
+	MESSAGE_SHUTDOWN,   /* the peer sends no more */
+	MESSAGE_DISCONNECT, /* and receives no more */
+	MESSAGE_VIOLATION,  /* the connection must end */
 };
-enum flow_verdict flow_receive(struct flow *flow, u32 message);
+enum message_verdict stream_credit_receive(struct stream_credit *credit, u32 message);
 
 /* Returns the contiguous unread bytes after `skip`, and their offset in the buffer. */
-u32 flow_unread(const struct flow *flow, u32 skip, u32 *offset);
+u32 stream_credit_unread(const struct stream_credit *credit, u32 skip, u32 *offset);
 /* The application has read n bytes. */
-void flow_read(struct flow *flow, u32 n);
+void stream_credit_read(struct stream_credit *credit, u32 n);
 
 /* A message with new credits and, if with_sge, a half of the buffer. */
-struct flow_update {
+struct credit_update {
 	u32 message;
 	struct wire_sge sge; /* to be written there, as it is */
 	bool with_sge;
@@ -200,29 +200,31 @@ struct flow_update {
 	u32 key;
 };
 /* Fills in *update if one is due and a slot is free; it then counts as in flight. */
-bool flow_update(struct flow *flow, struct flow_update *update);
+bool stream_credit_update(struct stream_credit *credit, struct credit_update *update);
 /* Takes a slot for another control message; false: none free. */
-bool flow_control(struct flow *flow);
-void flow_control_done(struct flow *flow);
+bool stream_credit_control(struct stream_credit *credit);
+void stream_credit_control_done(struct stream_credit *credit);
 
 /* Returns the limit of the next message; 0: none now. Up to `inlined` bytes need no ring space. */
-u32 flow_room(struct flow *flow, u32 inlined);
+u32 stream_credit_room(struct stream_credit *credit, u32 inlined);
 
-struct flow_piece {
+struct credit_piece {
 	u32 offset, bytes; /* in the ring */
 };
-struct flow_write {
+struct credit_write {
 	u32 message;
 	u64 address;
 	u32 key;
-	struct flow_piece pieces[2]; /* none: posted inline */
-	u32 ring_bytes;		     /* of all pieces; to be returned by flow_done() */
+	struct credit_piece pieces[2]; /* none: posted inline */
+	u32 ring_bytes;		       /* of all pieces; to be returned by stream_credit_done() */
 };
-/* Describes the next message, of n bytes, at most flow_room(). */
-void flow_write(struct flow *flow, u32 n, u32 inlined, struct flow_write *write);
-/* The same for a WRITE elsewhere in the peer's memory; in its table, flow_count() as well. */
-void flow_place(struct flow *flow, u32 n, u32 inlined, struct flow_write *write);
-void flow_count(struct flow *flow);
-void flow_done(struct flow *flow, u32 ring_bytes);
+/* Describes the next message, of n bytes, at most stream_credit_room(). */
+void stream_credit_write(struct stream_credit *credit, u32 n, u32 inlined,
+			 struct credit_write *write);
+/* The same for a WRITE elsewhere in the peer's memory. In its table: stream_credit_count(), too. */
+void stream_credit_place(struct stream_credit *credit, u32 n, u32 inlined,
+			 struct credit_write *write);
+void stream_credit_count(struct stream_credit *credit);
+void stream_credit_done(struct stream_credit *credit, u32 ring_bytes);
 
 #endif

@@ -91,7 +91,7 @@ static int stream_make_qp(struct stream *s)
 		return -errno;
 	s->inlined = attr.cap.max_inline_data;
 	rs->inlined = s->inlined;
-	s->requests = rs->requests - FLOW_CONTROLS;
+	s->requests = rs->requests - STREAM_CONTROLS;
 	return 0;
 }
 
@@ -131,7 +131,7 @@ int stream_make(struct stream *s)
 		err = stream_make_buffers(s);
 	if (err)
 		return err;
-	flow_init(&s->flow, &(struct flow_config){
+	stream_credit_init(&s->credit, &(struct credit_config){
 		.receive_bytes = s->rs.receive_bytes,
 		.buffer = (uintptr_t)s->receive,
 		.buffer_key = s->receive_mr->rkey,
@@ -157,7 +157,7 @@ void stream_tell(const struct stream *s, u8 bytes[WIRE_CONN_BYTES])
 
 void stream_begin(struct stream *s, const struct wire_conn *peer)
 {
-	flow_connect(&s->flow, peer);
+	stream_credit_connect(&s->credit, peer);
 	s->peer_table_size = peer->iomap_size;
 	s->reads = s->writes = true;
 }
@@ -251,28 +251,28 @@ static void stream_received(struct stream *s, const struct ibv_wc *wc)
 		stream_finish(s, ECONNRESET);
 		return;
 	}
-	switch (flow_receive(&s->flow, message)) {
-	case FLOW_IOMAP:
+	switch (stream_credit_receive(&s->credit, message)) {
+	case MESSAGE_IOMAP:
 		if (!iomap_changed(s, wire_number(message)))
 			stream_finish(s, ECONNRESET);
 		break;
-	case FLOW_SHUTDOWN:
+	case MESSAGE_SHUTDOWN:
 		s->peer_ended = true;
 		s->reads = false;
 		if (!s->writes)
 			stream_finish(s, 0);
 		break;
-	case FLOW_DISCONNECT:
+	case MESSAGE_DISCONNECT:
 		stream_finish(s, 0);
 		break;
-	case FLOW_DATA:
+	case MESSAGE_DATA:
 		s->rs.standin.arrived = true;
 		break;
-	case FLOW_VIOLATION:
+	case MESSAGE_VIOLATION:
 		stream_finish(s, ECONNRESET);
 		break;
-	case FLOW_NOTHING:
-	case FLOW_CREDIT:
+	case MESSAGE_NOTHING:
+	case MESSAGE_CREDIT:
 		break;
 	}
 }
@@ -282,9 +282,9 @@ static void stream_sent(struct stream *s, const struct ibv_wc *wc)
 	u32 kind = (u32)(wc->wr_id >> 32);
 
 	if (kind == STREAM_SEND)
-		flow_done(&s->flow, (u32)wc->wr_id);
+		stream_credit_done(&s->credit, (u32)wc->wr_id);
 	else
-		flow_control_done(&s->flow);
+		stream_credit_control_done(&s->credit);
 	if (wc->status != IBV_WC_SUCCESS)
 		stream_finish(s, wc->status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET);
 	else if (kind == STREAM_GOODBYE)
@@ -304,9 +304,9 @@ bool stream_post(struct stream *s, struct ibv_send_wr *wr)
 
 static void stream_update(struct stream *s)
 {
-	struct flow_update update;
+	struct credit_update update;
 
-	while (s->state == STREAM_CONNECTED && flow_update(&s->flow, &update)) {
+	while (s->state == STREAM_CONNECTED && stream_credit_update(&s->credit, &update)) {
 		struct ibv_send_wr wr = {
 			.wr_id = stream_wr_id(STREAM_CONTROL, 0),
 			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -321,7 +321,7 @@ static void stream_update(struct stream *s)
 				u8 *copy = s->send + s->rs.send_bytes;
 
 				/* This half was filled since, so its last update has arrived. */
-				copy += s->flow.publish_at ? sizeof(update.sge) : 0;
+				copy += s->credit.publish_at ? sizeof(update.sge) : 0;
 				memcpy(copy, &update.sge, sizeof(update.sge));
 				sge.addr = (uintptr_t)copy;
 				sge.lkey = s->send_mr->lkey;
@@ -413,15 +413,15 @@ short stream_events(struct stream *s, short wanted)
 	default:
 		return 0;
 	}
-	if (s->flow.unread || !s->reads)
+	if (s->credit.unread || !s->reads)
 		events |= POLLIN | POLLRDNORM;
-	if (!s->writes || flow_room(&s->flow, 0))
+	if (!s->writes || stream_credit_room(&s->credit, 0))
 		events |= POLLOUT | POLLWRNORM;
 	if (s->peer_ended)
 		events |= POLLRDHUP;
 	events &= wanted;
 	/* Unread data can be read first, as after the FIN of TCP. */
-	if (s->state == STREAM_ENDED && !s->flow.unread)
+	if (s->state == STREAM_ENDED && !s->credit.unread)
 		events |= POLLHUP;
 	return s->rs.error ? events | POLLERR : events;
 }
@@ -431,14 +431,14 @@ static bool stream_all_sent(struct rsocket *rs)
 	struct stream *s = stream_of(rs);
 
 	return s->state != STREAM_CONNECTED ||
-	       (s->flow.requests == s->requests && s->flow.controls == FLOW_CONTROLS);
+	       (s->credit.requests == s->requests && s->credit.controls == STREAM_CONTROLS);
 }
 
 static bool stream_has_control(struct rsocket *rs)
 {
 	struct stream *s = stream_of(rs);
 
-	return s->state != STREAM_CONNECTED || s->flow.controls;
+	return s->state != STREAM_CONNECTED || s->credit.controls;
 }
 
 /*
@@ -454,7 +454,7 @@ static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
 	};
 	int err = rsocket_wait_on(&s->rs, stream_has_control, deadline);
 
-	if (!err && s->state == STREAM_CONNECTED && flow_control(&s->flow))
+	if (!err && s->state == STREAM_CONNECTED && stream_credit_control(&s->credit))
 		stream_post(s, &wr);
 	return err;
 }

@@ -54,7 +54,7 @@ struct stream {
 	s64 keepalive_at, keepalive_ns; /* for the thread that sends keepalives */
 	struct stream *keepalive_next;
 
-	struct flow flow;
+	struct stream_credit credit;
 	struct wire_conn asked;
 	struct rdma_conn_param asked_param;
 	struct ibv_comp_channel *channel;

@@ -380,7 +380,7 @@ RSOCKET_EXPORT int xroce_rsocket_unread(int socket)
 	pthread_mutex_lock(&rs->lock);
 	rsocket_progress(rs);
 	if (rs->type == SOCK_STREAM)
-		bytes = (int)stream_of(rs)->flow.unread;
+		bytes = (int)stream_of(rs)->credit.unread;
 	else if (dgram_of(rs)->count)
 		bytes = (int)dgram_of(rs)->messages[dgram_of(rs)->first].bytes;
 	return standin_return(rs, bytes);

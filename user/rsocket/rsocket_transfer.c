@@ -153,7 +153,7 @@ static bool transfer_can_send(struct rsocket *rs)
 {
 	struct stream *s = stream_of(rs);
 
-	return !s->writes || flow_room(&s->flow, s->inlined);
+	return !s->writes || stream_credit_room(&s->credit, s->inlined);
 }
 
 /*
@@ -164,7 +164,7 @@ static int stream_wait_room(struct stream *s, bool some, s64 deadline)
 {
 	int err = 0;
 
-	if (s->writes && !flow_room(&s->flow, s->inlined))
+	if (s->writes && !stream_credit_room(&s->credit, s->inlined))
 		err = rsocket_wait(&s->rs, transfer_can_send, deadline);
 	if (err)
 		return err;
@@ -278,7 +278,7 @@ void iomap_free(struct stream *s)
  * Posts n bytes to an address of the peer, through the ring if they do not fit inline. Caller holds
  * the lock. Returns false if the connection is over.
  */
-static bool iomap_post(struct stream *s, struct flow_write *w, const void *from, u32 n,
+static bool iomap_post(struct stream *s, struct credit_write *w, const void *from, u32 n,
 		       struct ibv_send_wr *wr)
 {
 	struct ibv_sge sges[2];
@@ -308,9 +308,9 @@ static bool iomap_has_room(struct rsocket *rs)
 {
 	struct stream *s = stream_of(rs);
 
-	return !s->writes || (flow_room(&s->flow, s->inlined) &&
+	return !s->writes || (stream_credit_room(&s->credit, s->inlined) &&
 			      (s->inlined >= sizeof(struct wire_iomap) ||
-			       s->flow.ring_free >= sizeof(struct wire_iomap)));
+			       s->credit.ring_free >= sizeof(struct wire_iomap)));
 }
 
 static int iomap_send(struct stream *s, s64 deadline)
@@ -318,7 +318,7 @@ static int iomap_send(struct stream *s, s64 deadline)
 	while (s->unsent) {
 		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
 		struct wire_iomap entry;
-		struct flow_write w;
+		struct credit_write w;
 		struct mapping *m;
 		int err = rsocket_wait(&s->rs, iomap_has_room, deadline);
 
@@ -334,18 +334,18 @@ static int iomap_send(struct stream *s, s64 deadline)
 			.offset = m->offset,
 			.sge = { (uintptr_t)m->mr->addr, m->mr->rkey, (u32)m->mr->length },
 		};
-		if (s->flow.swap) {
+		if (s->credit.swap) {
 			entry.offset = __builtin_bswap64(entry.offset);
 			entry.sge = wire_swap_sge(entry.sge);
 		}
-		flow_place(&s->flow, sizeof(entry), s->inlined, &w);
-		flow_count(&s->flow);
+		stream_credit_place(&s->credit, sizeof(entry), s->inlined, &w);
+		stream_credit_count(&s->credit);
 		wr.imm_data = htobe32(wire_message(WIRE_IOMAP, (u32)m->index));
 		/* The table follows the peer's list. */
-		wr.wr.rdma.remote_addr = s->flow.list.address +
-					 (u64)s->flow.list.length * sizeof(struct wire_sge) +
+		wr.wr.rdma.remote_addr = s->credit.list.address +
+					 (u64)s->credit.list.length * sizeof(struct wire_sge) +
 					 (u64)m->index * sizeof(entry);
-		wr.wr.rdma.rkey = s->flow.list.key;
+		wr.wr.rdma.rkey = s->credit.list.key;
 		s->unsent = m->next;
 		m->next = s->mapped;
 		s->mapped = m;
@@ -402,7 +402,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 	while (!err && left) {
 		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 		const struct wire_iomap *entry;
-		struct flow_write w;
+		struct credit_write w;
 		u32 now, mapped;
 
 		err = stream_wait_room(s, left < n, deadline);
@@ -414,9 +414,9 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 			errno = EINVAL;
 			break;
 		}
-		now = s->flow.ring_free > s->inlined ? s->flow.ring_free : s->inlined;
+		now = s->credit.ring_free > s->inlined ? s->credit.ring_free : s->inlined;
 		now = (u32)min_u64(min_u32(min_u32(now, mapped), MOST_BYTES), left);
-		flow_place(&s->flow, now, s->inlined, &w);
+		stream_credit_place(&s->credit, now, s->inlined, &w);
 		wr.wr.rdma.remote_addr = entry->sge.address + (offset - entry->offset);
 		wr.wr.rdma.rkey = entry->sge.key;
 		if (!iomap_post(s, &w, buf, now, &wr)) {
@@ -437,7 +437,7 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 static bool transfer_post(struct stream *s, struct cursor *c, u32 n)
 {
 	struct ibv_sge sges[2];
-	struct flow_write w;
+	struct credit_write w;
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.sg_list = sges,
@@ -445,7 +445,7 @@ static bool transfer_post(struct stream *s, struct cursor *c, u32 n)
 	};
 	int i;
 
-	flow_write(&s->flow, n, s->inlined, &w);
+	stream_credit_write(&s->credit, n, s->inlined, &w);
 	pthread_mutex_unlock(&s->rs.lock);
 	wr.wr_id = stream_wr_id(STREAM_SEND, w.ring_bytes);
 	wr.imm_data = htobe32(w.message);
@@ -498,7 +498,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 			err = -EFAULT;
 		if (err)
 			break;
-		now = flow_room(&s->flow, s->inlined);
+		now = stream_credit_room(&s->credit, s->inlined);
 		now = (u32)min_u64(min_u32(now, most), left);
 		if (!transfer_post(s, &c, now)) {
 			err = transfer_error(s, left < total, -ECONNRESET);
@@ -522,7 +522,7 @@ static bool transfer_can_receive(struct rsocket *rs)
 {
 	struct stream *s = stream_of(rs);
 
-	return s->flow.unread || !s->reads;
+	return s->credit.unread || !s->reads;
 }
 
 /*
@@ -534,7 +534,7 @@ static size_t transfer_copy(struct stream *s, struct cursor *c, size_t left, int
 	u32 skip = 0, offset, n;
 	size_t copied = 0;
 
-	while (left && (n = flow_unread(&s->flow, skip, &offset))) {
+	while (left && (n = stream_credit_unread(&s->credit, skip, &offset))) {
 		n = (u32)min_u64(n, left);
 		if (!(flags & MSG_TRUNC)) {
 			pthread_mutex_unlock(&s->rs.lock);
@@ -544,7 +544,7 @@ static size_t transfer_copy(struct stream *s, struct cursor *c, size_t left, int
 		if (flags & MSG_PEEK)
 			skip += n;
 		else
-			flow_read(&s->flow, n);
+			stream_credit_read(&s->credit, n);
 		left -= n;
 		copied += n;
 	}
@@ -569,11 +569,11 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 		return err;
 	err = transfer_ready(s, deadline);
 	while (!err) {
-		if (!s->flow.unread)
+		if (!s->credit.unread)
 			err = rsocket_wait(&s->rs, transfer_can_receive, deadline);
 		if (err)
 			break;
-		if (!s->flow.unread) {
+		if (!s->credit.unread) {
 			/* the end */
 			err = transfer_error(s, got, 0);
 			break;

@@ -366,12 +366,12 @@ const char *track_ours(struct track *t, const struct packet *p)
 		return "UDP source port is not that of the two QPs";
 	if (p->flags & OP_CNP)
 		return p->becn && !p->psn ? NULL : "CNP without BECN or with a PSN";
-	if (p->flags & OP_FLOW)
-		return p->opcode == OPCODE_FLOW_PROBE && c->service != XROCE_RC && !p->psn &&
-				       !p->credit_allowance
-			       ? NULL
-			       : "flow control of a service that has acknowledgements, or not a "
-				 "probe";
+	if (p->flags & OP_CREDIT)
+		return p->opcode == OPCODE_CREDIT_PROBE && c->service != XROCE_RC && !p->psn &&
+				       !p->credit_allowance ?
+			       NULL :
+			       "flow control of a service that has acknowledgements, or not a "
+			       "probe";
 	if (c->service != OPCODE_TRANSPORT(p->opcode))
 		return "opcode of another transport";
 	return p->flags & OP_RESPONSE ? track_response(t, c, p) : track_request(t, c, p);

@@ -22,14 +22,14 @@ struct posted {
 	u32 message, n;
 	u64 address;
 	u8 bytes[RECEIVE];
-	struct flow_piece pieces[2]; /* of the ring, read when it is delivered */
+	struct credit_piece pieces[2]; /* of the ring, read when it is delivered */
 	u32 ring_bytes;
 	bool control;
 };
 
 struct end {
-	struct flow flow;
-	struct flow_slot slots[WIRE_SLOTS];
+	struct stream_credit credit;
+	struct credit_slot slots[WIRE_SLOTS];
 	u8 receive[RECEIVE], send[SEND];
 	struct posted wire[WIRE];
 	u32 first, count; /* of wire */
@@ -65,7 +65,7 @@ static void end_tell(const struct end *e, struct wire_conn *conn)
 
 static void end_init(struct end *e)
 {
-	flow_init(&e->flow, &(struct flow_config){
+	stream_credit_init(&e->credit, &(struct credit_config){
 		.receive_bytes = RECEIVE,
 		.buffer = (uintptr_t)e->receive,
 		.buffer_key = 1,
@@ -87,9 +87,9 @@ static int pair_setup(void **state)
 	end_init(&p->a);
 	end_init(&p->b);
 	end_tell(&p->a, &conn);
-	flow_connect(&p->b.flow, &conn);
+	stream_credit_connect(&p->b.credit, &conn);
 	end_tell(&p->b, &conn);
-	flow_connect(&p->a.flow, &conn);
+	stream_credit_connect(&p->a.credit, &conn);
 	return 0;
 }
 
@@ -112,13 +112,13 @@ static struct posted *end_post(struct end *e, u32 message)
 
 static u32 end_send(struct end *e, u32 most)
 {
-	u32 n = min_u32(flow_room(&e->flow, INLINED), most), at = 0;
-	struct flow_write w;
+	u32 n = min_u32(stream_credit_room(&e->credit, INLINED), most), at = 0;
+	struct credit_write w;
 	struct posted *posted;
 
 	if (!n)
 		return 0;
-	flow_write(&e->flow, n, INLINED, &w);
+	stream_credit_write(&e->credit, n, INLINED, &w);
 	posted = end_post(e, w.message);
 	for (u32 i = 0; i < n; i++)
 		posted->bytes[i] = pattern(e->sent + i);
@@ -141,10 +141,10 @@ static u32 end_send(struct end *e, u32 most)
 
 static bool end_update(struct end *e)
 {
-	struct flow_update update;
+	struct credit_update update;
 	struct posted *posted;
 
-	if (!flow_update(&e->flow, &update))
+	if (!stream_credit_update(&e->credit, &update))
 		return false;
 	posted = end_post(e, update.message);
 	posted->control = true;
@@ -175,23 +175,24 @@ static void end_deliver(struct end *from, struct end *to)
 	}
 	if (posted->n)
 		memcpy((void *)(uintptr_t)posted->address, posted->bytes, posted->n);
-	assert_int_not_equal(flow_receive(&to->flow, posted->message), FLOW_VIOLATION);
+	assert_int_not_equal(stream_credit_receive(&to->credit, posted->message),
+			     MESSAGE_VIOLATION);
 	if (posted->control) {
-		flow_control_done(&from->flow);
+		stream_credit_control_done(&from->credit);
 	} else {
-		flow_done(&from->flow, posted->ring_bytes);
+		stream_credit_done(&from->credit, posted->ring_bytes);
 		from->under_way--;
 	}
 }
 
 static void end_read(struct end *e, u32 most)
 {
-	u32 offset, n = min_u32(flow_unread(&e->flow, 0, &offset), most);
+	u32 offset, n = min_u32(stream_credit_unread(&e->credit, 0, &offset), most);
 
 	for (u32 i = 0; i < n; i++)
 		assert_int_equal(e->receive[offset + i], pattern(e->got + i));
 	e->got += n;
-	flow_read(&e->flow, n);
+	stream_credit_read(&e->credit, n);
 }
 
 /* A step of one end, drawn: it sends, its first message arrives, it reads, it gives credits. */
@@ -202,7 +203,7 @@ static void pair_step(struct pair *p)
 
 	switch (pair_random(p) % 4) {
 	case 0:
-		if (e->count < WIRE - FLOW_CONTROLS)
+		if (e->count < WIRE - STREAM_CONTROLS)
 			end_send(e, 1 + pair_random(p) % (RECEIVE / 2));
 		break;
 	case 1:
@@ -218,7 +219,7 @@ static void pair_step(struct pair *p)
 	}
 }
 
-static void flow__random_exchange(void **state)
+static void stream_credit__random_exchange(void **state)
 {
 	enum { SEEDS = 40, BYTES = 100000, STEPS = 1000000 };
 	struct pair *p;
@@ -238,153 +239,160 @@ static void flow__random_exchange(void **state)
 	}
 }
 
-static void flow_room__ends_with_the_half(void **state)
+static void stream_credit_room__ends_with_the_half(void **state)
 {
 	struct pair *p = *state;
 
-	assert_int_equal(flow_room(&p->a.flow, INLINED), RECEIVE / 2);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), RECEIVE / 2);
 	assert_int_equal(end_send(&p->a, RECEIVE), RECEIVE / 2);
-	assert_int_equal(flow_room(&p->a.flow, INLINED), 0);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), 0);
 	/* the other half was never announced */
 	assert_true(end_update(&p->b));
 	end_deliver(&p->b, &p->a);
-	assert_int_equal(flow_room(&p->a.flow, INLINED), SEND - RECEIVE / 2);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), SEND - RECEIVE / 2);
 	assert_false(end_update(&p->b));
 }
 
-static void flow_room__takes_no_half_written_entry(void **state)
+static void stream_credit_room__takes_no_half_written_entry(void **state)
 {
 	struct pair *p = *state;
 
 	end_send(&p->a, RECEIVE);
 	atomic_store(&p->a.slots[1].key_and_length, 77ull << 32 | 5);
-	assert_int_equal(flow_room(&p->a.flow, INLINED), 0);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), 0);
 	atomic_store(&p->a.slots[1].address, (uintptr_t)p->b.receive);
-	assert_int_equal(flow_room(&p->a.flow, INLINED), 77);
-	assert_int_equal(p->a.flow.target.key, 5);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), 77);
+	assert_int_equal(p->a.credit.target.key, 5);
 	assert_int_equal(atomic_load(&p->a.slots[1].address), 0);
 }
 
-static void flow_room__is_bounded_by_credits(void **state)
+static void stream_credit_room__is_bounded_by_credits(void **state)
 {
 	struct pair *p = *state;
 
-	p->a.flow.limit = 3;
+	p->a.credit.limit = 3;
 	for (u32 i = 0; i < 3; i++)
 		assert_int_equal(end_send(&p->a, 1), 1);
 	assert_int_equal(end_send(&p->a, 1), 0);
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_SGL, 4)), FLOW_CREDIT);
+	assert_int_equal(stream_credit_receive(&p->a.credit, wire_message(WIRE_SGL, 4)),
+			 MESSAGE_CREDIT);
 	assert_int_equal(end_send(&p->a, 1), 1);
 	assert_int_equal(end_send(&p->a, 1), 0);
 }
 
-static void flow_room__of_a_full_ring(void **state)
+static void stream_credit_room__of_a_full_ring(void **state)
 {
 	struct pair *p = *state;
 
-	p->a.flow.target.length = RECEIVE;
+	p->a.credit.target.length = RECEIVE;
 	assert_int_equal(end_send(&p->a, SEND - 10), SEND - 10);
-	assert_int_equal(flow_room(&p->a.flow, INLINED), INLINED);
-	assert_int_equal(flow_room(&p->a.flow, 0), 10);
+	assert_int_equal(stream_credit_room(&p->a.credit, INLINED), INLINED);
+	assert_int_equal(stream_credit_room(&p->a.credit, 0), 10);
 }
 
-static void flow_receive__more_than_was_open(void **state)
+static void stream_credit_receive__more_than_was_open(void **state)
 {
 	struct pair *p = *state;
 
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_DATA, RECEIVE / 2 + 1)),
-			 FLOW_VIOLATION);
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_DATA, RECEIVE / 2)), FLOW_DATA);
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_DATA, 1)), FLOW_VIOLATION);
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_DATA, WIRE_NUMBER_MAX)),
-			 FLOW_VIOLATION);
-	assert_int_equal(flow_receive(&p->a.flow, wire_message(WIRE_DATA, 0)), FLOW_NOTHING);
-	assert_int_equal(p->a.flow.unread, RECEIVE / 2);
+	assert_int_equal(
+		stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, RECEIVE / 2 + 1)),
+		MESSAGE_VIOLATION);
+	assert_int_equal(stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, RECEIVE / 2)),
+			 MESSAGE_DATA);
+	assert_int_equal(stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, 1)),
+			 MESSAGE_VIOLATION);
+	assert_int_equal(
+		stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, WIRE_NUMBER_MAX)),
+		MESSAGE_VIOLATION);
+	assert_int_equal(stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, 0)),
+			 MESSAGE_NOTHING);
+	assert_int_equal(p->a.credit.unread, RECEIVE / 2);
 }
 
-static void flow_receive__what_it_is(void **state)
+static void stream_credit_receive__what_it_is(void **state)
 {
 	struct pair *p = *state;
 	static const struct {
 		u32 message;
-		enum flow_verdict verdict;
+		enum message_verdict verdict;
 	} cases[] = {
-		{ 0xe0000000, FLOW_DISCONNECT }, { 0xe0000001, FLOW_NOTHING },
-		{ 0xe0000002, FLOW_SHUTDOWN },	 { 0xe0000003, FLOW_NOTHING },
-		{ 0xc0000007, FLOW_IOMAP },	 { 0x80000001, FLOW_CREDIT },
-		{ 0x20000001, FLOW_VIOLATION },	 { 0x40000001, FLOW_VIOLATION },
-		{ 0x60000001, FLOW_VIOLATION },	 { 0xa0000001, FLOW_VIOLATION },
+		{ 0xe0000000, MESSAGE_DISCONNECT }, { 0xe0000001, MESSAGE_NOTHING },
+		{ 0xe0000002, MESSAGE_SHUTDOWN },   { 0xe0000003, MESSAGE_NOTHING },
+		{ 0xc0000007, MESSAGE_IOMAP },	    { 0x80000001, MESSAGE_CREDIT },
+		{ 0x20000001, MESSAGE_VIOLATION },  { 0x40000001, MESSAGE_VIOLATION },
+		{ 0x60000001, MESSAGE_VIOLATION },  { 0xa0000001, MESSAGE_VIOLATION },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(flow_receive(&p->a.flow, cases[i].message), cases[i].verdict);
+		assert_int_equal(stream_credit_receive(&p->a.credit, cases[i].message),
+				 cases[i].verdict);
 }
 
-static void flow_update__counts_mapped_buffers_too(void **state)
+static void stream_credit_update__counts_mapped_buffers_too(void **state)
 {
 	struct pair *p = *state;
-	struct flow_update update;
+	struct credit_update update;
 
 	/* a credit for each, as the peer counts them */
-	assert_true(flow_update(&p->a.flow, &update));
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	for (u32 i = 0; i < RECEIVES / 2; i++) {
-		assert_false(flow_update(&p->a.flow, &update));
-		flow_receive(&p->a.flow, wire_message(WIRE_IOMAP, 0));
+		assert_false(stream_credit_update(&p->a.credit, &update));
+		stream_credit_receive(&p->a.credit, wire_message(WIRE_IOMAP, 0));
 	}
-	assert_true(flow_update(&p->a.flow, &update));
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	assert_int_equal(update.message, wire_message(WIRE_SGL, RECEIVES + RECEIVES / 2));
 	assert_false(update.with_sge);
-	assert_false(flow_update(&p->a.flow, &update));
+	assert_false(stream_credit_update(&p->a.credit, &update));
 }
 
-static void flow_update__not_of_less_than_a_half(void **state)
+static void stream_credit_update__not_of_less_than_a_half(void **state)
 {
 	struct pair *p = *state;
-	struct flow_update update;
+	struct credit_update update;
 
-	assert_true(flow_update(&p->a.flow, &update));
-	flow_receive(&p->a.flow, wire_message(WIRE_DATA, RECEIVE / 2));
-	flow_read(&p->a.flow, RECEIVE / 2 - 1);
-	assert_false(flow_update(&p->a.flow, &update));
-	flow_read(&p->a.flow, 1);
-	assert_true(flow_update(&p->a.flow, &update));
+	assert_true(stream_credit_update(&p->a.credit, &update));
+	stream_credit_receive(&p->a.credit, wire_message(WIRE_DATA, RECEIVE / 2));
+	stream_credit_read(&p->a.credit, RECEIVE / 2 - 1);
+	assert_false(stream_credit_update(&p->a.credit, &update));
+	stream_credit_read(&p->a.credit, 1);
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	assert_true(update.with_sge && update.sge.address == (uintptr_t)p->a.receive);
 }
 
-static void flow_update__needs_a_place(void **state)
+static void stream_credit_update__needs_a_place(void **state)
 {
 	struct pair *p = *state;
-	struct flow_update update;
+	struct credit_update update;
 
-	for (u32 i = 0; i < FLOW_CONTROLS; i++)
-		assert_true(flow_control(&p->a.flow));
-	assert_false(flow_update(&p->a.flow, &update));
-	flow_control_done(&p->a.flow);
-	assert_true(flow_update(&p->a.flow, &update));
+	for (u32 i = 0; i < STREAM_CONTROLS; i++)
+		assert_true(stream_credit_control(&p->a.credit));
+	assert_false(stream_credit_update(&p->a.credit, &update));
+	stream_credit_control_done(&p->a.credit);
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	assert_true(update.with_sge);
 	assert_int_equal(update.sge.length, RECEIVE / 2);
 	assert_true(update.sge.address == (uintptr_t)p->a.receive + RECEIVE / 2);
 	assert_true(update.address == (uintptr_t)p->b.slots + sizeof(struct wire_sge));
 }
 
-static void flow_update__in_the_byte_order_of_the_peer(void **state)
+static void stream_credit_update__in_the_byte_order_of_the_peer(void **state)
 {
 	struct pair *p = *state;
-	struct flow_update update;
+	struct credit_update update;
 
-	p->a.flow.swap = true;
-	assert_true(flow_update(&p->a.flow, &update));
+	p->a.credit.swap = true;
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	assert_int_equal(update.sge.length, __builtin_bswap32(RECEIVE / 2));
 	assert_int_equal(update.sge.key, __builtin_bswap32(1));
 }
 
-static void flow_update__credits_wrap(void **state)
+static void stream_credit_update__credits_wrap(void **state)
 {
 	struct pair *p = *state;
-	struct flow_update update;
+	struct credit_update update;
 
-	p->a.flow.received = 0xffff;
-	assert_true(flow_update(&p->a.flow, &update));
+	p->a.credit.received = 0xffff;
+	assert_true(stream_credit_update(&p->a.credit, &update));
 	assert_int_equal(update.message, wire_message(WIRE_SGL, RECEIVES - 1));
 }
 
@@ -393,18 +401,18 @@ static void flow_update__credits_wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(flow__random_exchange),
-		CASE(flow_room__ends_with_the_half),
-		CASE(flow_room__takes_no_half_written_entry),
-		CASE(flow_room__is_bounded_by_credits),
-		CASE(flow_room__of_a_full_ring),
-		CASE(flow_receive__more_than_was_open),
-		CASE(flow_receive__what_it_is),
-		CASE(flow_update__counts_mapped_buffers_too),
-		CASE(flow_update__not_of_less_than_a_half),
-		CASE(flow_update__needs_a_place),
-		CASE(flow_update__in_the_byte_order_of_the_peer),
-		CASE(flow_update__credits_wrap),
+		CASE(stream_credit__random_exchange),
+		CASE(stream_credit_room__ends_with_the_half),
+		CASE(stream_credit_room__takes_no_half_written_entry),
+		CASE(stream_credit_room__is_bounded_by_credits),
+		CASE(stream_credit_room__of_a_full_ring),
+		CASE(stream_credit_receive__more_than_was_open),
+		CASE(stream_credit_receive__what_it_is),
+		CASE(stream_credit_update__counts_mapped_buffers_too),
+		CASE(stream_credit_update__not_of_less_than_a_half),
+		CASE(stream_credit_update__needs_a_place),
+		CASE(stream_credit_update__in_the_byte_order_of_the_peer),
+		CASE(stream_credit_update__credits_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
