@@ -22,6 +22,7 @@ from crashes import Crashes
 from ledger import Ledger
 from pool import Pool
 from programs import ASKED, PARTS, HeadError, builds, find_programs
+from skips import Skips
 from verdict import join, judge, read_reports
 
 CORE_LIMIT_S = float(os.environ.get('XROCE_CORE_LIMIT', 30))   # seconds of a program of the core
@@ -49,6 +50,7 @@ def arguments(argv):
     p.add_argument('--load', type=int, default=0, metavar='N', help='keep N busy processes beside')
     p.add_argument('--jobs', type=int, default=os.cpu_count() or 2, metavar='N',
                    help='processors to use')
+    p.add_argument('--skips', metavar='FILE', help='fail for a skip that FILE does not list')
     p.add_argument('--list', action='store_true', help='list the programs and run none')
     args = p.parse_args(argv)
     for part in args.part:
@@ -122,6 +124,7 @@ class Check:
         os.makedirs(os.path.join(args.build, 'check'), exist_ok=True)
         self.ledger = Ledger(os.path.join(args.build, 'check', 'ledger.tsv'))
         self.crashes = Crashes()
+        self.skips = Skips(args.skips)
         self.began = time.monotonic()
         self.counts = {}        # part: [passed, failed, skipped]
         self.failures = []      # lines of the summary
@@ -233,6 +236,8 @@ class Check:
     def report(self, program, ended, verdict, text, reports):
         if program.is_build:
             verdict.passed = 0  # no test
+        for line in self.skips.forbidden(program.name, verdict.skips):
+            verdict.fail('skip', line)
         counts = self.counts.setdefault(program.part, [0, 0, 0, 0.0])
         for i, n in enumerate((verdict.passed, verdict.failed, verdict.skipped, ended.seconds)):
             counts[i] += n

@@ -45,6 +45,16 @@ faults__sanitizer() {
 	done
 }
 
+faults__skip_that_is_not_listed() {
+	script package '# tier: core' 'echo ok one' 'echo skip two there is no package' 'exit 0'
+	ends '1 passed, 0 failed, 1 skipped' netns-package || return
+	printf '# none\nnetns-other no package\nnetns-pack* no device\n' >"$work/listed"
+	ends '1 passed, 1 failed, 1 skipped' --skips "$work/listed" netns-package &&
+		says '^FAILED netns-package: .*skip' || return
+	echo 'netns-pack* no packa[g]e' >>"$work/listed"
+	ends '1 passed, 0 failed, 1 skipped' --skips "$work/listed" netns-package
+}
+
 faults__hang() {
 	script hang '# tier: core' 'trap "echo cleaned; exit 143" TERM' 'echo ok one' 'while :; do sleep 0.1; done'
 	XROCE_TEST_TIMEOUT=1 ends '1 passed, 1 failed, 0 skipped' netns-hang && says '^FAILED netns-hang: .*hang' &&
