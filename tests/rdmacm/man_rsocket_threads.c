@@ -25,6 +25,14 @@ static void wait_a_while(void)
 	poll(NULL, 0, A_WHILE_MS);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 /* ---- datagrams; first, as the process must not have the thread that reads them yet ---- */
 
 /* Fails once without a free descriptor, then works. */
@@ -81,6 +89,36 @@ static bool datagram_peer_again_of(const struct calls *c, int family)
 	return true;
 }
 ON_BOTH(datagram_peer_again)
+
+static bool is_at_once(uint64_t since_ms)
+{
+	const uint64_t took_ms = now_ms() - since_ms;
+
+	MUST(took_ms < 1000);
+	return true;
+}
+
+/* A socket that does not wait, to an address without a host: the datagrams wait for ARP. */
+static bool datagrams_to_no_host_of(const struct calls *c)
+{
+	const union address to = other(AF_INET, ABSENT, 7471);
+	const uint64_t begun_ms = now_ms();
+	int d, bytes = 4096;
+
+	MUST((d = c->make(AF_INET, SOCK_DGRAM, 0)) >= 0);
+	MUST_EQ(c->set(d, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+	MUST_EQ(c->fcntl(d, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < 100; i++)
+		MUST(c->sendto(d, "x", 1, 0, &to.sa, sizeof(to.in)) == 1 || errno == EAGAIN);
+	MUST(is_at_once(begun_ms));
+	MUST_EQ(c->close(d), 0);
+	return true;
+}
+
+static bool datagrams_to_no_host(void)
+{
+	return datagrams_to_no_host_of(&kernels) && datagrams_to_no_host_of(&rsockets);
+}
 
 /* ---- rclose(), rshutdown() ---- */
 
@@ -405,6 +443,7 @@ const struct test_case man_cases[] = {
 	CASE(datagram_after_no_descriptor),
 	CASE(datagram_peer_again_v4),
 	CASE(datagram_peer_again_v6),
+	CASE(datagrams_to_no_host),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
 	CASE(shutdown_with_signals_v4),

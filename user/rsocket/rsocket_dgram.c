@@ -8,7 +8,8 @@
 #include "../os/thread.h"
 #include "rsocket_dgram.h"
 
-enum { BATCH = 16 };
+/* CLOSE_MS: the most that rclose() waits for datagrams that flow control holds back. */
+enum { BATCH = 16, CLOSE_MS = 100 };
 
 /* ---- arrivals ---- */
 
@@ -382,10 +383,11 @@ static bool dgram_all_sent(struct rsocket *rs)
 
 void dgram_close(struct dgram *d)
 {
+	const s64 until = rsocket_now() + CLOSE_MS * (s64)NSEC_PER_MSEC;
 	bool started;
 
 	pthread_mutex_lock(&d->rs.lock);
-	rsocket_wait_on(&d->rs, dgram_all_sent, FOREVER);
+	rsocket_wait_on(&d->rs, dgram_all_sent, until);
 	d->rs.closed = true;
 	started = d->started;
 	waiters_wake(&d->rs);
@@ -528,6 +530,9 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 	done = rsocket_lock(&d->rs);
 	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
 		   rsocket_deadline(&d->rs.send_timeout);
+	/* The UDP socket does not know of O_NONBLOCK: it may be full of packets that await ARP. */
+	if (!deadline)
+		flags |= MSG_DONTWAIT;
 	if (!done)
 		done = dgram_target(d, to, to_bytes, &peer);
 	if (!done && iov_has_null(iov, (size_t)n))
