@@ -4,7 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # Programs that know nothing of rsockets, with librspreload.so (`xroce run --rsockets`): select()
-# and poll(), copies of descriptors, threads, a server that forks; a peer without rsockets.
+# and poll(), copies of descriptors, threads, a server that forks; a peer without rsockets, and
+# peers that receive nothing.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cm.sh"
 
@@ -298,6 +299,61 @@ web() {
 	stop "$server"
 }
 
+# A server of one thread, which sends a byte to each client and closes. Two clients have no receives
+# for it (rsockets/hostile.c), and keep it from no other client.
+silent() {
+	serve server python3 -c "
+import select, socket
+s = socket.create_server(('$IP4_A', 7479))
+e = select.epoll()
+e.register(s, select.EPOLLIN)
+while True:
+    e.poll()
+    c = s.accept()[0]
+    c.setblocking(False)
+    c.send(b'x')
+    c.close()"
+	local server=$child
+	cm_wait_listening "$server" || { fail "nobody listens"; return; }
+	start_on silent_1 b "$TOOLS/rsockets" $IP4_A silent 7479
+	local one=$child
+	start_on silent_2 b "$TOOLS/rsockets" $IP4_A silent 7479
+	local two=$child
+	wait_until 20 grep -q connected "$WORK/silent_1.out" "$WORK/silent_2.out"
+	rs_b timeout 30 python3 -c "
+import socket, time
+for i in range(5):
+    begun = time.monotonic()
+    s = socket.create_connection(('$IP4_A', 7479))
+    assert s.recv(2, socket.MSG_WAITALL) == b'x'
+    s.close()
+    assert not i or time.monotonic() - begun < 2, time.monotonic() - begun
+" >"$WORK/client.out" 2>&1 || { fail "the client ended with $?"; show client; show silent_1; }
+	stop "$one"
+	stop "$two"
+	stop "$server"
+}
+
+# A program that sends, closes or not, and exits at once.
+sends_and_exits() {
+	local how
+	for how in 's.close()' 's.shutdown(socket.SHUT_WR)' 's.detach()'; do
+		serve server python3 -c "
+import socket
+s = socket.create_server(('$IP4_A', 7480))
+c = s.accept()[0]
+got = b''.join(iter(lambda: c.recv(65536), b''))
+assert got == b'z' * 100000, len(got)"
+		local server=$child
+		ask "$server" python3 -c "
+import socket
+s = socket.create_connection(('$IP4_A', 7480))
+s.sendall(b'z' * 100000)
+$how" || { fail "the client ended with $?: $how"; show client; }
+		finish "$server" 20 || { fail "the server ended with $?: $how"; show server; }
+	done
+}
+
 # The first of an interface starts a broker by a helper in the memory of the program, whose rsocket
 # has the number of a descriptor of the helper.
 within() {
@@ -327,5 +383,7 @@ run_case forks_tcp_client forks_tcp_client
 run_long_case forks_late forks_late
 run_case web web
 run_case keeps_options keeps_options
+run_case silent silent
+run_case sends_and_exits sends_and_exits
 run_long_case without without
 finish_cases

@@ -128,6 +128,7 @@ static const struct named_case cases[] = {
 	CASE(oneshot),
 	CASE(half_closed),
 	CASE(closed_by_peer),
+	CASE(close_does_not_wait),
 	CASE(connecting),
 	CASE(refused),
 	CASE(datagrams),

@@ -3,12 +3,15 @@
  * What rsocket(7) promises, and what a hostile peer gets: a line a case, as tests/netns has them.
  *
  *	rsockets ADDRESS [CASE]
+ *	rsockets ADDRESS silent PORT	a client without receives, until a signal
  *
  * Both ends are in this process, at the address, which is of an interface of ours. Each case
  * listens at a port that the library draws.
  *
  * The cases are in rsockets/.
  */
+#include <stdlib.h>
+
 #include "rsockets/rsockets.h"
 
 struct ends pair = { -1, -1, -1 };
@@ -89,14 +92,19 @@ static const struct named_case cases[] = {
 	CASE(hostile_messages),
 	CASE(hostile_after_data),
 	CASE(hostile_private_data),
+	CASE(hostile_without_receives),
+	CASE(hostile_lingers),
+	CASE(idle_peer),
 };
 
 int main(int argc, char **argv)
 {
 	if (argc < 2 || !cases_address(argv[1])) {
-		fprintf(stderr, "usage: rsockets ADDRESS [CASE]\n");
+		fprintf(stderr, "usage: rsockets ADDRESS [CASE | silent PORT]\n");
 		return 2;
 	}
+	if (argc == 4 && !strcmp(argv[2], "silent"))
+		return hostile_wait(atoi(argv[3]));
 	return cases_run(cases, sizeof(cases) / sizeof(cases[0]), argc > 2 ? argv[2] : "*",
 			 at.any.sa_family == AF_INET ? "_v4" : "_v6", pair_close);
 }

@@ -2,10 +2,10 @@
 /* tier: core */
 /* tier: long san */
 /*
- * rsocket(7) in a program with threads and signals: a close() that is interrupted or has no
- * descriptor; calls that do not wait while another thread waits in the same call; clients that
- * leave a listener; connect() after a failed connect(); a datagram peer that starts again. A case
- * ON_BOTH holds for the kernel's sockets, too.
+ * rsocket(7) in a program with threads and signals: a close() that is interrupted, has no
+ * descriptor, or a peer that does nothing; calls that do not wait while another thread waits in the
+ * same call; clients that leave a listener; connect() after a failed connect(); a datagram peer
+ * that starts again. A case ON_BOTH holds for the kernel's sockets, too.
  */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
@@ -146,7 +146,6 @@ static bool streams_full(int family, int s[2])
 struct closer {
 	pthread_t thread;
 	int s, result;
-	bool shuts; /* only the direction of sending */
 	atomic_bool done;
 };
 
@@ -154,7 +153,7 @@ static void *closer_run(void *of)
 {
 	struct closer *c = of;
 
-	c->result = c->shuts ? rshutdown(c->s, SHUT_WR) : rclose(c->s);
+	c->result = rclose(c->s);
 	atomic_store(&c->done, true);
 	return NULL;
 }
@@ -172,46 +171,64 @@ static void on_signal(int number)
 {
 }
 
-/* Signals do not end the call, and the peer of it, s, reads to the end. */
-static bool closes_in_spite_of_signals(struct closer *c, int s)
+static bool lingers(int s)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	const struct linger linger = { .l_onoff = 1, .l_linger = 60 };
 
-	MUST_EQ(sigaction(SIGUSR1, &action, NULL), 0);
-	MUST(!pthread_create(&c->thread, NULL, closer_run, c));
-	for (int i = 0; i < 3; i++) {
-		wait_a_while();
-		MUST(!atomic_load(&c->done) && !pthread_kill(c->thread, SIGUSR1));
-	}
-	wait_a_while();
-	MUST(!atomic_load(&c->done));
-	MUST(reads_to_the_end(s));
-	MUST(!pthread_join(c->thread, NULL));
-	MUST_EQ(c->result, 0);
-	signal(SIGUSR1, SIG_DFL);
+	MUST_EQ(rsetsockopt(s, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
 	return true;
 }
 
+/* With SO_LINGER, signals do not end rclose(), and the peer reads to the end. */
 static bool close_with_signals(int family)
 {
-	struct closer c = { .shuts = false };
+	struct sigaction action = { .sa_handler = on_signal };
+	struct closer c = { .done = false };
 	int s[2];
 
-	MUST(streams_full(family, s));
+	MUST(streams_full(family, s) && lingers(s[0]));
 	c.s = s[0];
-	return closes_in_spite_of_signals(&c, s[1]);
+	MUST_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	MUST(!pthread_create(&c.thread, NULL, closer_run, &c));
+	for (int i = 0; i < 3; i++) {
+		wait_a_while();
+		MUST(!atomic_load(&c.done) && !pthread_kill(c.thread, SIGUSR1));
+	}
+	wait_a_while();
+	MUST(!atomic_load(&c.done));
+	MUST(reads_to_the_end(s[1]));
+	MUST(!pthread_join(c.thread, NULL));
+	MUST_EQ(c.result, 0);
+	signal(SIGUSR1, SIG_DFL);
+	return true;
 }
 BOTH(close_with_signals)
 
-/*
- * Before rshutdown() can tell the peer: s[0] has told it of the messages that were read, and three
- * times that it is alive, which is as much as may be outstanding.
- */
-static bool shutdown_with_signals(int family)
+/* Does not wait for a peer that makes no call, which reads to the end later. */
+static bool close_does_not_wait(int family)
 {
-	struct closer c = { .shuts = true };
+	uint64_t begun_ms;
+	int s[2];
+
+	MUST(streams_full(family, s) && !rfcntl(s[0], F_SETFL, 0));
+	begun_ms = now_ms();
+	MUST_EQ(rclose(s[0]), 0);
+	MUST(is_at_once(begun_ms));
+	wait_a_while();
+	return reads_to_the_end(s[1]);
+}
+BOTH(close_does_not_wait)
+
+/*
+ * The same of rshutdown(), which cannot announce the end at once: s[0] has told s[1] of the
+ * messages that were read, and three times that it is alive, which is as much as may be
+ * outstanding. The announcement comes without a further call of s[0].
+ */
+static bool shutdown_does_not_wait(int family)
+{
 	char bytes[8] = "";
 	int s[2], one = 1, none = 0;
+	uint64_t begun_ms;
 
 	MUST(streams_full(family, s));
 	for (int i = 0; i < 8; i++)
@@ -222,14 +239,17 @@ static bool shutdown_with_signals(int family)
 	MUST_EQ(rsetsockopt(s[0], SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)), 0);
 	poll(NULL, 0, 3500);
 	MUST_EQ(rsetsockopt(s[0], SOL_SOCKET, SO_KEEPALIVE, &none, sizeof(none)), 0);
-	c.s = s[0];
-	MUST(closes_in_spite_of_signals(&c, s[1]));
+	begun_ms = now_ms();
+	MUST_EQ(rshutdown(s[0], SHUT_WR), 0);
+	MUST(is_at_once(begun_ms));
+	MUST(reads_to_the_end(s[1]));
 	MUST_EQ(rclose(s[0]), 0);
 	return true;
 }
-BOTH(shutdown_with_signals)
+BOTH(shutdown_does_not_wait)
 
-static bool close_without_descriptors(int family)
+/* Without and with SO_LINGER; with it, rclose() waits. */
+static bool closes_without_descriptors(int family, bool linger)
 {
 	struct closer c = { .done = false };
 	struct rlimit full, least;
@@ -237,6 +257,7 @@ static bool close_without_descriptors(int family)
 	int s[2];
 
 	MUST(streams_full(family, s) && !getrlimit(RLIMIT_NOFILE, &full));
+	MUST(!linger || lingers(s[0]));
 	least = full;
 	least.rlim_cur = 3;
 	c.s = s[0];
@@ -244,12 +265,36 @@ static bool close_without_descriptors(int family)
 	MUST(!pthread_create(&c.thread, NULL, closer_run, &c));
 	wait_a_while();
 	done = atomic_load(&c.done);
-	MUST(!setrlimit(RLIMIT_NOFILE, &full) && !done);
+	MUST(!setrlimit(RLIMIT_NOFILE, &full) && done == !linger);
 	MUST(reads_to_the_end(s[1]));
 	MUST(!pthread_join(c.thread, NULL));
 	return true;
 }
+
+static bool close_without_descriptors(int family)
+{
+	return closes_without_descriptors(family, false) &&
+	       closes_without_descriptors(family, true);
+}
 BOTH(close_without_descriptors)
+
+/* After both directions, as of sockets: poll() finds the end before the peer has answered. */
+static bool shut_both_of(const struct calls *c, int family)
+{
+	struct pollfd p = { .events = POLLIN | POLLOUT | POLLRDHUP };
+	char byte;
+	int s[2];
+
+	MUST(streams_open(c, family, s));
+	MUST_EQ(c->shutdown(s[0], SHUT_RDWR), 0);
+	p.fd = s[0];
+	MUST_EQ(c->poll(&p, 1, 0), 1);
+	MUST_EQ(p.revents, POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
+	MUST_EQ(c->recv(s[0], &byte, 1, 0), 0);
+	MUST_ERR((int)c->send(s[0], "x", 1, MSG_NOSIGNAL), EPIPE);
+	return streams_close(c, s);
+}
+ON_BOTH(shut_both)
 
 static atomic_bool sets;
 
@@ -446,10 +491,14 @@ const struct test_case man_cases[] = {
 	CASE(datagrams_to_no_host),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
-	CASE(shutdown_with_signals_v4),
-	CASE(shutdown_with_signals_v6),
+	CASE(close_does_not_wait_v4),
+	CASE(close_does_not_wait_v6),
+	CASE(shutdown_does_not_wait_v4),
+	CASE(shutdown_does_not_wait_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
+	CASE(shut_both_v4),
+	CASE(shut_both_v6),
 	CASE(options_of_a_closed),
 	CASE(receive_beside_v4),
 	CASE(receive_beside_v6),

@@ -396,7 +396,8 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 /* A signal handler that interrupted the lock's holder may have called exit(3). */
 #define WAIT_NS (100 * NSEC_PER_MSEC)
 
-__attribute__((destructor)) static void exit_close_all(void)
+/* A destructor with a priority runs after the others: rsockets finish their sending before. */
+__attribute__((destructor(101))) static void exit_close_all(void)
 {
 	u64 until_ns, now_ns;
 

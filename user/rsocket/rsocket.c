@@ -551,3 +551,26 @@ int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *b
 	*bytes = has;
 	return 0;
 }
+
+const void *sockaddr_host(const struct sockaddr *address, size_t *bytes)
+{
+	switch (address->sa_family) {
+	case AF_INET:
+		*bytes = sizeof(struct in_addr);
+		return &((const struct sockaddr_in *)address)->sin_addr;
+	case AF_INET6:
+		*bytes = sizeof(struct in6_addr);
+		return &((const struct sockaddr_in6 *)address)->sin6_addr;
+	default:
+		*bytes = 0;
+		return NULL;
+	}
+}
+
+bool sockaddr_is_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	size_t n, m;
+	const void *host = sockaddr_host(a, &n), *other = sockaddr_host(b, &m);
+
+	return n && n == m && !memcmp(host, other, n);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Events of all streams' connections. One thread of the process handles them: it prepares the next
- * step of a connection and wakes waiters. The same thread sends the keepalives.
+ * step of a connection and wakes waiters. The same thread sends the keepalives, and ends the
+ * streams that were closed (rsocket_close.c).
  *
  * An event is acknowledged after it was handled: until then rdma_destroy_id(), and so the stream's
  * destruction, waits.
@@ -24,7 +25,7 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t keepalive_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *keepalives;
-static int keepalive_fd = -1; /* readable: the list has changed */
+static int wake_fd = -1; /* readable: connect_wake() was called */
 
 /* ---- the active side ---- */
 
@@ -176,8 +177,8 @@ static void connect_handle(struct rdma_cm_event *e)
 	} else {
 		s = e->id->context;
 		pthread_mutex_lock(&s->rs.lock);
-		/* Events of the stream's earlier ids are ignored. */
-		if (!s->rs.closed && e->id == s->id && connect_event(s, e))
+		/* Events of its earlier ids are ignored, and once it is being destroyed. */
+		if ((!s->rs.closed || ending_has(s)) && e->id == s->id && connect_event(s, e))
 			gone = s;
 		rsocket_unlock(&s->rs);
 	}
@@ -193,6 +194,12 @@ static void connect_handle(struct rdma_cm_event *e)
 
 static int keepalive_run(void);
 
+/* Returns the sooner of two times in milliseconds; -1: never. */
+static int connect_sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static void *connect_run(void *of)
 {
 	struct rdma_event_channel *from = of;
@@ -201,13 +208,14 @@ static void *connect_run(void *of)
 	for (;;) {
 		struct pollfd fds[2] = {
 			{ .fd = from->fd, .events = POLLIN },
-			{ .fd = keepalive_fd, .events = POLLIN },
+			{ .fd = wake_fd, .events = POLLIN },
 		};
 		u64 n;
 
-		if (poll(fds, 2, keepalive_run()) < 0 && errno != EINTR)
+		if (poll(fds, 2, connect_sooner(keepalive_run(), ending_run())) < 0 &&
+		    errno != EINTR)
 			return NULL;
-		if (fds[1].revents && read(keepalive_fd, &n, sizeof(n)) < 0 && errno == EBADF)
+		if (fds[1].revents && read(wake_fd, &n, sizeof(n)) < 0 && errno == EBADF)
 			return NULL;
 		while (!rdma_get_cm_event(from, &e))
 			connect_handle(e);
@@ -221,9 +229,10 @@ static void connect_fork(void)
 {
 	channel = NULL;
 	keepalives = NULL;
-	keepalive_fd = -1;
+	wake_fd = -1;
 	pthread_mutex_init(&start_lock, NULL);
 	pthread_mutex_init(&keepalive_lock, NULL);
+	ending_fork();
 }
 
 static void connect_once(void)
@@ -252,7 +261,7 @@ static int connect_start_thread(void)
 	if (!new)
 		return -errno;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	keepalive_fd = fd;
+	wake_fd = fd;
 	if (fd < 0 || fcntl(new->fd, F_SETFL, fcntl(new->fd, F_GETFL) | O_NONBLOCK))
 		err = -errno;
 	if (!err)
@@ -263,7 +272,7 @@ static int connect_start_thread(void)
 	}
 	if (fd >= 0)
 		close(fd);
-	keepalive_fd = -1;
+	wake_fd = -1;
 	rdma_destroy_event_channel(new);
 	return err;
 }
@@ -280,6 +289,14 @@ int connect_id(struct stream *s)
 	if (err)
 		return err;
 	return rdma_create_id(channel, &s->id, s, RDMA_PS_TCP) ? -errno : 0;
+}
+
+void connect_wake(void)
+{
+	const u64 one = 1;
+
+	if (wake_fd >= 0 && write(wake_fd, &one, sizeof(one)) < 0)
+		errno = 0; /* readable already */
 }
 
 /* ---- rconnect() ---- */
@@ -462,7 +479,6 @@ static u32 keepalive_default(void)
 void connect_keepalive(struct stream *s, bool on)
 {
 	struct stream **place;
-	u64 one = 1;
 
 	if (!s->rs.keepalive_s)
 		s->rs.keepalive_s = keepalive_default();
@@ -477,7 +493,6 @@ void connect_keepalive(struct stream *s, bool on)
 		s->keepalive_next = keepalives;
 		keepalives = s;
 	}
-	if (keepalive_fd >= 0 && write(keepalive_fd, &one, sizeof(one)) < 0)
-		errno = 0; /* readable already */
 	pthread_mutex_unlock(&keepalive_lock);
+	connect_wake();
 }

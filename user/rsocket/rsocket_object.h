@@ -10,6 +10,7 @@
  *   sending, receiving  the thread that sends or receives; held while it waits
  *   lock		 the rest of the object; never held while a thread sleeps. A connection's
  *			 before its listener's, which guards the queue of connections
+ * The lock of rsocket_close.c, of the list of streams that end, comes last.
  *
  * An object exists while it is referenced: by the table of descriptors until rclose(), and by each
  * running call. Releasing the last reference ends the connection.
@@ -114,6 +115,8 @@ int rsocket_enter(struct rsocket *rs, int fd);
  */
 struct rsocket *rsocket_remove(int fd);
 extern struct rsocket rsocket_inherited;
+/* Calls fn, without locks, for each rsocket of the table. */
+void rsocket_each(void (*fn)(struct rsocket *rs, s64 arg), s64 arg);
 void rsocket_init(struct rsocket *rs, int domain, int type);
 
 /* ---- rsocket_table.c: descriptors whose readiness the kernel knows ---- */
@@ -187,5 +190,9 @@ socklen_t sockaddr_bytes(const struct sockaddr *address); /* 0: unsupported fami
 int sockaddr_check(const struct sockaddr *address, socklen_t bytes);
 /* As getsockname(): copies as much as fits, and returns the full size. */
 int sockaddr_tell(const struct sockaddr *from, struct sockaddr *to, socklen_t *bytes);
+/* Whether two addresses are of the same family and host; the ports do not matter. */
+bool sockaddr_is_same_host(const struct sockaddr *a, const struct sockaddr *b);
+/* Returns the bytes of the host's address, and their number in *bytes; 0: unsupported family. */
+const void *sockaddr_host(const struct sockaddr *address, size_t *bytes);
 
 #endif

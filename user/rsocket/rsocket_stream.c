@@ -361,6 +361,7 @@ bool stream_progress(struct stream *s)
 		stream_finish(s, EIO);
 	if (s->state == STREAM_CONNECTED && receives && stream_post_receives(s, receives))
 		stream_finish(s, EIO);
+	stream_announce(s);
 	stream_update(s);
 	if (any)
 		waiters_wake(&s->rs);
@@ -391,11 +392,12 @@ void stream_disarm(struct stream *s)
 	waiters_wake(&s->rs);
 }
 
-/* ---- poll(), shutdown(), close() ---- */
+/* ---- poll() ---- */
 
 short stream_events(struct stream *s, short wanted)
 {
 	short events = 0;
+	bool ended;
 
 	switch (s->state) {
 	case STREAM_NEW:
@@ -417,126 +419,13 @@ short stream_events(struct stream *s, short wanted)
 		events |= POLLIN | POLLRDNORM;
 	if (!s->writes || stream_credit_room(&s->credit, 0))
 		events |= POLLOUT | POLLWRNORM;
-	if (s->peer_ended)
+	/* After rshutdown(SHUT_RDWR) the same as after the end, which comes with the peer's ACK. */
+	ended = s->state == STREAM_ENDED || (!s->reads && !s->writes);
+	if (s->peer_ended || ended)
 		events |= POLLRDHUP;
 	events &= wanted;
 	/* Unread data can be read first, as after the FIN of TCP. */
-	if (s->state == STREAM_ENDED && !s->credit.unread)
+	if (ended && !s->credit.unread)
 		events |= POLLHUP;
 	return s->rs.error ? events | POLLERR : events;
-}
-
-static bool stream_all_sent(struct rsocket *rs)
-{
-	struct stream *s = stream_of(rs);
-
-	return s->state != STREAM_CONNECTED ||
-	       (s->credit.requests == s->requests && s->credit.controls == STREAM_CONTROLS);
-}
-
-static bool stream_has_control(struct rsocket *rs)
-{
-	struct stream *s = stream_of(rs);
-
-	return s->state != STREAM_CONNECTED || s->credit.controls;
-}
-
-/*
- * Announces the end of sending, or of both directions. No signal ends the wait for a free slot.
- * Returns 0 or -errno; -EAGAIN: deadline, the message was not sent.
- */
-static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = stream_wr_id(what == WIRE_DISCONNECT ? STREAM_GOODBYE : STREAM_CONTROL, 0),
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.imm_data = htobe32(wire_message(WIRE_CTRL, what)),
-	};
-	int err = rsocket_wait_on(&s->rs, stream_has_control, deadline);
-
-	if (!err && s->state == STREAM_CONNECTED && stream_credit_control(&s->credit))
-		stream_post(s, &wr);
-	return err;
-}
-
-/* Returns the deadline: none, unless set by SO_LINGER. */
-static s64 stream_linger(const struct stream *s)
-{
-	if (!s->rs.linger.l_onoff)
-		return FOREVER;
-	if (s->rs.linger.l_linger <= 0)
-		return 0;
-	return rsocket_deadline(&(struct timeval){ .tv_sec = s->rs.linger.l_linger });
-}
-
-/*
- * Waits until all data has arrived at the peer, as the process may exit next. A direction whose end
- * was not announced stays open. Returns 0 or -errno; -EAGAIN: deadline.
- */
-static int stream_end_sending(struct stream *s, bool was_reading, bool was_writing)
-{
-	s64 deadline = stream_linger(s);
-	int err = stream_say(s, s->reads || s->writes ? WIRE_SHUTDOWN : WIRE_DISCONNECT, deadline);
-
-	if (!err)
-		return rsocket_wait(&s->rs, stream_all_sent, deadline);
-	if (err == -EAGAIN && s->state == STREAM_CONNECTED) {
-		s->reads = was_reading && !s->peer_ended;
-		s->writes = was_writing;
-		s->shut_write = !was_writing;
-	}
-	return err;
-}
-
-int stream_shutdown(struct stream *s, int how)
-{
-	bool was_reading = s->reads, was_writing = s->writes;
-
-	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-		return -EINVAL;
-	if (s->state == STREAM_LISTENING) {
-		s->listen_shut |= how != SHUT_WR;
-		waiters_wake(&s->rs);
-		return 0;
-	}
-	if (stream_is_opening(s)) {
-		stream_fail(s, ECONNRESET);
-		return 0;
-	}
-	if (s->state == STREAM_ENDED)
-		return 0;
-	if (s->state != STREAM_CONNECTED)
-		return -ENOTCONN;
-	if (how != SHUT_WR)
-		s->reads = false;
-	if (how != SHUT_RD && s->writes) {
-		s->writes = false;
-		s->shut_write = true;
-	} else if (how == SHUT_WR || !was_reading || s->writes) {
-		waiters_wake(&s->rs);
-		return 0;
-	}
-	waiters_wake(&s->rs);
-	return stream_end_sending(s, was_reading, was_writing);
-}
-
-void stream_close(struct stream *s)
-{
-	s64 deadline;
-
-	pthread_mutex_lock(&s->rs.lock);
-	stream_progress(s);
-	if (s->state == STREAM_CONNECTED) {
-		s->reads = s->writes = false;
-		s->shut_write = true;
-		waiters_wake(&s->rs);
-		deadline = stream_linger(s);
-		if (!stream_say(s, WIRE_DISCONNECT, deadline))
-			rsocket_wait_on(&s->rs, stream_all_sent, deadline);
-	}
-	s->rs.closed = true;
-	connect_keepalive(s, false);
-	waiters_wake(&s->rs);
-	rsocket_unlock(&s->rs);
-	listen_end(s);
 }

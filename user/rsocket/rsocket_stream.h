@@ -53,6 +53,8 @@ struct stream {
 	socklen_t route_bytes;
 	s64 keepalive_at, keepalive_ns; /* for the thread that sends keepalives */
 	struct stream *keepalive_next;
+	bool announces;		 /* `announced` waits for a free slot of the send queue */
+	enum wire_ctrl announced;
 
 	struct stream_credit credit;
 	struct wire_conn asked;
@@ -73,6 +75,12 @@ struct stream {
 	u32 peer_table_size;
 	struct mapping *mapped, *unsent;
 	bool *peer_used; /* used entries of the peer's table */
+
+	/* of a stream that the thread ends: under the lock of rsocket_close.c */
+	struct stream *ending_next;
+	bool is_ending, is_renewed; /* is_renewed: entered since its last look */
+	s64 began_at, ends_at; /* ns; ends_at: of the last try */
+	s64 look_at, look_ns;  /* ns: the next look, and the time between two */
 
 	/* a listener, under its rs.lock */
 	u32 backlog;
@@ -114,9 +122,6 @@ void stream_disarm(struct stream *s);
 short stream_events(struct stream *s, short wanted);
 /* Not under the lock: there are no other users. */
 void stream_destroy(struct stream *s);
-int stream_shutdown(struct stream *s, int how);
-/* Not under the lock: the work of rclose() before the last reference is released. */
-void stream_close(struct stream *s);
 bool stream_post(struct stream *s, struct ibv_send_wr *wr);
 
 /* Returns the connection's error, once, or `otherwise`, for a call that cannot proceed. */
@@ -128,6 +133,27 @@ static inline u64 stream_wr_id(u32 kind, u32 ring_bytes)
 	return (u64)kind << 32 | ring_bytes;
 }
 
+/* ---- rsocket_close.c ---- */
+
+/* Under the lock. Does not wait. */
+int stream_shutdown(struct stream *s, int how);
+/*
+ * Not under the lock: the work of rclose() before the table's reference is released. Waits for the
+ * peer only with SO_LINGER, up to its time.
+ */
+void stream_close(struct stream *s);
+/* Posts an announcement that waits for a slot, if there is one now. Under the lock. */
+void stream_announce(struct stream *s);
+/*
+ * Looks at the streams that end, and releases those that have ended. In the thread of
+ * rsocket_connect.c. Returns milliseconds until the next look; -1: none.
+ */
+int ending_run(void);
+/* Whether the thread, the caller, has a reference to the stream until ending_run(). */
+bool ending_has(const struct stream *s);
+/* Forgets the parent's streams in a forked child. */
+void ending_fork(void);
+
 /* ---- rsocket_connect.c; not under the lock ---- */
 
 /* Creates an id with events for the thread. Returns 0 or -errno. */
@@ -135,6 +161,8 @@ int connect_id(struct stream *s);
 int connect_start(struct stream *s, const struct sockaddr *address, socklen_t bytes);
 /* SO_KEEPALIVE and TCP_KEEPIDLE; under the lock of s. */
 void connect_keepalive(struct stream *s, bool on);
+/* Wakes the thread after a change of what it must do and when. In any context. */
+void connect_wake(void);
 
 /* ---- rsocket_listen.c; not under the lock ---- */
 

@@ -459,6 +459,25 @@ struct rsocket *rsocket_get(int fd)
 	return rs;
 }
 
+void rsocket_each(void (*fn)(struct rsocket *rs, s64 arg), s64 arg)
+{
+	int i, j;
+
+	for (i = 0; i < CHUNKS; i++) {
+		/* acquire: as in table_place() */
+		if (!atomic_load_explicit(&chunks[i], memory_order_acquire))
+			continue;
+		for (j = 0; j < CHUNK; j++) {
+			struct rsocket *rs = rsocket_get(i * CHUNK + j);
+
+			if (!rs)
+				continue;
+			fn(rs, arg);
+			rsocket_put(rs);
+		}
+	}
+}
+
 struct rsocket *rsocket_find(int fd)
 {
 	struct rsocket *rs = rsocket_get(fd);

@@ -48,6 +48,7 @@ bool edge_listener(void);
 bool oneshot(void);
 bool half_closed(void);
 bool closed_by_peer(void);
+bool close_does_not_wait(void);
 bool connecting(void);
 bool refused(void);
 bool datagrams(void);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* When a socket has events: level and edge triggered, once, at its beginning and its end. */
 #define _GNU_SOURCE
+#include <stdint.h>
+#include <time.h>
+
 #include "epolls.h"
 
 bool level_in(void)
@@ -262,5 +265,42 @@ bool datagrams(void)
 		CHECK(happens(end.set, end.server) == EPOLLIN);
 	}
 	CHECK(quiet(end.set));
+	return true;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* A server of one thread closes a connection whose peer reads nothing yet, and serves another. */
+bool close_does_not_wait(void)
+{
+	enum { MESSAGES = 500, AT_ONCE_MS = 1000 };
+	uint64_t begun_ms;
+	int client, server;
+	size_t n = 0;
+
+	CHECK(ends_open() && nonblocking(end.server));
+	CHECK(!ctl(end.set, EPOLL_CTL_ADD, end.server, EPOLLOUT));
+	CHECK(happens(end.set, end.server) == EPOLLOUT);
+	while (n < MESSAGES && send(end.server, "x", 1, 0) == 1)
+		n++;
+	CHECK(n == MESSAGES || errno == EAGAIN);
+	begun_ms = now_ms();
+	CHECK(!shutdown(end.server, SHUT_WR) && !close(end.server));
+	end.server = -1;
+	CHECK(now_ms() - begun_ms < AT_ONCE_MS);
+	CHECK(ends_connect(&client, &server));
+	CHECK(!ctl(end.set, EPOLL_CTL_ADD, server, EPOLLIN));
+	CHECK(send(client, "abc", 3, 0) == 3);
+	CHECK(happens(end.set, server) == EPOLLIN && drain(server, 3));
+	close(client);
+	close(server);
+	CHECK(drain(end.client, n));
+	CHECK(recv(end.client, &(char){ 0 }, 1, 0) == 0);
 	return true;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A peer that is no rsocket: rdma_cm's calls alone. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <stdint.h>
+#include <unistd.h>
 
+#include "../lib/ctl.h"
 #include "rsockets.h"
 
 struct hostile {
@@ -11,7 +14,7 @@ struct hostile {
 	uint64_t list, buffer;
 	uint32_t list_key, buffer_key;
 	struct ibv_mr *mr;
-	bool connected;
+	bool connected, silent; /* silent: posts no receives */
 	uint8_t memory[4096];
 };
 
@@ -40,7 +43,8 @@ static bool hostile_connect(struct hostile *h, const uint8_t *data, uint8_t n)
 	struct rdma_conn_param param = {
 		.private_data_len = n,
 		.retry_count = 6,
-		.rnr_retry_count = 6,
+		/* of the other side; 7: without end */
+		.rnr_retry_count = h->silent ? 7 : 6,
 	};
 	struct ibv_recv_wr wr = { 0 }, *bad;
 	uint64_t list = htobe64((uintptr_t)h->memory);
@@ -54,12 +58,14 @@ static bool hostile_connect(struct hostile *h, const uint8_t *data, uint8_t n)
 	h->mr = ibv_reg_mr(h->id->pd, h->memory, sizeof(h->memory),
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	CHECK(h->mr);
-	/* Its list is there, and may be written. */
+	/* Its list and its buffer are there, and may be written. */
 	memcpy(own, data, n);
 	memcpy(own + 8, &list, sizeof(list));
 	memcpy(own + 16, &(uint32_t){ htobe32(h->mr->rkey) }, 4);
+	memcpy(own + 24, &list, sizeof(list));
+	memcpy(own + 32, &(uint32_t){ htobe32(h->mr->rkey) }, 4);
 	param.private_data = own;
-	for (int i = 0; i < 32; i++)
+	for (int i = 0; i < 32 && !h->silent; i++)
 		CHECK(!ibv_post_recv(h->id->qp, &wr, &bad));
 	if (rdma_connect(h->id, &param))
 		return false;
@@ -192,4 +198,123 @@ bool hostile_private_data(void)
 	/* and the listener still answers others */
 	CHECK(pair_connect());
 	return true;
+}
+
+/* ---- peers that do nothing ---- */
+
+enum { AT_ONCE_MS = 1000 };
+
+static bool hostile_silent(struct hostile *h)
+{
+	uint8_t data[40];
+
+	*h = (struct hostile){ .silent = true };
+	hostile_data(h, data);
+	return hostile_connect(h, data, sizeof(data));
+}
+
+/* Sends a byte to a peer without receives, and ends the connection: a single thread goes on. */
+static bool ends_at_once(int how)
+{
+	const struct timeval time = { .tv_sec = 1 };
+	const uint64_t begun_ms = now_ms();
+	char byte;
+	int fd;
+
+	pair.server = raccept(pair.listener, NULL, NULL);
+	CHECK(pair.server >= 0 && rsend(pair.server, "x", 1, 0) == 1);
+	if (how >= 0)
+		CHECK(!rshutdown(pair.server, how));
+	fd = pair.server;
+	pair.server = -1;
+	CHECK(!rclose(fd));
+	CHECK(now_ms() - begun_ms < AT_ONCE_MS);
+	CHECK(pair_connect());
+	CHECK(!rsetsockopt(pair.client, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	CHECK(rsend(pair.server, "y", 1, 0) == 1);
+	CHECK(rrecv(pair.client, &byte, 1, 0) == 1 && byte == 'y');
+	CHECK(!rclose(pair.server) && !rclose(pair.client));
+	pair.server = pair.client = -1;
+	return true;
+}
+
+bool hostile_without_receives(void)
+{
+	static const int how[] = { -1, SHUT_WR, SHUT_RDWR };
+	struct hostile h[3] = { 0 };
+	bool ok;
+
+	ok = pair_listen(5);
+	for (size_t i = 0; ok && i < 3; i++)
+		ok = hostile_silent(&h[i]) && ends_at_once(how[i]);
+	for (size_t i = 0; i < 3; i++)
+		hostile_end(&h[i]);
+	return ok;
+}
+
+/* Of SO_LINGER: as long as it says, and zero does not wait. */
+bool hostile_lingers(void)
+{
+	struct linger linger = { .l_onoff = 1 };
+	struct hostile h[2] = { 0 };
+	uint64_t begun_ms, took_ms;
+	bool ok = pair_listen(5);
+
+	for (int i = 0; ok && i < 2; i++) {
+		linger.l_linger = i;
+		ok = hostile_silent(&h[i]);
+		pair.server = ok ? raccept(pair.listener, NULL, NULL) : -1;
+		ok = ok && rsend(pair.server, "x", 1, 0) == 1;
+		ok = ok && !rsetsockopt(pair.server, SOL_SOCKET, SO_LINGER, &linger,
+					sizeof(linger));
+		begun_ms = now_ms();
+		ok = ok && !rclose(pair.server);
+		pair.server = -1;
+		took_ms = now_ms() - begun_ms;
+		printf("# with %d s: %llu ms\n", i, (unsigned long long)took_ms);
+		ok = ok && (i ? took_ms >= 900 : took_ms < AT_ONCE_MS);
+	}
+	for (int i = 0; i < 2; i++)
+		hostile_end(&h[i]);
+	CHECK(ok);
+	return true;
+}
+
+/* An honest peer that makes no call: its receives are used up, and it reads everything later. */
+bool idle_peer(void)
+{
+	int receives = 16;
+	uint64_t begun_ms;
+	char bytes[32];
+
+	CHECK(pair_listen(5));
+	pair.client = rsocket(at.any.sa_family, SOCK_STREAM, 0);
+	CHECK(!rsetsockopt(pair.client, SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)));
+	CHECK(!rconnect(pair.client, &at.any, at_bytes));
+	pair.server = raccept(pair.listener, NULL, NULL);
+	CHECK(pair.server >= 0 && !rfcntl(pair.server, F_SETFL, O_NONBLOCK));
+	for (int i = 0; i < receives; i++)
+		CHECK(rsend(pair.server, "x", 1, 0) == 1);
+	CHECK_ERRNO(rsend(pair.server, "x", 1, 0), EAGAIN);
+	begun_ms = now_ms();
+	CHECK(!rshutdown(pair.server, SHUT_WR) && !rclose(pair.server));
+	pair.server = -1;
+	CHECK(now_ms() - begun_ms < AT_ONCE_MS);
+	rpoll(NULL, 0, 300);
+	CHECK(rrecv(pair.client, bytes, sizeof(bytes), MSG_WAITALL) == receives);
+	CHECK(rrecv(pair.client, bytes, 1, 0) == 0);
+	return true;
+}
+
+int hostile_wait(int port)
+{
+	struct hostile h;
+
+	at.v4.sin_port = htons((uint16_t)port);
+	if (!hostile_silent(&h))
+		return 1;
+	printf("connected\n");
+	fflush(stdout);
+	pause();
+	return 0;
 }

@@ -59,5 +59,10 @@ bool forked(void);
 bool hostile_messages(void);
 bool hostile_after_data(void);
 bool hostile_private_data(void);
+bool hostile_without_receives(void);
+bool hostile_lingers(void);
+bool idle_peer(void);
+/* Connects to the port without receives, and waits for a signal. */
+int hostile_wait(int port);
 
 #endif
