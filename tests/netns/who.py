@@ -6,6 +6,8 @@
     hello                       the question's error, or whether the client is privileged
     list                        the clients' pids
     claim, stop                 the question's error
+    maps=N, trace=N             of the client with the number N: the error, or how many
+                                descriptors came
     prove                       a proof by the rules of user/os/ask.h
     prove=mark|address|size     one whose mark, address or size is not the nonce's
     again                       the same proof a second time
@@ -17,7 +19,8 @@ import struct
 import sys
 
 VERSION = int(os.environ['ASK_VERSION'])
-HELLO, LIST, STOP, CLAIM, PROVE, PROOF = 1, 6, 7, 3, 17, 18
+HELLO, LIST, STOP, CLAIM, MAPS, TRACE, PROVE, PROOF = 1, 6, 7, 3, 14, 15, 17, 18
+TRACE_RECEIVED = 1
 SO_RCVBUFFORCE, IP_FREEBIND = 33, 15
 
 
@@ -33,13 +36,22 @@ class Broker:
         self.proof = None
         self.port = 0
 
-    def ask(self, what, number=0):
-        """Returns the answer's error and its bytes behind the head."""
-        self.socket.send(struct.pack('<IIII32x', VERSION, what, number, 0))
-        data, _, _, _ = socket.recv_fds(self.socket, 128, 32)
-        _, answered, err, _ = struct.unpack('<IIiI', data[:16])
+    def ask(self, what, number=0, trace=bytes(32)):
+        """Returns the answer's error and its bytes behind the head; descriptors are in came."""
+        self.socket.send(struct.pack('<IIII', VERSION, what, number, 0) + trace)
+        data, self.came, _, _ = socket.recv_fds(self.socket, 128, 32)
+        _, answered, err, num_fds = struct.unpack('<IIiI', data[:16])
         assert answered == what, (what, answered)
+        assert len(self.came) == (0 if err else num_fds), (self.came, num_fds)
         return err, data[16:]
+
+    def look(self, what, number):
+        """Asks for a client's maps, or to trace it; closes the descriptors. Counts them."""
+        trace = struct.pack('<16xIIIBBH', 0, 64, 4096, TRACE_RECEIVED, 0, 0)
+        err, _ = self.ask(what, number, trace) if what == TRACE else self.ask(what, number)
+        for fd in self.came:
+            os.close(fd)
+        return name(err) if err else str(len(self.came))
 
     def prove(self, wrong=None):
         err, data = self.ask(PROVE)
@@ -86,6 +98,9 @@ def step(b, what):
     if what == 'hello':
         err, data = b.ask(HELLO)
         return name(err) if err else f'privileged {struct.unpack("<I", data[20:24])[0]}'
+    if what.startswith(('maps=', 'trace=')):
+        word, number = what.split('=')
+        return b.look({'maps': MAPS, 'trace': TRACE}[word], int(number))
     return name(b.ask(*{'claim': (CLAIM, 4242), 'stop': (STOP, 0)}[what])[0])
 
 

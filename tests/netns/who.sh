@@ -43,7 +43,44 @@ begin() {
 	users=$child
 	wait_until 20 listens_or_gone a 18700 "$roots"
 	wait_until 20 listens_or_gone a 18701 "$users"
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	at_roots=$(number_of "$roots") at_users=$(number_of "$users")
+	steps=("maps=$at_roots" "trace=$at_roots" "maps=$at_users" "trace=$at_users")
 }
+# number_of PID: of a client, at its broker
+number_of() { sed -n "s/^  client  *\([0-9]*\): pid $1 .*/\1/p" "$WORK/list.out"; }
+
+# Maps and packets of each client: root and CAP_NET_ADMIN get both's, a user those of the same user
+# without CAP_NET_ADMIN, and all others none.
+# looked NAME ROOTS USERS: that NAME, with the steps of begin(), was answered this about each, which
+# is `yes` or an error.
+looked() {
+	local maps_of_roots=$2 trace_of_roots=$2 maps_of_users=$3 trace_of_users=$3
+	[ "$2" = yes ] && maps_of_roots=16 trace_of_roots=2
+	[ "$3" = yes ] && maps_of_users=16 trace_of_users=2
+	need_equal "what $1 is answered" "$(tail -n 4 "$WORK/$1.out")" "$(printf '%s\n' \
+		"maps=$at_roots: $maps_of_roots" "trace=$at_roots: $trace_of_roots" \
+		"maps=$at_users: $maps_of_users" "trace=$at_users: $trace_of_users")"
+}
+looks_before_proof() { asks looks a -- "${steps[@]}"; looked looks ENONET ENONET; }
+looks_as_root() { asks looks a -- prove "${steps[@]}"; looked looks yes yes; }
+looks_as_bare_root() { asks looks a "${BARE[@]}" -- prove "${steps[@]}"; looked looks ENOENT ENOENT; }
+looks_as_user() { asks looks a "${NOBODY[@]}" -- prove "${steps[@]}"; looked looks ENOENT yes; }
+looks_as_other_user() {
+	asks looks a setpriv --reuid=12345 --regid=12345 --clear-groups -- prove "${steps[@]}"
+	looked looks ENOENT ENOENT
+}
+looks_with_raw() {
+	with net_raw
+	asks looks a "${words[@]}" -- prove "${steps[@]}"
+	looked looks ENOENT yes
+}
+looks_with_admin() {
+	with net_admin
+	asks looks a "${words[@]}" -- prove "${steps[@]}"
+	looked looks yes yes
+}
+looks_from_elsewhere() { asks looks b -- prove "${steps[@]}"; looked looks ENONET ENONET; }
 
 nothing_before_proof() {
 	asks early a -- hello list claim stop
@@ -122,5 +159,8 @@ run_case low_port low_port
 run_case low_port_refused low_port_refused
 run_case elsewhere elsewhere
 run_case useless_proofs useless_proofs
+for who in before_proof as_root as_bare_root as_user as_other_user with_raw with_admin from_elsewhere; do
+	run_case looks_$who looks_$who
+done
 run_case ends ends
 finish_cases
