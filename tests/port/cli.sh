@@ -35,6 +35,11 @@ usage() {
 	need_line cli "^xroce: unknown command 'expl'; did you mean 'explain'\?\$"
 	try 2 "$XROCE" bnech
 	need_line cli "^xroce: unknown command 'bnech'; did you mean 'bench'\?\$"
+	# of a short name few letters may differ
+	try 2 "$XROCE" foo
+	need_line cli "^xroce: unknown command 'foo'; 'xroce --help' lists the commands\$"
+	try 2 "$XROCE" tip
+	need_line cli "did you mean 'top'"
 	# a refused value is reported with its option, in either spelling
 	for word in trace 'capture -w -'; do
 		# shellcheck disable=SC2086 # words

@@ -79,7 +79,10 @@ static u32 edit_distance(const char *a, const char *b)
 	return row[n];
 }
 
-/* Returns the command whose name is most like word, or NULL if none is. */
+/*
+ * Returns the command whose name is most like word, or NULL if none is: at most half of the name's
+ * letters differ, and at most two.
+ */
 static const struct command *command_like(const char *word)
 {
 	const struct command *best = NULL;
@@ -92,7 +95,7 @@ static const struct command *command_like(const char *word)
 		const bool begins = strlen(word) > 1 && !strncmp(name, word, strlen(word));
 		const u32 distance = begins ? 0 : edit_distance(word, name);
 
-		if (distance < least && distance < strlen(name)) {
+		if (distance < least && distance * 2 <= strlen(name)) {
 			least = distance;
 			best = commands[i];
 		}
