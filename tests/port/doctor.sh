@@ -101,6 +101,25 @@ doctor_unprivileged() {
 	need_line cli '^FAIL  privileges: only those of a user namespace'
 }
 
+# A seccomp profile that refuses bpf(2), as a container's: root has the capabilities in vain.
+doctor_without_bpf() {
+	local filter
+	mapfile -t filter < <(grep -v '^#' "$here/tests/netns/lib/docker_seccomp" | xargs printf '%s\n')
+	# for the files, the probes, and the broker that it starts
+	filter=(/usr/bin/python3 -B "$here/tests/netns/lib/filtered.py" "${filter[@]}" mount umount2 unshare setns
+		set_mempolicy --)
+	in_a timeout 60 env XROCE_PORT=xdp "${filter[@]}" "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
+	need_equal "exit status of the filter" $? 99
+	need_line cli '^refused: bpf$'
+	need_line cli '^FAIL  privileges: bpf\(2\) is refused despite the capabilities .* -> allow bpf'
+	need_line cli "^FAIL  $IF_A broker: no broker"
+	in_a timeout 60 "${filter[@]}" "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
+	need_no_line cli '^FAIL'
+	need_line cli '^warn  privileges: bpf\(2\) is refused .*: ports use UDP sockets'
+	need_line cli "^ok    $IF_A port: a program can open one, by UDP sockets"
+	need_line cli '^refused: bpf$'
+}
+
 # locked BYTES: how a program runs that may lock no more than that.
 locked() { echo prlimit --memlock="$1:$1" setpriv --bounding-set -ipc_lock,-sys_resource; }
 
@@ -208,6 +227,7 @@ run_case progress_on_a_terminal progress_on_a_terminal
 run_case doctor_healthy doctor_healthy
 run_case doctor_redirection doctor_redirection
 run_case doctor_unprivileged doctor_unprivileged
+run_case doctor_without_bpf doctor_without_bpf
 run_case doctor_limits doctor_limits
 run_case doctor_limits_lifted doctor_limits_lifted
 run_case doctor_mtu doctor_mtu

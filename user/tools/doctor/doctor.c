@@ -97,36 +97,69 @@ static u64 packet_memory(u32 queues)
 	       (u64)min_u32(queues, XROCE_MAX_SHARD) * XSK_TX_SLOTS * UMEM_TX_SLOT_BYTES;
 }
 
-static void check_privileges(struct doctor *d, u64 caps)
+/*
+ * Creates and closes a BPF map that can be mapped, which needs CAP_BPF at most. Returns 0 or
+ * -errno: -EINVAL from a kernel without such maps.
+ */
+static int probe_mmapable_array(void)
 {
-	const bool admin = privilege_has(caps, CAP_SYS_ADMIN);
-	static const char by_udp[] = ": ports use UDP sockets, which are slower";
-	char missing[64] = "";
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "xroce_probe", sizeof(u32), sizeof(u32),
+				      1, &opts);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* Returns whether bpf(2) is refused as a whole, to a process with the capabilities. */
+static bool bpf_is_refused(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -ENOSYS;
+}
+
+/* Returns the names of the missing capabilities after "missing", or NULL. text: 64 bytes. */
+static const char *missing_caps(char *text, u64 caps)
+{
+	const size_t none = strlen(strcpy(text, "missing"));
 
 	if (!privilege_has(caps, CAP_NET_ADMIN))
-		strcat(missing, " CAP_NET_ADMIN");
+		strcat(text, " CAP_NET_ADMIN");
 	/* capabilities(7): CAP_SYS_ADMIN includes CAP_BPF */
-	if (!privilege_has(caps, CAP_BPF) && !admin)
-		strcat(missing, " CAP_BPF");
+	if (!privilege_has(caps, CAP_BPF) && !privilege_has(caps, CAP_SYS_ADMIN))
+		strcat(text, " CAP_BPF");
 	if (!privilege_has(caps, CAP_NET_RAW))
-		strcat(missing, " CAP_NET_RAW");
-	d->may_use_udp = options_port() != PORT_XDP && options_share() != SHARE_NEVER;
-	if (*missing && d->brokered) {
-		finding(d, LEVEL_OK, "privileges", NULL, "none needed, the interface has a broker");
-	} else if (*missing) {
-		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges",
-			"run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW",
-			"missing%s%s", missing, d->may_use_udp ? by_udp : "");
-	} else if (!privilege_in_first_user_namespace()) {
-		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges",
-			"run outside the container, or give it the host's user namespace",
-			"only those of a user namespace, which the kernel does not accept for "
-			"BPF%s",
-			d->may_use_udp ? by_udp : "");
-	} else {
-		d->may_bpf = true;
-		finding(d, LEVEL_OK, "privileges", NULL, "CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW");
+		strcat(text, " CAP_NET_RAW");
+	return text[none] ? text : NULL;
+}
+
+static void check_privileges(struct doctor *d, u64 caps)
+{
+	const char *remedy = "run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW";
+	char missing[64], refused[128];
+	const char *why = missing_caps(missing, caps);
+	int err;
+
+	if (!why && !privilege_in_first_user_namespace()) {
+		why = "only those of a user namespace, which the kernel does not accept for BPF";
+		remedy = "run outside the container, or give it the host's user namespace";
+	} else if (!why && bpf_is_refused(err = probe_mmapable_array())) {
+		snprintf(refused, sizeof(refused),
+			 "bpf(2) is refused despite the capabilities (%s), as by a seccomp profile",
+			 strerror(-err));
+		why = refused;
+		remedy = "allow bpf(2) in the profile, or run `xroce serve` outside of it";
 	}
+	d->may_bpf = !why;
+	d->may_use_udp = options_port() != PORT_XDP && options_share() != SHARE_NEVER;
+	if (!why)
+		finding(d, LEVEL_OK, "privileges", NULL, "CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW");
+	else if (d->brokered)
+		finding(d, LEVEL_OK, "privileges", NULL, "none needed, the interface has a broker");
+	else
+		finding(d, d->may_use_udp ? LEVEL_WARN : LEVEL_FAIL, "privileges", remedy, "%s%s",
+			why, d->may_use_udp ? ": ports use UDP sockets, which are slower" : "");
 }
 
 static void check_memlock(struct doctor *d, u64 caps)
@@ -184,18 +217,6 @@ static void check_jit(struct doctor *d)
 	fclose(f);
 }
 
-static int probe_mmapable_array(void)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "xroce_probe", sizeof(u32), sizeof(u32), 1,
-				&opts);
-
-	if (fd < 0)
-		return 0;
-	close(fd);
-	return 1;
-}
-
 static void check_bpf_types(struct doctor *d)
 {
 	const struct {
@@ -209,7 +230,7 @@ static void check_bpf_types(struct doctor *d)
 		{ "ring buffers (5.8)", libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) },
 		{ "arrays of maps (4.12)",
 		  libbpf_probe_bpf_map_type(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL) },
-		{ "arrays in shared memory (5.5)", probe_mmapable_array() },
+		{ "arrays in shared memory (5.5)", !probe_mmapable_array() },
 	};
 	bool all = true;
 

@@ -13,7 +13,7 @@ struct doctor {
 	struct json *json;  /* NULL: print lines */
 	const char *iface;  /* being checked; NULL: the host */
 	bool brokered;	  /* an interface being checked has a broker for this user */
-	bool may_bpf;	  /* CAP_BPF, CAP_NET_ADMIN of the first user namespace */
+	bool may_bpf;	  /* capabilities of the first user namespace, and bpf(2) is not refused */
 	bool may_use_udp; /* a port may be made of UDP sockets */
 	bool multibuffer; /* AF_XDP supports frames of several buffers */
 };
