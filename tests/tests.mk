@@ -36,6 +36,7 @@ $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_obj
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
 	$(call objs,$(addprefix user/os/,complain.c options.c privilege.c))
+$(BUILD)/tests/unit/test_thread_start: $(call objs,user/os/thread.c)
 explain_rules := explain_peer.c explain_qp.c explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \
 	$(call tool_objs,$(explain_rules))

@@ -26,29 +26,34 @@ static void *thread_main(void *arg)
 	return start.fn(start.arg);
 }
 
-/*
- * Replaces only real-time policies, as leaving SCHED_IDLE may need a privilege. Asks the kernel for
- * the creator's policy: pthread_getschedparam() does not see changes by chrt(1).
- */
-static void thread_set_policy(pthread_t thread)
+/* Asks the kernel: pthread_getschedparam() does not see changes of the policy by chrt(1). */
+static bool thread_is_real_time(void)
 {
-	const struct sched_param none = { .sched_priority = 0 };
 	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 
-	if (policy == SCHED_FIFO || policy == SCHED_RR)
+	return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
+/* Replaces only real-time policies, as leaving SCHED_IDLE may need a privilege. */
+static void thread_set_policy(pthread_t thread, bool is_real_time)
+{
+	const struct sched_param none = { .sched_priority = 0 };
+
+	if (is_real_time)
 		pthread_setschedparam(thread, SCHED_OTHER, &none);
 }
 
 /*
- * Sets all CPUs but the creator's single one; the kernel removes the CPUs that the control
- * group forbids. If none is left, the kernel refuses and the thread stays on the creator's CPU.
+ * Sets all CPUs but the creator's, if these are a single one or for real-time threads, which may
+ * fill them. The kernel removes the CPUs that the control group forbids. If none is left, the
+ * kernel refuses and the thread stays on the creator's CPUs.
  */
-static void thread_set_cpus(pthread_t thread)
+static void thread_set_cpus(pthread_t thread, bool is_real_time)
 {
 	cpu_set_t makers, cpus;
 
 	if (pthread_getaffinity_np(pthread_self(), sizeof(makers), &makers) ||
-	    CPU_COUNT(&makers) != 1)
+	    (!is_real_time && CPU_COUNT(&makers) != 1))
 		return;
 	memset(&cpus, 0xff, sizeof(cpus));
 	CPU_XOR(&cpus, &cpus, &makers);
@@ -58,6 +63,7 @@ static void thread_set_cpus(pthread_t thread)
 int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	struct start *start = malloc(sizeof(*start));
+	const bool is_real_time = thread_is_real_time();
 	sigset_t all, before;
 	int err;
 
@@ -73,8 +79,8 @@ int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	err = -pthread_create(thread, NULL, thread_main, start);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err) {
-		thread_set_policy(*thread);
-		thread_set_cpus(*thread);
+		thread_set_policy(*thread, is_real_time);
+		thread_set_cpus(*thread, is_real_time);
 	}
 	pthread_mutex_unlock(&start->setting);
 	if (err) {

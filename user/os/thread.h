@@ -12,8 +12,8 @@
  *
  * A real-time policy and a single CPU of the caller are not inherited: an application thread that
  * spins at a real-time priority would keep this one from running. The policy becomes SCHED_OTHER.
- * If the caller is bound to a single CPU, the CPUs become all others that the process may use; a
- * wider mask is inherited.
+ * If the caller is bound to a single CPU, or has a real-time policy, the CPUs become all others
+ * that the process may use, if there are any; the wider mask of another caller is inherited.
  *
  * Returns 0 or -errno. The caller joins or detaches the thread.
  */
