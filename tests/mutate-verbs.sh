@@ -554,6 +554,7 @@ rs_closed_set     | user/rspreload/poll.c   | s/real.epoll_ctl(watch->set, EPOLL
 rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
 spawn_descriptors | user/client/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
+broker_inherits   | user/tools/serve/serve.c | s/^\t\tinherited_reset();/\t\t;/ | netns-inherited
 pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= kind.pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&kind.pkeys, be16toh(pkey))/pkey_table_find(\&kind.pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() == SHARE_NEVER ||/if (1 ||/ | netns-partitions

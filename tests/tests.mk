@@ -35,7 +35,8 @@ $(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_field
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
-	$(call objs,$(addprefix user/os/,complain.c options.c privilege.c))
+	$(call objs,$(addprefix user/os/,clock.c complain.c inherited.c kernel.c \
+		options.c privilege.c))
 $(BUILD)/tests/unit/test_thread_start: $(call objs,user/os/thread.c)
 explain_rules := explain_peer.c explain_qp.c explain_rules.c counters.c
 $(addprefix $(BUILD)/tests/unit/,test_explain test_explain_recorded): \

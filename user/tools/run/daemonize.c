@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../os/inherited.h"
 #include "../../os/privilege.h"
 #include "daemonize.h"
 
@@ -229,6 +230,8 @@ int daemonize(const char *name, u64 caps, void (*work)(void *arg), void *arg, co
 		return -errno;
 	if (!pid) {
 		setsid();
+		/* here, as the child might never run beside a program that spins */
+		inherited_reset();
 		pid = fork();
 		if (pid)
 			_exit(pid < 0);

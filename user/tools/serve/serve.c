@@ -22,6 +22,7 @@
 #include "../../client/broker_socket.h"
 #include "../../client/spawn.h"
 #include "../../broker/pin.h"
+#include "../../os/inherited.h"
 #include "../../os/options.h"
 #include "../../broker/broker.h"
 #include "../cli.h"
@@ -471,6 +472,9 @@ static int serve_main(int argc, char **argv)
 				   "--files cannot be used with --netns: the files are for "
 				   "processes of this namespace");
 	ret = serve_inherit(&s, argc);
+	/* an administrator's settings for `xroce serve` are kept */
+	if (!ret && s.options.client_fd >= 0)
+		inherited_reset();
 	if (!ret && s.netns)
 		ret = serve_enter(s.netns);
 	if (ret)
