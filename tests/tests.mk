@@ -246,11 +246,12 @@ $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(BUILD)/tests/fuzz/fuzz_host: $(call fuzz_objs,tests/common/golden.c user/engine/gso.c \
 	$(addprefix user/host/,client.c map.c program.c) $(CM_SRC) $(codec))
+$(BUILD)/tests/fuzz/fuzz_flow: $(call fuzz_objs,tests/common/golden.c $(ENGINE_SRC))
 # Headers of BPF programs, which load words from any address.
-$(addprefix $(BUILD)/fuzz-obj/,$(addprefix tests/fuzz/,fuzz_xdp.o fuzz_egress.o fuzz_host.o) \
-	user/host/program.o): FUZZ_FLAGS += -fno-sanitize=alignment
-$(BUILD)/fuzz-obj/user/host/program.o: FUZZ_FLAGS := -Iuser/host/include $(FUZZ_FLAGS) \
-	-fno-sanitize=alignment
+$(addprefix $(BUILD)/fuzz-obj/tests/fuzz/,fuzz_xdp.o fuzz_egress.o fuzz_host.o): \
+	FUZZ_FLAGS += -fno-sanitize=alignment
+$(addprefix $(BUILD)/fuzz-obj/,user/host/program.o tests/fuzz/fuzz_flow.o): \
+	FUZZ_FLAGS := -Iuser/host/include $(FUZZ_FLAGS) -fno-sanitize=alignment
 $(addprefix $(BUILD)/tests/fuzz/,fuzz_xdp fuzz_egress): $(call fuzz_objs,tests/common/golden.c \
 	user/engine/gso.c $(CM_SRC) $(codec))
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
