@@ -490,17 +490,10 @@ static void foreign_owner(struct observed *p)
 
 static bool prog_is_ours(u32 id)
 {
-	struct bpf_prog_info info = { 0 };
-	u32 len = sizeof(info);
-	const int fd = bpf_prog_get_fd_by_id(id);
-	bool ours = false;
+	char name[OBSERVED_NAME_MAX] = "";
 
-	if (fd >= 0) {
-		ours = !bpf_obj_get_info_by_fd(fd, &info, &len) &&
-		       !strncmp(info.name, "xroce_xdp", sizeof(info.name));
-		close(fd);
-	}
-	return ours;
+	program_name(id, name, sizeof(name));
+	return !strcmp(name, DISPATCHER_OURS);
 }
 
 bool observe_foreign(bool (*is_known)(void *arg, u32 prog_id), u32 parts, observe_fn *fn,
