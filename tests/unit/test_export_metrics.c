@@ -108,6 +108,19 @@ static double total(const char *name)
 #define need_value(name, label, want) \
 	assert_float_equal(value(name, label), (double)(want), 0.001)
 
+/* ---- texts ---- */
+
+/* Each counter of a queue pair has a text, most of them that of the counter of all queue pairs. */
+static void export_texts__of_queue_pairs(void **state)
+{
+	scrape();
+	for (u32 i = 0; i < qp_num_fields; i++)
+		assert_true(*(qp_fields[i].text ? qp_fields[i].text :
+						  counters_text(qp_fields[i].sum)));
+	assert_string_equal(counters_text(offsetof(struct sums, engine.timeouts) + 1), "");
+	assert_non_null(strstr(x.t.at, "# HELP xroce_qp_timeouts time-outs of IBV_QP_TIMEOUT\n"));
+}
+
 /* ---- nothing is there ---- */
 
 static void export__nobody_there(void **state)
@@ -423,6 +436,7 @@ static void export_maps__any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(export_texts__of_queue_pairs),
 		TEST(export__nobody_there),
 		TEST(export_values__of_a_recorded_process),
 		TEST(export_values__each_counter_in_its_series),

@@ -105,6 +105,14 @@ u64 counters_get(const struct sums *s, const struct counters_field *f)
 	return *(const u64 *)((const u8 *)s + f->offset);
 }
 
+const char *counters_text(u32 offset)
+{
+	for (u32 i = 0; i < counters_num_fields; i++)
+		if (!counters_fields[i].is_drop && counters_fields[i].offset == offset)
+			return counters_fields[i].text;
+	return "";
+}
+
 void counters_add(struct sums *to, const struct sums *s)
 {
 	for (size_t i = 0; i < WORDS(*s); i++)

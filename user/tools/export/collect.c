@@ -10,44 +10,42 @@
 #define TOMB_NS		(60 * NSEC_PER_SEC)
 #define TOMBS		1024u
 
-#define STAT(field, unit, text) { #field, unit, text, offsetof(struct qp_view, stat.field) }
-#define XDP(name, field, unit, text) { name, unit, text, offsetof(struct qp_view, steer.field) }
+#define STAT_AS(name, unit, field) \
+	{ name, unit, NULL, offsetof(struct qp_view, stat.field), \
+	  offsetof(struct sums, engine.field) }
+#define STAT(field) STAT_AS(#field, NULL, field)
+#define OWN(name, unit, field, text) { name, unit, text, offsetof(struct qp_view, field), 0 }
 
 /* The first two are the measure of activity. */
 const struct qp_field qp_fields[] = {
-	{ "tx", "packets", "packets sent", offsetof(struct qp_view, stat.tx_packets) },
-	{ "rx", "packets", "packets processed by the engine",
-	  offsetof(struct qp_view, stat.rx_packets) },
-	{ "tx", "bytes", "bytes of whole frames sent", offsetof(struct qp_view, stat.tx_bytes) },
-	{ "rx", "bytes", "bytes of whole frames received",
-	  offsetof(struct qp_view, stat.rx_bytes) },
-	{ "tx_retransmitted", "packets", "request packets retransmitted",
-	  offsetof(struct qp_view, stat.tx_retransmitted) },
-	{ "tx_retransmitted", "bytes", "bytes of frames retransmitted",
-	  offsetof(struct qp_view, stat.tx_retransmitted_bytes) },
-	STAT(timeouts, NULL, "time-outs of IBV_QP_TIMEOUT"),
-	STAT(rto_probes, NULL, "packets retransmitted earlier, after the adaptive time-out"),
-	STAT(rto_spurious, NULL, "of these, unnecessary: the answer was late and nothing was lost"),
-	STAT(tx_sequence_naks, NULL, "PSN sequence error NAKs sent"),
-	STAT(rx_sequence_naks, NULL, "PSN sequence error NAKs received"),
-	STAT(implied_naks, NULL, "responses that showed that an earlier response is missing"),
-	STAT(tx_rnr_naks, NULL, "RNR NAKs sent: no receive was posted here"),
-	STAT(rx_rnr_naks, NULL, "RNR NAKs received: no receive was posted there"),
-	STAT(remote_errors, NULL, "fatal NAKs sent"),
-	STAT(duplicate_requests, NULL, "duplicate requests"),
-	{ "rx_dropped", "packets", "packets that the engine dropped",
-	  offsetof(struct qp_view, stat.rx_dropped) },
-	XDP("xdp_dropped", rx_dropped, "packets", "frames that XDP dropped"),
-	STAT(icrc_errors, NULL, "packets with a wrong ICRC"),
-	STAT(rx_ce, NULL, "data packets marked \"congestion experienced\""),
-	STAT(tx_cnps, NULL, "congestion notifications sent"),
-	STAT(rx_cnps, NULL, "congestion notifications received"),
-	STAT(credit_waits, NULL, "messages that waited for the peer's credits"),
-	STAT(flow_waits, NULL, "UC and UD: times that the QP waited for the receiver's limit"),
-	STAT(rx_writes, NULL, "RDMA WRITEs of the peer executed"),
-	STAT(rx_reads, NULL, "RDMA READs of the peer executed"),
-	STAT(rx_atomics, NULL, "atomics of the peer executed"),
-	XDP("wakeups", wakeups, NULL, "wake-ups of completion queues"),
+	STAT_AS("tx", "packets", tx_packets),
+	STAT_AS("rx", "packets", rx_packets),
+	STAT_AS("tx", "bytes", tx_bytes),
+	OWN("rx", "bytes", stat.rx_bytes, "bytes of whole frames received"),
+	STAT_AS("tx_retransmitted", "packets", tx_retransmitted),
+	STAT_AS("tx_retransmitted", "bytes", tx_retransmitted_bytes),
+	STAT(timeouts),
+	STAT(rto_probes),
+	STAT(rto_spurious),
+	STAT(tx_sequence_naks),
+	STAT(rx_sequence_naks),
+	STAT(implied_naks),
+	STAT(tx_rnr_naks),
+	STAT(rx_rnr_naks),
+	STAT(remote_errors),
+	STAT(duplicate_requests),
+	OWN("rx_dropped", "packets", stat.rx_dropped, "packets that the engine dropped"),
+	OWN("xdp_dropped", "packets", steer.rx_dropped, "frames that XDP dropped"),
+	OWN("icrc_errors", NULL, stat.icrc_errors, "packets with a wrong ICRC"),
+	STAT(rx_ce),
+	STAT(tx_cnps),
+	STAT(rx_cnps),
+	STAT(credit_waits),
+	STAT(flow_waits),
+	STAT(rx_writes),
+	STAT(rx_reads),
+	STAT(rx_atomics),
+	OWN("wakeups", NULL, steer.wakeups, "wake-ups of completion queues"),
 };
 const u32 qp_num_fields = ARRAY_SIZE(qp_fields);
 

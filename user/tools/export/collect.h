@@ -65,8 +65,10 @@ struct collector {
 
 /* A counter of a queue pair: a u64 in struct qp_view. */
 struct qp_field {
-	const char *name, *unit, *text;
-	u32 offset;
+	const char *name, *unit;
+	const char *text; /* NULL: as of the counter at sum */
+	u32 offset;	  /* in struct qp_view */
+	u32 sum;	  /* in struct sums, of the sum over all QPs */
 };
 extern const struct qp_field qp_fields[];
 extern const u32 qp_num_fields;

@@ -644,7 +644,9 @@ static void metrics_qp(struct text *t, const struct collector *c)
 	metrics_qp_info(t, c);
 	for (size_t i = 0; i < qp_num_fields; i++) {
 		snprintf(name, sizeof(name), "xroce_qp_%s", qp_fields[i].name);
-		text_family(t, TEXT_COUNTER, name, qp_fields[i].unit, qp_fields[i].text);
+		text_family(t, TEXT_COUNTER, name, qp_fields[i].unit,
+			    qp_fields[i].text ? qp_fields[i].text :
+						counters_text(qp_fields[i].sum));
 		metrics_owners(t, c, &c->qps, true, owner_value, &i);
 	}
 	for (enum qp_now i = QP_STATE; i < QP_NOWS; i++) {
