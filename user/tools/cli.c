@@ -9,16 +9,30 @@
 
 #include "cli.h"
 
+/* Options of several subcommands, with one meaning each. */
+static const struct cli_option common_options[] = {
+	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
+	{ 'p', "pid", "PID", "select process PID", "a number from 1 on" },
+	{ 'q', "qpn", "QPN", "select queue pair QPN, decimal or hexadecimal (0x)",
+	  "a number below 0x1000000" },
+	{ 'P', "peer", "ADDR", "select peer ADDR", "an address" },
+	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
+	{ 'S', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },
+	{ 'i', "interval", "S", "take samples S seconds apart", "0.001 to 86400" },
+	{ 'c', "count", "N", "stop after N repetitions", "a number from 1 on" },
+	{ 'D', "duration", "S", "stop after S seconds", "seconds from 0.001 on" },
+	{ 'o', "sort", "COLUMN", "sort by COLUMN, a field of JSON, largest first", NULL },
+	{ 'V', "view", "VIEW", "show VIEW: qps (default), processes, cqs or interfaces", NULL },
+	{ 'b', "batch", NULL, "print tables, even to a terminal", NULL },
+	{ 'j', "json", NULL, "print JSON", NULL },
+	{ 0 },
+};
+
 static const struct cli_option help_option = { 'h', "help", NULL, "print this help", NULL };
 
 /* ---- the table ---- */
 
-static bool has_option(const struct command *command, const struct cli_option *o)
-{
-	return !command->letters || (o->id < CLI_LONG && strchr(command->letters, o->id));
-}
-
-/* Lists the command's options and --help. Returns their number. */
+/* Lists the command's options: its own, common ones, and --help. Returns their number. */
 static u32 options_of(const struct command *command, const struct cli_option *out[CLI_OPTIONS + 1])
 {
 	u32 n = 0;
@@ -26,7 +40,10 @@ static u32 options_of(const struct command *command, const struct cli_option *ou
 	if (command->make_options)
 		command->make_options();
 	for (const struct cli_option *o = command->options; o && o->id; o++)
-		if (n < CLI_OPTIONS && has_option(command, o))
+		if (n < CLI_OPTIONS)
+			out[n++] = o;
+	for (const struct cli_option *o = common_options; command->letters && o->id; o++)
+		if (n < CLI_OPTIONS && strchr(command->letters, o->id))
 			out[n++] = o;
 	out[n++] = &help_option;
 	return n;

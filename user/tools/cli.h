@@ -34,8 +34,8 @@ struct command {
 	 * help_end may be NULL. All subcommands have the option --help.
 	 */
 	const char *help;
-	const struct cli_option *options;
-	const char *letters;		  /* ids of the options that it has; NULL: all */
+	const char *letters;		  /* ids of the common options that it has, or NULL */
+	const struct cli_option *options; /* its own options, or NULL */
 	void (*make_options)(void);	  /* fills in options before use, or NULL */
 	const char *help_end;
 	bool is_wrapper;		  /* the first argument ends the options */

@@ -23,7 +23,6 @@ static const struct cli_option ping_table[] = {
 	  "send datagrams of 24 to 4096 bytes, which 'xroce ping\n"
 	  "--server' echoes", "a number of bytes from 24 to 4096" },
 	{ 'W', "timeout", "S", "wait S seconds for the last answer; default 1", PING_SECONDS },
-	{ 'D', "duration", "S", "stop after S seconds", PING_SECONDS },
 	{ 'd', "dev", "IFACE", "send from interface IFACE", "an interface" },
 	{ '4', NULL, NULL, "use the first IPv4 address of PEER", NULL },
 	{ '6', NULL, NULL, "use the first IPv6 address of PEER", NULL },
@@ -113,6 +112,7 @@ const struct command command_ping = {
 		"    A program that has its interface to itself and uses only verbs does not\n"
 		"    answer.\n"
 		"\n",
+	.letters = "D",
 	.options = ping_table,
 	.help_end =
 		"\n"

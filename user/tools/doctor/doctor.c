@@ -508,11 +508,6 @@ static int doctor_main(int argc, char **argv)
 	return ret;
 }
 
-static const struct cli_option doctor_options[] = {
-	{ 'j', "json", NULL, "print a JSON document", NULL },
-	{ 0 },
-};
-
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check the requirements of xroce and suggest fixes",
@@ -539,7 +534,7 @@ const struct command command_doctor = {
 		"requested from a broker and returned. Run it as the user and in the network\n"
 		"namespace of the programs: other users may get other results.\n"
 		"\n",
-	.options = doctor_options,
+	.letters = "j",
 	.help_end =
 		"\n"
 		"Exit status: 0 if no check failed, 1 if one did, 2 for wrong usage or no such\n"

@@ -603,7 +603,6 @@ const struct command command_explain = {
 		"numbers that show them and the remedy, or that it found no problem. Without a\n"
 		"number it examines all processes.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = "dpqPij",
 	.help_end =
 		"\n"

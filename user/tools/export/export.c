@@ -35,7 +35,6 @@ static const struct cli_option export_options[] = {
 	{ '1', "once", NULL, "print the metrics once and do not listen", NULL },
 	{ OPTION_FORMAT, "format", "FORMAT",
 	  "with --once: prometheus (default) or openmetrics", NULL },
-	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
 	{ OPTION_QPS, "max-qps", "N",
 	  "export the N busiest queue pairs, default 256, and\n"
 	  "the sum of the others", "a number up to 65536" },
@@ -220,6 +219,7 @@ const struct command command_export = {
 		"Prometheus text format for clients that request it. Root sees all processes,\n"
 		"other users their own processes that use a broker.\n"
 		"\n",
+	.letters = "d",
 	.options = export_options,
 	.help_end =
 		"\n"

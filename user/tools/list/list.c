@@ -474,11 +474,6 @@ static int list_main(int argc, char **argv)
 	return n ? EXIT_OK : EXIT_FAILED;
 }
 
-static const struct cli_option list_options[] = {
-	{ 'j', "json", NULL, "print a JSON document", NULL },
-	{ 0 },
-};
-
 const struct command command_list = {
 	.name = "list",
 	.summary = "list the devices, their GIDs, MTU and link",
@@ -490,7 +485,7 @@ const struct command command_list = {
 		"have addresses; lo only if XROCE_DEV or --dev names it. With IFACE, lists only\n"
 		"that interface. Nothing is opened or attached.\n"
 		"\n",
-	.options = list_options,
+	.letters = "j",
 	.help_end =
 		"\n"
 		"  link      state, speed if the driver reports it, MTU, receive queues in use\n"

@@ -248,7 +248,6 @@ const struct command command_qp = {
 		"network namespace. JSON has more: PSNs, window, queues, NAKs in both directions,\n"
 		"ECN marks, the last error.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = "dpqPSoj",
 	.help_end =
 		"\n"
@@ -518,7 +517,6 @@ const struct command command_cq = {
 		"Prints a line for each completion queue of the processes that use interfaces of\n"
 		"this network namespace.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"
@@ -539,7 +537,6 @@ const struct command command_srq = {
 		"Prints a line for each shared receive queue of the processes that use interfaces\n"
 		"of this network namespace.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"
@@ -559,7 +556,6 @@ const struct command command_mr = {
 		"Prints a line for each memory region and memory window of the processes that use\n"
 		"interfaces of this network namespace.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = OBJECT_OPTIONS,
 	.help_end =
 		"\n"

@@ -129,7 +129,6 @@ const struct command command_clients = {
 		"as its owner, or as a client of a broker. Root sees all processes; other users\n"
 		"see their own processes that use a broker.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = "dpj",
 	.help_end =
 		"\n"
@@ -400,7 +399,6 @@ const struct command command_stat = {
 		"is a line for each counter that is not 0, with its meaning. With --interval, it\n"
 		"repeats, and prints only counters that have grown. JSON has all counters.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = "dpicj",
 	.help_end =
 		"\n"

@@ -13,23 +13,6 @@
 
 /* ---- options ---- */
 
-const struct cli_option observe_options_table[] = {
-	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
-	{ 'p', "pid", "PID", "select process PID", "a number" },
-	{ 'q', "qpn", "QPN", "select queue pair QPN, in hexadecimal after 0x",
-	  "a number below 0x1000000" },
-	{ 'P', "peer", "ADDR", "select queue pairs with peer ADDR", "an address" },
-	{ 'S', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },
-	{ 'i', "interval", "S", "take samples S seconds apart", "0.001 to 86400" },
-	{ 'c', "count", "N", "stop after N repetitions", "a number from 1 on" },
-	{ 'o', "sort", "COLUMN", "sort by COLUMN, a field of JSON, largest first", NULL },
-	{ 'V', "view", "VIEW", "show VIEW: qps (default), processes, cqs or interfaces",
-	  NULL },
-	{ 'b', "batch", NULL, "print tables, even to a terminal", NULL },
-	{ 'j', "json", NULL, "print JSON", NULL },
-	{ 0 },
-};
-
 /* Indexed by enum ibv_qp_state. */
 static const char *const states[] = { "reset", "init", "rtr", "rts", "sqd", "sqe", "err" };
 

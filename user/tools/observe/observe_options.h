@@ -30,9 +30,6 @@ struct observe_options {
 	struct observer observer;
 };
 
-/* The options of all these subcommands. `letters` of struct command selects some of them. */
-extern const struct cli_option observe_options_table[];
-
 /*
  * Parses the options and begins to observe. Advances argc and argv past the options. Returns
  * EXIT_OK, then observe_options_end() is due; or EXIT_USAGE or EXIT_FAILED after a line on standard

@@ -458,7 +458,6 @@ const struct command command_top = {
 		"screen (h lists the keys, q quits); otherwise, or with --batch, it prints\n"
 		"tables, one per interval.\n"
 		"\n",
-	.options = observe_options_table,
 	.letters = TOP_OPTIONS,
 	.help_end =
 		"\n"

@@ -4,7 +4,6 @@
  * XDP's verdict is each packet's comment.
  */
 #include <arpa/inet.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -266,15 +265,10 @@ static const struct cli_option capture_options[] = {
 	{ OPTION_FILE_COUNT, "file-count", "N",
 	  "with -C, write to N files from FILE0 on, then overwrite\n"
 	  "the oldest", "a number from 1 to 1048576" },
-	{ 'c', "count", "N", "stop after N packets", TRACERS_NUMBER },
-	{ 'D', "duration", "S", "stop after S seconds", TRACERS_NUMBER },
+	{ 'c', "count", "N", "stop after N packets", "a number from 1 on" },
 	{ OPTION_SNAPLEN, "snaplen", "BYTES",
 	  "write at most BYTES of each packet, 64 or more",
 	  "a number of bytes from 64 on" },
-	{ 'q', "qpn", "QPN", "select packets to and from queue pair QPN", TRACERS_QPN },
-	{ 'p', "pid", "PID", "select packets of process PID", TRACERS_NUMBER },
-	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
-	{ 'P', "peer", "ADDR", "select packets from and to ADDR", "an address" },
 	{ OPTION_DROPS, "drops", NULL, "select packets that a check in XDP dropped", NULL },
 	{ OPTION_BUFFER, "buffer", "MIB", "use a buffer of MIB MiB for each process, default 32",
 	  "a number of MiB" },
@@ -298,11 +292,7 @@ static int capture_option(void *arg, int opt, char *value)
 		ok = cli_number32(value, 1, 1u << 20, &c->file.max_files);
 		break;
 	case 'c': ok = cli_number(value, 1, UINT64_MAX, &c->max_packets); break;
-	case 'D': ok = tracers_until(value, &c->until_ns); break;
 	case OPTION_SNAPLEN: ok = cli_number32(value, 64, SNAPLEN_ALL, &c->snaplen); break;
-	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &c->want.qpn); break;
-	case 'p': ok = cli_number32(value, 1, INT_MAX, &c->pid); break;
-	case 'Q': ok = tracers_direction(value, &c->want.what); break;
 	case 'P':
 		ok = c->want.has_peer = cli_address(value, &c->want.peer);
 		break;
@@ -310,6 +300,9 @@ static int capture_option(void *arg, int opt, char *value)
 	case OPTION_BUFFER:
 		ok = cli_number32(value, 1, RING_BYTES_MAX >> 20, &n);
 		c->want.ring_bytes = roundup_pow2(n) << 20;
+		break;
+	default:
+		ok = tracers_option(&c->want, &c->pid, &c->until_ns, opt, value);
 		break;
 	}
 	return ok ? EXIT_OK : CLI_REFUSED;
@@ -363,6 +356,7 @@ const struct command command_capture = {
 		"Super-packets are split into their packets. Capturing delays no process: packets\n"
 		"that do not fit into the buffer are lost and counted.\n"
 		"\n",
+	.letters = "qpPQD",
 	.options = capture_options,
 	.help_end =
 		"\n"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce trace: prints packets and QP events of the engines, one per line, as they happen. */
 #define _GNU_SOURCE /* strcasestr() */
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -221,18 +220,14 @@ static int trace_run(struct trace *t)
 }
 
 static const struct cli_option trace_options[] = {
-	{ 'q', "qpn", "QPN", "select queue pair QPN", TRACERS_QPN },
-	{ 'p', "pid", "PID", "select process PID", TRACERS_NUMBER },
 	{ 'O', "opcode", "TEXT",
 	  "select packets with TEXT in the name of the opcode, such as\n"
 	  "READ or 'RC SEND'", NULL },
-	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
 	{ 'E', "events", NULL, "print only events", NULL },
 	{ 'e', "errors", NULL,
 	  "print only drops, NAKs, congestion and events that indicate\n"
 	  "a problem", NULL },
-	{ 'c', "count", "N", "stop after N lines", TRACERS_NUMBER },
-	{ 'D', "duration", "S", "stop after S seconds", TRACERS_NUMBER },
+	{ 'c', "count", "N", "stop after N lines", "a number from 1 on" },
 	{ 'j', "json", NULL, "print one JSON object per line", NULL },
 	{ 0 },
 };
@@ -243,15 +238,12 @@ static int trace_option(void *arg, int opt, char *value)
 	bool ok = true;
 
 	switch (opt) {
-	case 'q': ok = cli_number32(value, 1, ROCE_QPN_MASK, &t->want.qpn); break;
-	case 'p': ok = cli_number32(value, 1, INT_MAX, &t->pid); break;
 	case 'O': t->opcode = value; break;
-	case 'Q': ok = tracers_direction(value, &t->want.what); break;
 	case 'E': t->want.what = XROCE_TRACE_EVENTS; break;
 	case 'e': t->errors = true; break;
 	case 'c': ok = cli_number(value, 1, UINT64_MAX, &t->max_lines); break;
-	case 'D': ok = tracers_until(value, &t->until_ns); break;
 	case 'j': t->json = true; break;
+	default: ok = tracers_option(&t->want, &t->pid, &t->until_ns, opt, value); break;
 	}
 	return ok ? EXIT_OK : CLI_REFUSED;
 }
@@ -310,6 +302,7 @@ const struct command command_trace = {
 		"  <   received         >   sent          <>  sent to the process itself\n"
 		"  <!  dropped by XDP   *   event\n"
 		"\n",
+	.letters = "qpQD",
 	.options = trace_options,
 	.help_end =
 		"\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A tracer of one program (tracer_); the tracers of all programs on some interfaces (tracers_). */
 #include <bpf/libbpf.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include "../counters.h"
 #include "../output.h"
 #include "tracer.h"
+
+#define TRACERS_LONGEST_NS ((1ull << 30) * NSEC_PER_SEC) /* of --duration */
 
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* between two searches for ports */
 /* Limit of a broker's answer while this process has leases to renew. */
@@ -580,20 +583,26 @@ s64 tracers_real_ns(void)
 	return (s64)((u64)real.tv_sec * NSEC_PER_SEC + (u64)real.tv_nsec - now_ns);
 }
 
-bool tracers_until(const char *text, u64 *until_ns)
-{
-	u64 seconds;
-
-	if (!cli_number(text, 1, 1u << 30, &seconds))
-		return false;
-	*until_ns = clock_now_ns() + seconds * NSEC_PER_SEC;
-	return true;
-}
-
-bool tracers_direction(const char *text, u32 *what)
+static bool tracers_direction(const char *text, u32 *what)
 {
 	const bool in = !strcmp(text, "in"), out = !strcmp(text, "out");
 
 	*what = in ? XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED : XROCE_TRACE_SENT;
 	return in || out;
+}
+
+bool tracers_option(struct tracer_want *want, u32 *pid, u64 *until_ns, int id, const char *value)
+{
+	bool good = false;
+
+	switch (id) {
+	case 'q': good = cli_number32(value, 1, ROCE_QPN_MASK, &want->qpn); break;
+	case 'p': good = cli_number32(value, 1, INT_MAX, pid); break;
+	case 'Q': good = tracers_direction(value, &want->what); break;
+	case 'D':
+		good = cli_seconds(value, NSEC_PER_MSEC, TRACERS_LONGEST_NS, until_ns);
+		*until_ns += clock_now_ns();
+		break;
+	}
+	return good;
 }

@@ -149,14 +149,10 @@ void tracers_complain(struct tracers *t, const char *command);
 void tracers_say_end(struct tracers *t, const char *command);
 /* Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the times of records. */
 s64 tracers_real_ns(void);
-/* What options of capture and trace take (struct cli_option). */
-#define TRACERS_NUMBER "a number from 1 on"
-#define TRACERS_QPN    "a QP number from 1 to 0xffffff"
 /*
- * Parse seconds from now on, into CLOCK_MONOTONIC; "in" or "out" as XROCE_TRACE_*. Return false if
- * invalid.
+ * Takes a common option of capture and trace: -q, -p, -Q or -D; -D sets *until_ns
+ * (CLOCK_MONOTONIC). Returns false if the value is invalid.
  */
-bool tracers_until(const char *text, u64 *until_ns);
-bool tracers_direction(const char *text, u32 *what);
+bool tracers_option(struct tracer_want *want, u32 *pid, u64 *until_ns, int id, const char *value);
 
 #endif
