@@ -14,19 +14,23 @@ $(BUILD)/obj/tests/%.o: ALL_CFLAGS += $(TEST_CFLAGS)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/libengine.a
 	@mkdir -p $(@D)
-	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) $(PRINT_LIBS) -lm -o $@
 
 # Of the command what measures, its pure files.
-$(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/tools/json.c) \
+$(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o \
+		$(call objs,user/tools/json.c user/tools/output.c user/os/clock.c) \
 		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
-	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) $(PRINT_LIBS) -lm -o $@
 
 # Files of the command by their names, which no two of its folders share; their objects.
 tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
 tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
+$(addprefix $(BUILD)/tests/unit/,test_table test_top test_records test_hostile_maps): \
+	PRINT_LIBS := $(TOOL_PKG_LIBS)
+$(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
 # Files of the command that need nothing else, but for the clock.
 $(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c) $(call objs,user/os/clock.c)
@@ -241,7 +245,9 @@ $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call t
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_protocol.c \
 	user/tools/bench/wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_protocol.c))
-$(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/tools/bench/json_read.c user/tools/json.c)
+$(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,$(call tools,bench_compare.c json.c output.c) \
+	user/os/clock.c)
+$(addprefix $(BUILD)/tests/fuzz/,fuzz_json fuzz_record): FUZZ_LIBS := -ljson-c -lm
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(BUILD)/tests/fuzz/fuzz_host: $(call fuzz_objs,tests/common/golden.c user/engine/gso.c \

@@ -79,7 +79,7 @@ static void open_json(struct json *j)
 	REQUIRE(line_file);
 	json_begin(j, line_file);
 	j->is_compact = true;
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 }
 
 /* One line: braces and brackets outside of strings close, each once. */

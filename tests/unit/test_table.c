@@ -33,20 +33,20 @@ static void json__nested(void **state)
 	struct json j;
 
 	json_begin(&j, out);
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	json_number(&j, "most", ~0ull);
 	json_signed(&j, "least", -5);
-	json_array(&j, "list");
+	json_open_array(&j, "list");
 	json_text(&j, NULL, "a");
 	json_null(&j, "ignored");
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	json_close(&j);
 	json_close(&j);
-	json_bool(&j, "no", false);
+	json_boolean(&j, "no", false);
 	json_close(&j);
 	json_end(&j);
 	printed(out, "{\n  \"most\": 18446744073709551615,\n  \"least\": -5,\n  \"list\": [\n"
-		     "    \"a\",\n    null,\n    {}\n  ],\n  \"no\": false\n}\n");
+		     "    \"a\",\n    null,\n    {\n    }\n  ],\n  \"no\": false\n}\n");
 }
 
 static void json__compact(void **state)
@@ -57,10 +57,10 @@ static void json__compact(void **state)
 	json_begin(&j, out);
 	j.is_compact = true;
 	for (u32 i = 0; i < 2; i++) {
-		json_array(&j, NULL);
+		json_open_array(&j, NULL);
 		json_real(&j, NULL, 1.25, 1);
 		json_real(&j, NULL, 0.0 / 0.0, 1);
-		json_object(&j, NULL);
+		json_open_object(&j, NULL);
 		json_number(&j, "n", i);
 		json_close(&j);
 		json_close(&j);
@@ -75,9 +75,34 @@ static void json_text__escapes(void **state)
 	struct json j;
 
 	json_begin(&j, out);
-	json_text(&j, NULL, "a\"b\\c\n\001\177\xff/");
+	j.is_compact = true;
+	json_open_array(&j, NULL);
+	json_text(&j, NULL, "a\"b\\c\n\001\033[2J\177\xff/");
+	json_close(&j);
 	json_end(&j);
-	printed(out, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\\ufffd/\"\n");
+	printed(out, "[\"a\\\"b\\\\c\\n\\u0001\\u001b[2J\ufffd\ufffd/\"]\n");
+}
+
+/* All 64 bits of a counter, and the decimals that the caller wants. */
+static void json_number__exact(void **state)
+{
+	FILE *out = begin();
+	struct json j;
+
+	json_begin(&j, out);
+	j.is_compact = true;
+	json_open_array(&j, NULL);
+	json_number(&j, NULL, 9007199254740993ull);
+	json_number(&j, NULL, 1ull << 63);
+	json_number(&j, NULL, ~0ull - 1);
+	json_signed(&j, NULL, INT64_MIN);
+	json_real(&j, NULL, 0.1, 9);
+	json_real(&j, NULL, 1e21, 0);
+	json_real(&j, NULL, -1.0 / 0.0, 3);
+	json_close(&j);
+	json_end(&j);
+	printed(out, "[9007199254740993,9223372036854775808,18446744073709551614,"
+		     "-9223372036854775808,0.100000000,1000000000000000000000,null]\n");
 }
 
 static const struct column columns[] = {
@@ -164,7 +189,7 @@ static void table_json__all_columns(void **state)
 	fill(&t);
 	json_begin(&j, out);
 	j.is_compact = true;
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	table_json(&t, &j, "rows");
 	json_close(&j);
 	json_end(&j);
@@ -180,6 +205,7 @@ int main(void)
 		cmocka_unit_test(json__nested),
 		cmocka_unit_test(json__compact),
 		cmocka_unit_test(json_text__escapes),
+		cmocka_unit_test(json_number__exact),
 		cmocka_unit_test(table_print__in_line),
 		cmocka_unit_test(table_print__cut_and_coloured),
 		cmocka_unit_test(table_sort__stable),

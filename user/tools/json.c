@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE /* stpcpy() */
+#include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,75 +11,54 @@ void json_begin(struct json *j, FILE *out)
 	*j = (struct json){ .out = out };
 }
 
+static void *json_need(void *memory)
+{
+	if (memory)
+		return memory;
+	fprintf(stderr, "xroce: out of memory\n");
+	exit(1);
+}
+
 void json_end(struct json *j)
 {
+	const int form = j->is_compact ? JSON_C_TO_STRING_PLAIN :
+					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+
+	fputs(json_need((void *)json_object_to_json_string_ext(
+		      j->open[0], form | JSON_C_TO_STRING_NOSLASHESCAPE)),
+	      j->out);
 	fputc('\n', j->out);
+	json_object_put(j->open[0]);
 	*j = (struct json){ .out = j->out, .is_compact = j->is_compact };
 }
 
-static void json_indent(const struct json *j)
+/* value: NULL for null. */
+static void json_add(struct json *j, const char *name, struct json_object *value)
 {
-	if (j->is_compact)
-		return;
-	fputc('\n', j->out);
-	for (u32 i = 0; i < j->depth; i++)
-		fputs("  ", j->out);
+	struct json_object *in = j->open[j->depth - 1];
+
+	if (json_object_is_type(in, json_type_array) ? json_object_array_add(in, value) :
+						       json_object_object_add(in, name, value))
+		json_need(NULL);
 }
 
-static void json_string(const struct json *j, const char *text)
-{
-	fputc('"', j->out);
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(j->out, "\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			fprintf(j->out, "\\u%04x", *c);
-		else if (*c >= 0x80)
-			fputs("\\ufffd", j->out);
-		else
-			fputc(*c, j->out);
-	}
-	fputc('"', j->out);
-}
-
-/* Writes the comma, line break and name before a value. */
-static void json_lead(struct json *j, const char *name)
-{
-	if (j->depth) {
-		const u32 level = j->depth - 1;
-
-		if (j->has_values[level])
-			fputc(',', j->out);
-		j->has_values[level] = true;
-		json_indent(j);
-		if (j->is_array[level])
-			name = NULL;
-	}
-	if (j->depth && name) {
-		json_string(j, name);
-		fputs(j->is_compact ? ":" : ": ", j->out);
-	}
-}
-
-static void json_open(struct json *j, const char *name, bool is_array)
+static void json_level(struct json *j, const char *name, struct json_object *level)
 {
 	if (j->depth == JSON_DEPTH)
 		abort();
-	json_lead(j, name);
-	fputc(is_array ? '[' : '{', j->out);
-	j->is_array[j->depth] = is_array;
-	j->has_values[j->depth] = false;
-	j->depth++;
+	if (j->depth)
+		json_add(j, name, json_need(level));
+	j->open[j->depth++] = json_need(level);
 }
 
-void json_object(struct json *j, const char *name)
+void json_open_object(struct json *j, const char *name)
 {
-	json_open(j, name, false);
+	json_level(j, name, json_object_new_object());
 }
 
-void json_array(struct json *j, const char *name)
+void json_open_array(struct json *j, const char *name)
 {
-	json_open(j, name, true);
+	json_level(j, name, json_object_new_array());
 }
 
 void json_close(struct json *j)
@@ -85,46 +66,47 @@ void json_close(struct json *j)
 	if (!j->depth)
 		abort();
 	j->depth--;
-	if (j->has_values[j->depth])
-		json_indent(j);
-	fputc(j->is_array[j->depth] ? ']' : '}', j->out);
 }
 
 void json_text(struct json *j, const char *name, const char *value)
 {
-	json_lead(j, name);
-	json_string(j, value);
+	char *clean = json_need(malloc(3 * strlen(value) + 1)), *to = clean;
+
+	for (; *value; value++) {
+		if ((unsigned char)*value < 0x7f)
+			*to++ = *value;
+		else
+			to = stpcpy(to, "\ufffd");
+	}
+	json_add(j, name, json_need(json_object_new_string_len(clean, (int)(to - clean))));
+	free(clean);
 }
 
 void json_number(struct json *j, const char *name, u64 value)
 {
-	json_lead(j, name);
-	fprintf(j->out, "%llu", (unsigned long long)value);
+	json_add(j, name, json_need(json_object_new_uint64(value)));
 }
 
 void json_signed(struct json *j, const char *name, s64 value)
 {
-	json_lead(j, name);
-	fprintf(j->out, "%lld", (long long)value);
+	json_add(j, name, json_need(json_object_new_int64(value)));
 }
 
 void json_real(struct json *j, const char *name, double value, u32 digits)
 {
-	json_lead(j, name);
-	if (isfinite(value))
-		fprintf(j->out, "%.*f", (int)digits, value);
-	else
-		fputs("null", j->out);
+	char text[352]; /* DBL_MAX has 309 digits before the point */
+
+	snprintf(text, sizeof(text), "%.*f", (int)digits, value);
+	json_add(j, name,
+		 isfinite(value) ? json_need(json_object_new_double_s(value, text)) : NULL);
 }
 
-void json_bool(struct json *j, const char *name, bool value)
+void json_boolean(struct json *j, const char *name, bool value)
 {
-	json_lead(j, name);
-	fputs(value ? "true" : "false", j->out);
+	json_add(j, name, json_need(json_object_new_boolean(value)));
 }
 
 void json_null(struct json *j, const char *name)
 {
-	json_lead(j, name);
-	fputs("null", j->out);
+	json_add(j, name, NULL);
 }

@@ -292,7 +292,7 @@ static void cell_json(const struct cell *cell, struct json *j, const char *name)
 		json_real(j, name, cell->real, 3);
 		break;
 	case CELL_BOOL:
-		json_bool(j, name, cell->number);
+		json_boolean(j, name, cell->number);
 		break;
 	case CELL_NONE:
 		json_null(j, name);
@@ -302,12 +302,12 @@ static void cell_json(const struct cell *cell, struct json *j, const char *name)
 
 void table_json(const struct table *t, struct json *j, const char *name)
 {
-	json_array(j, name);
+	json_open_array(j, name);
 	for (u32 i = 0; i < t->num_cells; i++) {
 		const u32 c = i % t->num_columns;
 
 		if (!c)
-			json_object(j, NULL);
+			json_open_object(j, NULL);
 		cell_json(&t->cells[i], j, t->columns[c].name);
 		if (c == t->num_columns - 1)
 			json_close(j);

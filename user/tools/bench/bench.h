@@ -177,6 +177,18 @@ int bench_client(const struct bench_options *options);
 int bench_server(const struct bench_options *options);
 /* bench_compare.c. Returns an exit code. */
 int bench_compare(const char *before, const char *after, bool json);
+/*
+ * Returns the object in len bytes of text, its texts cleaned by output_clean(). Returns NULL if it
+ * is malformed, too deep or no object, or memory runs out; *at is then the offset of the fault.
+ * The caller frees it with json_object_put().
+ */
+struct json_object *compare_parse(const char *text, size_t len, size_t *at);
+/*
+ * Prints the differences of two results. Returns the number of points that both have; *worse: of
+ * points that are worse in after.
+ */
+u32 compare_results(struct json_object *before, struct json_object *after, bool as_json,
+		    u32 *worse);
 
 enum compare_verdict { COMPARE_SAME, COMPARE_BETTER, COMPARE_WORSE };
 

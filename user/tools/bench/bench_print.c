@@ -119,11 +119,11 @@ static void bench_json_spread(struct json *j, const char *name, const struct ben
 {
 	const struct bench_spread s = bench_spread(p->round, p->rounds);
 
-	json_object(j, name);
+	json_open_object(j, name);
 	json_real(j, "min", s.min, digits);
 	json_real(j, "median", s.median, digits);
 	json_real(j, "max", s.max, digits);
-	json_array(j, "rounds");
+	json_open_array(j, "rounds");
 	for (u32 i = 0; i < p->rounds; i++)
 		json_real(j, NULL, p->round[i], digits);
 	json_close(j);
@@ -137,7 +137,7 @@ static void bench_json_latency(struct json *j, const struct bench_point *p)
 	char name[16];
 
 	bench_json_spread(j, "median_ns", p, 0);
-	json_object(j, "rtt_ns");
+	json_open_object(j, "rtt_ns");
 	json_number(j, "min", h->min_ns);
 	json_real(j, "mean", histogram_mean(h), 0);
 	for (u32 i = 0; i < ARRAY_SIZE(percent); i++) {
@@ -147,10 +147,10 @@ static void bench_json_latency(struct json *j, const struct bench_point *p)
 	json_number(j, "max", h->max_ns);
 	json_close(j);
 	/* pairs: upper bound in ns, count */
-	json_array(j, "histogram");
+	json_open_array(j, "histogram");
 	for (u32 i = 0; i < HISTOGRAM_BINS; i++)
 		if (h->bin[i]) {
-			json_array(j, NULL);
+			json_open_array(j, NULL);
 			json_number(j, NULL, histogram_last_ns(i));
 			json_number(j, NULL, h->bin[i]);
 			json_close(j);
@@ -160,14 +160,14 @@ static void bench_json_latency(struct json *j, const struct bench_point *p)
 
 static void bench_json_measure(struct json *j, const struct bench_result *r, enum bench_measure m)
 {
-	json_array(j, m == BENCH_LATENCY ? "latency" : "bandwidth");
+	json_open_array(j, m == BENCH_LATENCY ? "latency" : "bandwidth");
 	for (u32 size = 0; size < r->options->num_sizes; size++)
 		for (u32 way = 0; way < BENCH_WAY_END; way++) {
 			const struct bench_point *p = &r->point[m][way][size];
 
 			if (!p->is_there)
 				continue;
-			json_object(j, NULL);
+			json_open_object(j, NULL);
 			bench_json_point(j, r, way, size, p);
 			if (m == BENCH_LATENCY)
 				bench_json_latency(j, p);
@@ -185,7 +185,7 @@ void bench_print_json(const struct bench_result *r)
 
 	uname(&host);
 	json_begin(&j, stdout);
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	json_number(&j, "xroce_bench", BENCH_FORMAT);
 	json_text(&j, "version", XROCE_VERSION);
 	json_text(&j, "kernel", host.release);
@@ -195,7 +195,7 @@ void bench_print_json(const struct bench_result *r)
 	json_text(&j, "interface", r->peer.dev.name);
 	json_number(&j, "interface_mtu", r->peer.dev.mtu);
 	json_number(&j, "path_mtu", r->path_mtu);
-	json_bool(&j, "events", r->options->events);
+	json_boolean(&j, "events", r->options->events);
 	json_number(&j, "rounds", r->options->rounds);
 	json_number(&j, "duration_ns", r->options->duration_ns);
 	for (u32 m = 0; m < BENCH_MEASURE_END; m++)

@@ -147,7 +147,7 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 	char name[16];
 
 	json_begin(&j, stdout);
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	json_text(&j, "peer", peer->text);
 	json_text(&j, "from", peer->local_text);
 	json_text(&j, "interface", peer->dev.name);
@@ -162,7 +162,7 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 	json_real(&j, "loss_percent", ping_loss_percent(r), 3);
 	json_number(&j, "elapsed_ns", r->elapsed_ns);
 	if (r->received) {
-		json_object(&j, "rtt_ns");
+		json_open_object(&j, "rtt_ns");
 		json_number(&j, "min", r->rtt.min_ns);
 		json_real(&j, "avg", histogram_mean(&r->rtt), 0);
 		json_number(&j, "max", r->rtt.max_ns);
@@ -173,7 +173,7 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 		}
 		json_close(&j);
 	}
-	json_object(&j, "path_mtu");
+	json_open_object(&j, "path_mtu");
 	if (r->path_mtu)
 		json_number(&j, "found", r->path_mtu);
 	else

@@ -36,7 +36,7 @@ static void finding_json(struct doctor *d, const char *level, const char *what, 
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_text(j, "level", level);
 	if (d->iface)
 		json_text(j, "interface", d->iface);
@@ -473,8 +473,8 @@ static void doctor_json(struct doctor *d, const char *name, const struct netdev 
 
 	d->json = &j;
 	json_begin(&j, stdout);
-	json_object(&j, NULL);
-	json_array(&j, "findings");
+	json_open_object(&j, NULL);
+	json_open_array(&j, "findings");
 	fflush(stdout);
 	doctor_look(d, name, list, n);
 	json_close(&j);

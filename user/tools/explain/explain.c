@@ -234,7 +234,7 @@ static void json_qp(struct json *j, const struct explain_case *c, double seconds
 	const struct xroce_qp_stat *s = &q->stat;
 	char text[46];
 
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_number(j, "qpn", q->qpn);
 	json_text(j, "type",
 		  observe_options_transport(q->has_stat ? s->transport : q->steer.transport));
@@ -242,7 +242,7 @@ static void json_qp(struct json *j, const struct explain_case *c, double seconds
 		json_text(j, "state", observe_options_state(s->state));
 		json_text(j, "peer", observe_options_gid(s->peer, text));
 		json_number(j, "peer_qpn", s->peer_qpn);
-		json_bool(j, "peer_is_here", c->has_peer);
+		json_boolean(j, "peer_is_here", c->has_peer);
 		json_number(j, "outstanding", s->outstanding);
 		json_number(j, "rtt_ns", s->rtt_ns);
 		json_real(j, "tx_packets_per_s", (double)QP_GROWN(c->own, tx_packets) / seconds, 1);
@@ -255,10 +255,10 @@ static void json_qp(struct json *j, const struct explain_case *c, double seconds
 
 static void json_finding(struct json *j, const struct finding *f)
 {
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_text(j, "id", f->id);
 	json_text(j, "severity", explain_severity_name(f->severity));
-	json_bool(j, "is_consequence", f->is_consequence);
+	json_boolean(j, "is_consequence", f->is_consequence);
 	if (f->qpn)
 		json_number(j, "qpn", f->qpn);
 	else
@@ -270,9 +270,9 @@ static void json_finding(struct json *j, const struct finding *f)
 	else
 		json_null(j, "guess");
 	json_text(j, "advice", f->advice);
-	json_array(j, "numbers");
+	json_open_array(j, "numbers");
 	for (u32 i = 0; i < f->num_numbers; i++) {
-		json_object(j, NULL);
+		json_open_object(j, NULL);
 		json_text(j, "name", f->number[i].name);
 		json_text(j, "end", f->number[i].is_peers ? "peer" : "own");
 		json_number(j, "value", f->number[i].value);
@@ -291,17 +291,17 @@ static void explain_json(const struct explained *e, struct json *j)
 {
 	const enum explain_severity worst = explain_worst(e->findings);
 
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_text(j, "dev", e->port[1]->dev);
 	json_number(j, "pid", e->port[1]->pid);
 	json_text(j, "command", e->port[1]->command);
 	json_real(j, "seconds", e->seconds, 3);
 	json_text(j, "verdict", worst == EXPLAIN_NOTE ? "nothing" : explain_severity_name(worst));
-	json_array(j, "qps");
+	json_open_array(j, "qps");
 	for (u32 i = 0; i < e->num_cases; i++)
 		json_qp(j, &e->cases[i], e->seconds);
 	json_close(j);
-	json_array(j, "findings");
+	json_open_array(j, "findings");
 	for (u32 i = 0; i < e->findings->num; i++)
 		json_finding(j, &e->findings->list[i]);
 	json_close(j);
@@ -548,8 +548,8 @@ static int explain_run(struct explain *x, const char *target, u32 number)
 		l->has_pid = wants_pid;
 		if (l->json) {
 			json_begin(&x->json, stdout);
-			json_object(&x->json, NULL);
-			json_array(&x->json, "processes");
+			json_open_object(&x->json, NULL);
+			json_open_array(&x->json, "processes");
 		}
 		for (u32 i = 0; i < x->now.num; i++)
 			if (explain_wants_port(l, &x->now.list[i].port))

@@ -90,7 +90,7 @@ void list_json_listeners(struct json *j, const struct xroce_engine *engine)
 
 	if (!engine)
 		return;
-	json_array(j, "listeners");
+	json_open_array(j, "listeners");
 	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
 		const struct xroce_listener *l = &engine->listener[i];
 
@@ -98,7 +98,7 @@ void list_json_listeners(struct json *j, const struct xroce_engine *engine)
 			continue;
 		listener_service(l->service, service, sizeof(service));
 		listener_address(l, address, sizeof(address));
-		json_object(j, NULL);
+		json_open_object(j, NULL);
 		json_text(j, "service", service);
 		json_text(j, "address", address);
 		json_close(j);
@@ -438,8 +438,8 @@ static void list_json(const struct netdev *list, int n)
 	struct json j;
 
 	json_begin(&j, stdout);
-	json_object(&j, NULL);
-	json_array(&j, "devices");
+	json_open_object(&j, NULL);
+	json_open_array(&j, "devices");
 	for (int i = 0; i < n; i++)
 		list_json_device(&j, &list[i]);
 	json_close(&j);

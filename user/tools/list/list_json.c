@@ -33,8 +33,8 @@ static void list_json_hook(struct json *j, const struct xdp_hook *hook)
 	json_number(j, "program_id", hook->prog_id);
 	json_text(j, "program", hook->prog_name);
 	list_json_known(j, "xroce_program_id", hook->ours_id);
-	json_bool(j, "dispatcher", hook->is_dispatcher);
-	json_bool(j, "broker", hook->is_broker);
+	json_boolean(j, "dispatcher", hook->is_dispatcher);
+	json_boolean(j, "broker", hook->is_broker);
 	json_text(j, "others", hook->others);
 }
 
@@ -64,7 +64,7 @@ static void list_json_counters(struct json *j, const struct snapshot *s)
 	const struct xroce_sock *sock = &s->sums.sock;
 
 	if (snapshot_has(s, SUM_RX) && snapshot_has(s, SUM_SOCK)) {
-		json_object(j, "received");
+		json_open_object(j, "received");
 		json_number(j, "frames", rx->redirected);
 		json_number(j, "refused", rx->dropped);
 		json_number(j, "lost_ring_full", sock->rx_ring_full);
@@ -73,7 +73,7 @@ static void list_json_counters(struct json *j, const struct snapshot *s)
 	}
 	if (!snapshot_has(s, SUM_ENGINE))
 		return;
-	json_object(j, "sent_by");
+	json_open_object(j, "sent_by");
 	json_number(j, "tap", sent->tx_tap);
 	json_number(j, "live", sent->tx_live);
 	json_number(j, "gso", sent->tx_gso);
@@ -91,7 +91,7 @@ static void list_json_xdp(struct json *j, const struct netdev *dev, struct snaps
 	struct xdp_hook hook = { 0 };
 	const int err = observe_hook(dev->ifindex, &hook);
 
-	json_object(j, "xdp");
+	json_open_object(j, "xdp");
 	if (err)
 		json_text(j, "error", strerror(-err));
 	else if (hook.prog_id)
@@ -110,14 +110,14 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	struct snapshot s;
 
 	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_number(j, "client", c->client);
 	json_number(j, "pid", c->pid);
 	json_text(j, "command", command);
 	json_number(j, "uid", c->uid);
 	json_number(j, "qps", c->qps);
 	json_number(j, "services", c->services);
-	json_bool(j, "has_sockets", c->sockets);
+	json_boolean(j, "has_sockets", c->sockets);
 	json_number(j, "sent", c->frames);
 	json_number(j, "sent_here", c->hairpin);
 	json_number(j, "refused", c->refused);
@@ -138,16 +138,16 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	/* it is ending */
 	if (ask_is_over(err) && err != -ETIMEDOUT)
 		return;
-	json_object(j, "broker");
+	json_open_object(j, "broker");
 	list_json_process(j, ask_server(asker));
-	json_bool(j, "silent", err == -ETIMEDOUT);
-	json_array(j, "clients");
+	json_boolean(j, "silent", err == -ETIMEDOUT);
+	json_open_array(j, "clients");
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_json_client(j, &client);
 	json_close(j);
 	if (err != -ETIMEDOUT && !ask_kind(asker, &kind)) {
 		json_text(j, "receives_by", kind.udp ? "UDP sockets" : "XDP");
-		json_array(j, "pkeys");
+		json_open_array(j, "pkeys");
 		for (u32 i = 0; i < kind.pkeys.num; i++)
 			json_number(j, NULL, kind.pkeys.key[i]);
 		json_close(j);
@@ -165,12 +165,12 @@ static void list_json_users(struct json *j, const struct netdev *dev)
 	ask_init(&asker);
 	asker.max_ns = OBSERVE_ASK_NS;
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
-	json_bool(j, "broker_hidden", err == -EACCES);
+	json_boolean(j, "broker_hidden", err == -EACCES);
 	if (!err)
 		list_json_clients(j, &asker);
 	ask_close(&asker);
 	if (!observe_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
-		json_object(j, "in_use");
+		json_open_object(j, "in_use");
 		list_json_known(j, "pid", pid > 0 ? (u64)pid : 0);
 		json_text(j, "command", pid ? comm : "?");
 		json_close(j);
@@ -181,7 +181,7 @@ static void list_json_gids(struct json *j, const struct netdev *dev)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	json_array(j, "gids");
+	json_open_array(j, "gids");
 	for (u32 i = 0; i < dev->num_gids; i++)
 		json_text(j, NULL,
 			  inet_ntop(AF_INET6, dev->gid[i].gid.raw, text, sizeof(text)));
@@ -194,7 +194,7 @@ void list_json_device(struct json *j, const struct netdev *dev)
 	char text[8 + sizeof(dev->name)];
 	struct snapshot s = { 0 };
 
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	snprintf(text, sizeof(text), "xroce_%s", dev->name);
 	json_text(j, "name", text);
 	json_text(j, "interface", dev->name);
@@ -202,7 +202,7 @@ void list_json_device(struct json *j, const struct netdev *dev)
 	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", dev->mac[0], dev->mac[1],
 		 dev->mac[2], dev->mac[3], dev->mac[4], dev->mac[5]);
 	json_text(j, "mac", text);
-	json_bool(j, "up", dev->is_up);
+	json_boolean(j, "up", dev->is_up);
 	list_json_known(j, "speed_mbps", dev->speed_mbps);
 	json_number(j, "mtu", dev->mtu);
 	json_number(j, "rx_queues", dev->rx_queues);

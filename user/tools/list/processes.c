@@ -239,7 +239,7 @@ static void stat_identify(struct json *j, const struct observed *p)
 static void stat_names(struct json *j, const struct sums *now)
 {
 	for (u32 f = 0; f < NAME_FAMILIES; f++) {
-		json_object(j, counters_family((enum name_family)f));
+		json_open_object(j, counters_family((enum name_family)f));
 		for (u32 i = 0; i < counters_num_names; i++)
 			if (counters_names[i].family == f)
 				json_number(j, counters_names[i].name,
@@ -261,9 +261,9 @@ static void stat_port(void *arg, const struct observed *p, const struct snapshot
 	remembered->time_ns = s->time_ns;
 	remembered->sums = snapshot->sums;
 	if (!s->table) {
-		json_object(&s->json, NULL);
+		json_open_object(&s->json, NULL);
 		stat_identify(&s->json, p);
-		json_object(&s->json, "counters");
+		json_open_object(&s->json, "counters");
 	}
 	for (u32 i = 0; i < counters_num_fields; i++) {
 		const struct counters_field *f = &counters_fields[i];
@@ -279,7 +279,7 @@ static void stat_port(void *arg, const struct observed *p, const struct snapshot
 	json_close(&s->json);
 	stat_names(&s->json, now);
 	if (s->has_before) {
-		json_object(&s->json, "per_second");
+		json_open_object(&s->json, "per_second");
 		for (u32 i = 0; i < counters_num_fields; i++)
 			if (!counters_fields[i].is_gauge)
 				json_real(&s->json, counters_fields[i].name,
@@ -306,9 +306,9 @@ static int stat_once(struct stat *s, struct observe_options *l)
 	if (l->json) {
 		json_begin(&s->json, stdout);
 		s->json.is_compact = l->interval_ms;
-		json_object(&s->json, NULL);
+		json_open_object(&s->json, NULL);
 		json_number(&s->json, "time_ns", s->time_ns);
-		json_array(&s->json, "ports");
+		json_open_array(&s->json, "ports");
 		observe_options_ports(l, SNAPSHOT_COUNTERS, stat_port, s);
 		json_close(&s->json);
 		json_close(&s->json);

@@ -292,7 +292,7 @@ void observe_options_print(const struct observe_options *l, const struct table *
 
 	if (l->json) {
 		json_begin(&j, stdout);
-		json_object(&j, NULL);
+		json_open_object(&j, NULL);
 		table_json(t, &j, name);
 		json_close(&j);
 		json_end(&j);

@@ -319,11 +319,11 @@ static void batch_json(struct top *t)
 
 	json_begin(&j, stdout);
 	j.is_compact = true;
-	json_object(&j, NULL);
+	json_open_object(&j, NULL);
 	json_number(&j, "time_ns", t->model.time_ns);
 	json_real(&j, "seconds", t->model.seconds, 9);
-	json_bool(&j, "hidden", t->look.is_hidden);
-	json_bool(&j, "silent", *t->look.silent);
+	json_boolean(&j, "hidden", t->look.is_hidden);
+	json_boolean(&j, "silent", *t->look.silent);
 	for (u32 v = 0; v < TOP_VIEWS; v++) {
 		batch_table(t, v, &table, columns);
 		table_json(&table, &j, top_fields[v].name);

@@ -245,9 +245,9 @@ void decode_json(const struct packet *p, struct json *j)
 	json_number(j, "psn", p->psn);
 	json_number(j, "pkey", p->pkey);
 	json_number(j, "payload", p->payload_len);
-	json_bool(j, "solicited", p->solicited);
-	json_bool(j, "ack_requested", p->ackreq);
-	json_bool(j, "congestion", (p->tos & 3) == 3);
+	json_boolean(j, "solicited", p->solicited);
+	json_boolean(j, "ack_requested", p->ackreq);
+	json_boolean(j, "congestion", (p->tos & 3) == 3);
 	if (p->flags & OP_AETH) {
 		json_text(j, "syndrome", decode_syndrome(p->syndrome));
 		json_number(j, "msn", p->msn);

@@ -55,7 +55,7 @@ static void trace_json_head(const struct trace *t, const struct traced *from,
 {
 	json_begin(j, stdout);
 	j->is_compact = true;
-	json_object(j, NULL);
+	json_open_object(j, NULL);
 	json_number(j, "time_ns", r->cqe.rx_time_ns + (u64)t->real_ns);
 	json_text(j, "interface", from->iface);
 	if (!from->is_broker) {
