@@ -419,8 +419,8 @@ qp_peer           | user/tools/observe/observe_options.c| s/(!l->has_peer ||/(tr
 qp_joined         | user/tools/observe/snapshot.c      | s/last->steer = all->v\[i\].steer;/;/ | netns-look
 look_hidden       | user/tools/observe/observe_options.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
 json_escapes      | user/tools/json.c          | s/< 0x7f)/< 0xff)/ | unit-table
-table_sorts       | user/tools/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
-table_cuts        | user/tools/table.c         | s/if (line->width \&\& line->at == line->width)/if (0)/ | unit-table
+table_sorts       | user/tools/table.c         | s/return x->added < y->added .*;/return x->added < y->added ? 1 : -1;/ | unit-table
+table_cuts        | user/tools/table.c         | s/column) <= room)/column) <= width)/ | unit-table
 sysfs_state       | user/tools/run/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
 sysfs_empty_gids  | user/tools/run/sysfs.c         | s/i < e->max; i++/i + 1 < e->max; i++/ | netns-sysfs
 sysfs_caps        | user/tools/run/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs

@@ -28,8 +28,8 @@ tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
 tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
-$(addprefix $(BUILD)/tests/unit/,test_table test_top test_records test_hostile_maps): \
-	PRINT_LIBS := $(TOOL_PKG_LIBS)
+PRINTING := $(addprefix $(BUILD)/tests/unit/,test_table test_top test_records test_hostile_maps)
+$(PRINTING): PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
 # Files of the command that need nothing else, but for the clock.
@@ -271,7 +271,8 @@ fuzzers: $(call programs,tests/fuzz/fuzz_*.c)
 
 # ---- all of them ----
 
-unit-tests: $(call programs,tests/unit/test_*.c)
+# Without those that need libraries where there are none (musl.sh).
+unit-tests: $(filter-out $(if $(TOOL_PKG_LIBS),,$(PRINTING)),$(call programs,tests/unit/test_*.c))
 measure-tests: $(call programs,tests/measure/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)
 cm-tests: $(call programs,tests/cm/test_*.c)

@@ -2,11 +2,13 @@
 /* tier: core */
 /* tier: core san */
 /* What the command prints: JSON that a reader takes, tables whose columns stand in line. */
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "../../user/tools/table.h"
@@ -122,7 +124,7 @@ static void fill(struct table *t)
 	table_text(t, "long-name");
 	table_number_as(t, 1000, "1k");
 	table_bool(t, true);
-	table_text(t, "y");
+	table_text(t, "yonder");
 	table_mark_bad(t);
 	table_text(t, "b");
 	table_number(t, 7);
@@ -136,29 +138,87 @@ static void table_print__in_line(void **state)
 	struct table t;
 
 	fill(&t);
-	table_print(&t, out, 0, 0, false);
+	table_print(&t, out, 0, false);
 	table_end(&t);
 	printed(out, "NAME        N  LAST\n"
 		     "a           7  x\n"
-		     "long-name  1k  y\n"
+		     "long-name  1k  yonder\n"
 		     "b           7  -\n");
 }
 
-static void table_print__cut_and_coloured(void **state)
+/* Of a terminal's width: text is cut, a number is whole or left out. */
+static void table_print__fits(void **state)
+{
+	static const char *const expected[] = {
+		[8] = "NAME\na\nlong-nam\nb\n",
+		[9] = "NAME\na\nlong-name\nb\n",
+		[12] = "NAME\na\nlong-name\nb\n",
+		[13] = "NAME        N\na           7\nlong-name  1k\nb           7\n",
+		[16] = "NAME        N\na           7\nlong-name  1k\nb           7\n",
+		[19] = "NAME        N  LAST\na           7  x\nlong-name  1k  yond\n"
+		       "b           7  -\n",
+	};
+	struct table t;
+
+	fill(&t);
+	for (u32 width = 0; width < ARRAY_SIZE(expected); width++) {
+		FILE *out = begin();
+
+		table_print(&t, out, width, false);
+		if (expected[width])
+			printed(out, expected[width]);
+		else
+			fclose(out);
+	}
+	table_end(&t);
+}
+
+static void table_print__coloured(void **state)
 {
 	FILE *out = begin();
 	struct table t;
 
 	fill(&t);
-	table_print(&t, out, 2, 12, false);
-	table_print(&t, out, 2, 0, true);
+	table_print(&t, out, 0, true);
 	table_end(&t);
-	printed(out, "NAME        \n"
-		     "a           \n"
-		     "long-name  1\n"
-		     "\033[1mNAME\033[0m        \033[1mN\033[0m  \033[1mLAST\033[0m\n"
+	printed(out, "\033[1mNAME     \033[0m  \033[1m N\033[0m  \033[1mLAST\033[0m\n"
 		     "a           7  x\n"
-		     "long-name  1k  \033[31my\033[0m\n");
+		     "long-name  1k  \033[31myonder\033[0m\n"
+		     "b           7  -\n");
+}
+
+static void table_print__no_rows(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+
+	table_begin(&t, columns, ARRAY_SIZE(columns));
+	table_sort(&t, 0, true);
+	table_print(&t, out, 20, false);
+	table_print(&t, out, 0, true);
+	table_end(&t);
+	printed(out, "NAME  N  LAST\n\033[1mNAME\033[0m  \033[1mN\033[0m  \033[1mLAST\033[0m\n");
+}
+
+/* Names are foreign: nothing that a terminal obeys, in any locale. */
+static void table_print__escapes(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+
+	setlocale(LC_ALL, "C.UTF-8");
+	table_begin(&t, columns, ARRAY_SIZE(columns));
+	table_text(&t, "\033[2J\n\x7f\x9b\xc2\x9b\r");
+	table_number(&t, ~0ull);
+	table_none(&t);
+	table_text(&t, "\\x\t");
+	table_print(&t, out, 0, true);
+	table_end(&t);
+	fclose(out);
+	for (const char *c = strchr(text, '\n') + 1; *c; c++)
+		assert_true((*c >= ' ' && *c <= '~') || (*c == '\n' && !c[1]));
+	assert_non_null(strstr(text, "18446744073709551615"));
+	setlocale(LC_ALL, "C");
 }
 
 static void table_sort__stable(void **state)
@@ -168,16 +228,18 @@ static void table_sort__stable(void **state)
 
 	fill(&t);
 	table_sort(&t, 1, true);
-	table_print(&t, out, 0, 0, false);
+	table_print(&t, out, 0, false);
 	table_sort(&t, 0, false);
-	table_print(&t, out, 1, 0, false);
+	table_print(&t, out, 0, false);
 	table_end(&t);
 	printed(out, "NAME        N  LAST\n"
-		     "long-name  1k  y\n"
+		     "long-name  1k  yonder\n"
 		     "a           7  x\n"
 		     "b           7  -\n"
-		     "NAME  N  LAST\n"
-		     "a     7  x\n");
+		     "NAME        N  LAST\n"
+		     "a           7  x\n"
+		     "b           7  -\n"
+		     "long-name  1k  yonder\n");
 }
 
 static void table_json__all_columns(void **state)
@@ -195,7 +257,7 @@ static void table_json__all_columns(void **state)
 	json_end(&j);
 	table_end(&t);
 	printed(out, "{\"rows\":[{\"name\":\"a\",\"count\":7,\"hidden\":1,\"last\":\"x\"},"
-		     "{\"name\":\"long-name\",\"count\":1000,\"hidden\":true,\"last\":\"y\"},"
+		     "{\"name\":\"long-name\",\"count\":1000,\"hidden\":true,\"last\":\"yonder\"},"
 		     "{\"name\":\"b\",\"count\":7,\"hidden\":null,\"last\":null}]}\n");
 }
 
@@ -207,7 +269,10 @@ int main(void)
 		cmocka_unit_test(json_text__escapes),
 		cmocka_unit_test(json_number__exact),
 		cmocka_unit_test(table_print__in_line),
-		cmocka_unit_test(table_print__cut_and_coloured),
+		cmocka_unit_test(table_print__fits),
+		cmocka_unit_test(table_print__coloured),
+		cmocka_unit_test(table_print__no_rows),
+		cmocka_unit_test(table_print__escapes),
 		cmocka_unit_test(table_sort__stable),
 		cmocka_unit_test(table_json__all_columns),
 	};

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#define _GNU_SOURCE /* vasprintf() */
+#define _GNU_SOURCE /* vasprintf(), qsort_r() */
+#include <libsmartcols/libsmartcols.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "table.h"
 
-#define TABLE_CELL_MAX 128 /* longest text of a number */
+#define TABLE_GAP "  " /* between columns */
 
-static void table_no_memory(void)
+static void *table_need(void *memory)
 {
+	if (memory)
+		return memory;
 	fprintf(stderr, "xroce: out of memory\n");
 	exit(1);
 }
@@ -28,73 +32,57 @@ void table_end(struct table *t)
 	t->num_cells = t->room = 0;
 }
 
-static struct cell *table_add(struct table *t, enum cell_kind kind)
+/* The text of a value in a table. */
+static struct cell *table_add(struct table *t, struct cell cell, const char *fmt, va_list ap)
 {
 	if (t->num_cells == t->room) {
 		t->room = t->room ? 2 * t->room : 16 * t->num_columns;
-		t->cells = reallocarray(t->cells, t->room, sizeof(*t->cells));
-		if (!t->cells)
-			table_no_memory();
+		t->cells = table_need(reallocarray(t->cells, t->room, sizeof(*t->cells)));
 	}
-	t->cells[t->num_cells] = (struct cell){ .kind = kind };
+	if (vasprintf(&cell.text, fmt, ap) < 0)
+		table_need(NULL);
+	cell.added = t->num_cells;
+	t->cells[t->num_cells] = cell;
 	return &t->cells[t->num_cells++];
 }
 
-static void table_say(struct cell *cell, const char *fmt, va_list ap)
-{
-	if (vasprintf(&cell->text, fmt, ap) < 0)
-		table_no_memory();
-}
+#define TABLE_ADD(t, fmt, ...)                                                                     \
+	do {                                                                                       \
+		va_list ap;                                                                        \
+                                                                                                   \
+		va_start(ap, fmt);                                                                 \
+		table_add(t, (struct cell){ __VA_ARGS__ }, fmt, ap);                               \
+		va_end(ap);                                                                        \
+	} while (0)
 
 void table_text(struct table *t, const char *fmt, ...)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	table_say(table_add(t, CELL_TEXT), fmt, ap);
-	va_end(ap);
-}
-
-void table_number(struct table *t, u64 value)
-{
-	table_add(t, CELL_NUMBER)->number = value;
+	TABLE_ADD(t, fmt, .kind = CELL_TEXT);
 }
 
 void table_number_as(struct table *t, u64 value, const char *fmt, ...)
 {
-	struct cell *cell = table_add(t, CELL_NUMBER);
-	va_list ap;
-
-	cell->number = value;
-	va_start(ap, fmt);
-	table_say(cell, fmt, ap);
-	va_end(ap);
-}
-
-void table_real(struct table *t, double value)
-{
-	table_add(t, CELL_REAL)->real = value;
+	TABLE_ADD(t, fmt, .kind = CELL_NUMBER, .number = value);
 }
 
 void table_real_as(struct table *t, double value, const char *fmt, ...)
 {
-	struct cell *cell = table_add(t, CELL_REAL);
-	va_list ap;
+	TABLE_ADD(t, fmt, .kind = CELL_REAL, .real = value);
+}
 
-	cell->real = value;
-	va_start(ap, fmt);
-	table_say(cell, fmt, ap);
-	va_end(ap);
+static void table_flag(struct table *t, enum cell_kind kind, bool value, const char *fmt, ...)
+{
+	TABLE_ADD(t, fmt, .kind = kind, .number = value);
 }
 
 void table_bool(struct table *t, bool value)
 {
-	table_add(t, CELL_BOOL)->number = value;
+	table_flag(t, CELL_BOOL, value, value ? "yes" : "no");
 }
 
 void table_none(struct table *t)
 {
-	table_add(t, CELL_NONE);
+	table_flag(t, CELL_NONE, false, "-");
 }
 
 void table_mark_bad(struct table *t)
@@ -102,7 +90,12 @@ void table_mark_bad(struct table *t)
 	t->cells[t->num_cells - 1].is_bad = true;
 }
 
-/* ---- sorting: few rows, and stable ---- */
+/* ---- sorting ---- */
+
+struct table_order {
+	u32 column;
+	bool is_descending;
+};
 
 static int cell_compare(const struct cell *a, const struct cell *b)
 {
@@ -118,163 +111,110 @@ static int cell_compare(const struct cell *a, const struct cell *b)
 	}
 }
 
-static bool table_is_ordered(const struct table *t, const struct cell *first,
-			     const struct cell *second, u32 column, bool is_descending)
+static int row_compare(const void *a, const void *b, void *arg)
 {
-	const int cmp = cell_compare(&first[column], &second[column]);
+	const struct cell *x = a, *y = b;
+	const struct table_order *by = arg;
+	const int order = cell_compare(&x[by->column], &y[by->column]);
 
-	return is_descending ? cmp >= 0 : cmp <= 0;
-}
-
-/* Merges two sorted runs of rows. */
-static void table_merge(const struct table *t, struct cell *to, const struct cell *from, u32 low,
-			u32 middle, u32 high, u32 column, bool is_descending)
-{
-	const size_t row = t->num_columns;
-	u32 a = low, b = middle;
-
-	for (u32 i = low; i < high; i++) {
-		const bool is_first =
-			a < middle && (b == high || table_is_ordered(t, &from[a * row],
-								     &from[b * row], column,
-								     is_descending));
-		const u32 next = is_first ? a++ : b++;
-
-		memcpy(&to[i * row], &from[next * row], row * sizeof(*to));
-	}
+	if (order)
+		return by->is_descending ? -order : order;
+	return x->added < y->added ? -1 : x->added > y->added;
 }
 
 void table_sort(struct table *t, u32 column, bool is_descending)
 {
-	const u32 rows = table_rows(t);
-	struct cell *other = calloc(t->room ? t->room : 1, sizeof(*other)), *swap;
+	struct table_order by = { column, is_descending };
 
-	if (!other)
-		table_no_memory();
-	for (u32 run = 1; run < rows; run *= 2) {
-		for (u32 low = 0; low < rows; low += 2 * run) {
-			const u32 middle = low + run < rows ? low + run : rows;
-			const u32 high = low + 2 * run < rows ? low + 2 * run : rows;
-
-			table_merge(t, other, t->cells, low, middle, high, column, is_descending);
-		}
-		swap = t->cells;
-		t->cells = other;
-		other = swap;
-	}
-	free(other);
+	if (t->num_cells)
+		qsort_r(t->cells, table_rows(t), t->num_columns * sizeof(*t->cells), row_compare,
+			&by);
 }
 
-/* ---- table ---- */
+/* ---- table, by libsmartcols ---- */
 
-static const char *cell_say(const struct cell *cell, char text[TABLE_CELL_MAX])
+static void table_show_columns(const struct table *t, struct libscols_table *shown)
 {
-	if (cell->text)
-		return cell->text;
-	switch (cell->kind) {
-	case CELL_NUMBER:
-		snprintf(text, TABLE_CELL_MAX, "%llu", (unsigned long long)cell->number);
-		return text;
-	case CELL_REAL:
-		snprintf(text, TABLE_CELL_MAX, "%.1f", cell->real);
-		return text;
-	case CELL_BOOL:
-		return cell->number ? "yes" : "no";
-	default:
-		return "-";
-	}
-}
-
-struct line {
-	FILE *out;
-	u32 at, width; /* columns; width 0: unlimited */
-};
-
-static void line_put(struct line *line, const char *text)
-{
-	for (; *text; text++) {
-		if (line->width && line->at == line->width)
-			return;
-		line->at++;
-		/* names are foreign input; a terminal would execute escape sequences in them */
-		fputc(*text < ' ' || *text > '~' ? '?' : *text, line->out);
-	}
-}
-
-static void line_pad(struct line *line, u32 n)
-{
-	while (n--)
-		line_put(line, " ");
-}
-
-static void line_put_cell(struct line *line, const char *text, u32 width, bool is_left,
-			  bool is_last, const char *colour)
-{
-	const u32 pad = width - (u32)strlen(text);
-
-	if (line->at)
-		line_pad(line, 2);
-	if (!is_left)
-		line_pad(line, pad);
-	if (colour)
-		fputs(colour, line->out);
-	line_put(line, text);
-	if (colour)
-		fputs("\033[0m", line->out);
-	if (is_left && !is_last)
-		line_pad(line, pad);
-}
-
-static u32 table_last_shown(const struct table *t)
-{
-	u32 last = 0;
-
-	for (u32 c = 0; c < t->num_columns; c++)
-		if (t->columns[c].title)
-			last = c;
-	return last;
-}
-
-static void table_print_row(const struct table *t, const u32 *widths, const struct cell *row,
-			    FILE *out, u32 width, bool is_coloured)
-{
-	struct line line = { .out = out, .width = width };
-	const u32 last = table_last_shown(t);
-	char text[TABLE_CELL_MAX];
-
 	for (u32 c = 0; c < t->num_columns; c++) {
 		const struct column *column = &t->columns[c];
-		const char *colour = !is_coloured	      ? NULL :
-				     !row		      ? "\033[1m" :
-				     row[c].is_bad	      ? "\033[31m" :
-								NULL;
+		const int flags = (column->is_left ? 0 : SCOLS_FL_RIGHT) |
+				  (column->title ? 0 : SCOLS_FL_HIDDEN);
 
-		if (column->title)
-			line_put_cell(&line, row ? cell_say(&row[c], text) : column->title,
-				      widths[c], column->is_left, c == last, colour);
+		scols_cell_set_color(scols_column_get_header(table_need(scols_table_new_column(
+					     shown, column->title ? column->title : "", 0, flags))),
+				     "\033[1m");
 	}
-	fputc('\n', out);
 }
 
-void table_print(const struct table *t, FILE *out, u32 most, u32 width, bool is_coloured)
+/* libsmartcols escapes what is not printable: names are foreign input. */
+static void table_show_row(const struct table *t, struct libscols_table *shown, u32 row)
 {
-	const u32 all = table_rows(t), rows = most && most < all ? most : all;
-	u32 *widths = calloc(t->num_columns, sizeof(*widths)), n;
-	char text[TABLE_CELL_MAX];
+	struct libscols_line *line = table_need(scols_table_new_line(shown, NULL));
 
-	if (!widths)
-		table_no_memory();
 	for (u32 c = 0; c < t->num_columns; c++) {
-		widths[c] = t->columns[c].title ? (u32)strlen(t->columns[c].title) : 0;
-		for (u32 r = 0; r < rows; r++) {
-			n = (u32)strlen(cell_say(&t->cells[r * t->num_columns + c], text));
-			widths[c] = n > widths[c] ? n : widths[c];
+		const struct cell *cell = &t->cells[row * t->num_columns + c];
+
+		if (!t->columns[c].title)
+			continue;
+		if (scols_line_set_data(line, c, cell->text))
+			table_need(NULL);
+		if (cell->is_bad)
+			scols_cell_set_color(scols_line_get_cell(line, c), "\033[31m");
+	}
+}
+
+/* Returns the table, for free(). Also sets the widths of columns. */
+static char *table_to_text(struct libscols_table *shown)
+{
+	char *text = NULL;
+
+	return scols_print_table_to_string(shown, &text) ? table_need(NULL) : table_need(text);
+}
+
+/* Hides the columns that do not fit. The last text is cut instead if its title fits. */
+static void table_fit(const struct table *t, struct libscols_table *shown, u32 width)
+{
+	size_t at = 0;
+
+	free(table_to_text(shown));
+	for (u32 c = 0; c < t->num_columns; c++) {
+		struct libscols_column *column = scols_table_get_column(shown, c);
+		const char *title = t->columns[c].title;
+		const size_t room = width > at ? width - at : 0;
+		const bool is_cut =
+			!at || (t->columns[c].is_left && title && strlen(title) <= room);
+
+		if (title && scols_column_get_width(column) <= room) {
+			at += scols_column_get_width(column) + strlen(TABLE_GAP);
+		} else if (title) {
+			scols_column_set_flags(column, is_cut ? SCOLS_FL_TRUNC : SCOLS_FL_HIDDEN);
+			at = width;
 		}
 	}
-	table_print_row(t, widths, NULL, out, width, is_coloured);
-	for (u32 r = 0; r < rows; r++)
-		table_print_row(t, widths, &t->cells[r * t->num_columns], out, width, is_coloured);
-	free(widths);
+	scols_table_set_termforce(shown, SCOLS_TERMFORCE_ALWAYS);
+	scols_table_set_termwidth(shown, width);
+}
+
+void table_print(const struct table *t, FILE *out, u32 width, bool is_coloured)
+{
+	struct libscols_table *shown = table_need(scols_new_table());
+	char *text;
+
+	scols_table_set_column_separator(shown, TABLE_GAP);
+	scols_table_set_termforce(shown, SCOLS_TERMFORCE_NEVER);
+	table_show_columns(t, shown);
+	for (u32 r = 0; r < table_rows(t); r++)
+		table_show_row(t, shown, r);
+	/* without a line there would be no head */
+	if (!t->num_cells)
+		table_need(scols_table_new_line(shown, NULL));
+	if (width)
+		table_fit(t, shown, width);
+	scols_table_enable_colors(shown, is_coloured);
+	text = table_to_text(shown);
+	fprintf(out, "%.*s\n", t->num_cells ? INT_MAX : (int)strcspn(text, "\n"), text);
+	free(text);
+	scols_unref_table(shown);
 }
 
 /* ---- JSON ---- */

@@ -318,7 +318,7 @@ static int stat_once(struct stat *s, struct observe_options *l)
 		table_begin(&t, stat_columns, ARRAY_SIZE(stat_columns));
 		observe_options_ports(l, SNAPSHOT_COUNTERS, stat_port, s);
 		terminal_size(stdout, &width, &lines);
-		table_print(&t, stdout, 0, width, terminal_is_coloured(stdout));
+		table_print(&t, stdout, width, terminal_is_coloured(stdout));
 		table_end(&t);
 		if (l->interval_ms)
 			putchar('\n');

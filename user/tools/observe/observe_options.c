@@ -299,5 +299,5 @@ void observe_options_print(const struct observe_options *l, const struct table *
 		return;
 	}
 	terminal_size(stdout, &width, &lines);
-	table_print(t, stdout, 0, width, terminal_is_coloured(stdout));
+	table_print(t, stdout, width, terminal_is_coloured(stdout));
 }

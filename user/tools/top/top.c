@@ -297,7 +297,7 @@ static void batch_print_view(struct top *t, enum top_view view)
 
 	terminal_size(stdout, &width, &lines);
 	batch_table(t, view, &table, columns);
-	table_print(&table, stdout, 0, width, terminal_is_coloured(stdout));
+	table_print(&table, stdout, width, terminal_is_coloured(stdout));
 	table_end(&table);
 }
 
