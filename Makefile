@@ -41,7 +41,7 @@ PKGS      := libbpf libxdp libmnl libisal
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 # Of the command alone: the libraries are not to bring them into programs.
-TOOL_PKGS := fuse3 libmicrohttpd json-c smartcols
+TOOL_PKGS := fuse3 libmicrohttpd json-c smartcols ncursesw
 TOOL_PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(TOOL_PKGS) 2>/dev/null)
 FUSE_CFLAGS := $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
 

@@ -13,7 +13,7 @@ packages=(
 	# build
 	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libfuse3-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
-	libmicrohttpd-dev libjson-c-dev libsmartcols-dev
+	libmicrohttpd-dev libjson-c-dev libsmartcols-dev libncurses-dev
 	# tests
 	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
 	libfabric-bin libgloo-dev g++ python3-pyverbs

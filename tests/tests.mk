@@ -28,7 +28,8 @@ tools = $(foreach name,$(1),$(wildcard user/tools/$(name) user/tools/*/$(name)))
 tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
-PRINTING := $(addprefix $(BUILD)/tests/unit/,test_table test_top test_records test_hostile_maps)
+PRINTING := $(addprefix $(BUILD)/tests/unit/,test_table test_screen test_top test_records \
+	test_hostile_maps)
 $(PRINTING): PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)

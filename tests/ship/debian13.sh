@@ -24,7 +24,7 @@ case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 packages=(
 	gcc make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libfuse3-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
-	libmicrohttpd-dev libjson-c-dev libsmartcols-dev libcmocka-dev
+	libmicrohttpd-dev libjson-c-dev libsmartcols-dev libncurses-dev libcmocka-dev
 	ibverbs-utils perftest iproute2 iputils-ping procps util-linux mount
 )
 mmdebstrap_options=(--mode=root --variant=apt --skip=cleanup/apt/lists

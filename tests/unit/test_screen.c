@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* tier: core san */
-/* The grid of a frame and its bytes, spark lines, numbers in few columns. */
+/* The grid of a frame, spark lines, numbers in few columns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,15 +24,6 @@ static void shows(u32 line, const char *expected)
 
 	screen_line(&screen, line, text);
 	assert_string_equal(text, expected);
-}
-
-static void bytes(bool is_coloured, const char *expected)
-{
-	size_t len;
-	const char *got = screen_bytes(&screen, is_coloured, &len);
-
-	assert_int_equal(len, strlen(expected));
-	assert_memory_equal(got, expected, len);
 }
 
 static void screen_put__stays_in_its_line(void **state)
@@ -58,40 +49,6 @@ static void screen_put__only_what_can_be_printed(void **state)
 	shows(0, "?\xe2\x96\x88?2Jb???????~");
 }
 
-static void screen_bytes__of_each_line(void **state)
-{
-	begin(4, 3);
-	screen_put(&screen, 0, 0, STYLE_PLAIN, "ab");
-	screen_put(&screen, 2, 0, STYLE_PLAIN, "full");
-	bytes(false, "\033[Hab\033[K\r\n\033[K\r\nfull");
-}
-
-static void screen_bytes__colours_end(void **state)
-{
-	begin(4, 1);
-	screen_put(&screen, 0, 0, STYLE_BAD, "ab");
-	screen_put(&screen, 0, 2, STYLE_PLAIN, "c");
-	bytes(true, "\033[H\033[m\033[31mab\033[mc\033[K");
-	bytes(false, "\033[Habc\033[K");
-	begin(2, 1);
-	screen_style_rest(&screen, 0, 0, STYLE_TITLE);
-	bytes(true, "\033[H\033[m\033[7m  \033[m");
-}
-
-/* The allocated bytes are enough for the worst case: styles that all differ. */
-static void screen_bytes__room(void **state)
-{
-	const u16 block = SCREEN_BLOCK(3);
-	size_t len;
-
-	begin(SCREEN_WIDTH_MAX, 3);
-	for (u32 line = 0; line < 3; line++)
-		for (u32 i = 0; i < SCREEN_WIDTH_MAX; i++)
-			screen_glyph(&screen, line, i, i & 1 ? STYLE_SORTED : STYLE_BAD, block);
-	assert_non_null(screen_bytes(&screen, true, &len));
-	assert_true(len <= screen.room);
-}
-
 static void screen_resize__in_bounds(void **state)
 {
 	begin(65535, 65535);
@@ -99,7 +56,6 @@ static void screen_resize__in_bounds(void **state)
 	assert_int_equal(screen.height, SCREEN_HEIGHT_MAX);
 	begin(0, 0);
 	assert_int_equal(screen_put(&screen, 0, 0, STYLE_PLAIN, "x"), 0);
-	bytes(false, "\033[H");
 	screen_end(&screen);
 }
 
@@ -153,9 +109,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(screen_put__stays_in_its_line),
 		cmocka_unit_test(screen_put__only_what_can_be_printed),
-		cmocka_unit_test(screen_bytes__of_each_line),
-		cmocka_unit_test(screen_bytes__colours_end),
-		cmocka_unit_test(screen_bytes__room),
 		cmocka_unit_test(screen_resize__in_bounds),
 		cmocka_unit_test(spark_number__five_columns),
 		cmocka_unit_test(spark_line__relative_to_the_largest),

@@ -385,12 +385,10 @@ static void top_draw__spark(void **state)
 
 /* ---- keys ---- */
 
-static void keys(const char *bytes)
+static void keys(const char *characters)
 {
-	u32 n = (u32)strlen(bytes), used, key;
-
-	for (; (used = top_key_decode((const u8 *)bytes, n, &key)); bytes += used, n -= used)
-		top_key(&ui, key, 10);
+	for (; *characters; characters++)
+		top_key(&ui, (u8)*characters, 10);
 }
 
 static void top_key__views_and_order(void **state)
@@ -458,27 +456,6 @@ static void top_key__pause_and_help(void **state)
 	assert_true(!ui.is_help && ui.view == TOP_QPS);
 }
 
-static void top_key_decode__sequences(void **state)
-{
-	static const struct {
-		const char *bytes;
-		u32 used, key;
-	} rows[] = {
-		{ "\033[A", 3, KEY_UP }, { "\033OB", 3, KEY_DOWN }, { "\033[5~q", 4, KEY_PAGE_UP },
-		{ "\033[6~", 4, KEY_PAGE_DOWN }, { "\033[1;5C", 6, KEY_RIGHT },
-		{ "\033[Z", 3, KEY_NONE }, { "\033[12;3", 6, KEY_NONE }, { "\033", 1, 27 },
-		{ "\033q", 1, 27 }, { "\xc3\xa4", 1, KEY_NONE }, { "", 0, 0 },
-	};
-
-	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
-		u32 key = 0;
-
-		assert_int_equal(top_key_decode((const u8 *)rows[i].bytes,
-						(u32)strlen(rows[i].bytes), &key), rows[i].used);
-		assert_int_equal(key, rows[i].key);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,7 +478,6 @@ int main(void)
 		cmocka_unit_test_setup(top_key__interval, reset),
 		cmocka_unit_test_setup(top_key__filter, reset),
 		cmocka_unit_test_setup(top_key__pause_and_help, reset),
-		cmocka_unit_test(top_key_decode__sequences),
 	};
 	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

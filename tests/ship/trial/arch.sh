@@ -28,7 +28,7 @@ export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-300} XROCE_SIM_PACKETS=${XROCE_SIM_PAC
 if [ ! -e "$dir/unpacked" ]; then
 	rm -rf "$root"
 	packages=libc6-dev,linux-libc-dev,bpftool
-	for p in bpf xdp fuse3 isal mnl ibverbs cmocka microhttpd json-c smartcols; do packages+=,lib$p-dev; done
+	for p in bpf xdp fuse3 isal mnl ibverbs cmocka microhttpd json-c smartcols ncurses; do packages+=,lib$p-dev; done
 	mmdebstrap --variant=extract --architectures=$arch --include="$packages" \
 		"$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" \
 		"$(scripts/mirror.sh)" >"$log" 2>&1 && : >"$dir/unpacked" ||

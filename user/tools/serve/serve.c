@@ -271,10 +271,7 @@ static int serve_inherit(const struct serve *s, int interfaces)
 
 /* ---- systemd ---- */
 
-/*
- * Not sd_notify() of libsystemd, which loads seven more libraries: 4 ms at each start of any xroce
- * command, measured on a busy machine.
- */
+/* Not sd_notify() of libsystemd: CONTRIBUTING.md, "Libraries". */
 void notify_systemd(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A terminal frame as a grid of characters, the bytes that draw it, and the terminal that shows
- * them. Whatever text is put here, the output has only printable one-column characters and this
- * file's escape sequences. The grid is pure: no terminal, no clock.
+ * A terminal frame as a grid of characters, and the terminal that shows it, by ncurses. Whatever
+ * text is put here, the grid has only printable one-column characters. It is pure: no terminal, no
+ * clock.
  */
 #ifndef TOP_SCREEN_H
 #define TOP_SCREEN_H
@@ -35,8 +35,6 @@ struct screen_cell {
 struct screen {
 	u32 width, height;
 	struct screen_cell *cells;
-	char *bytes; /* buffer of screen_bytes() */
-	size_t room;
 };
 
 /* Makes a blank frame; *s is zeroed or in use. Returns 0, or -ENOMEM with an empty frame. */
@@ -52,12 +50,6 @@ void screen_style_rest(struct screen *s, u32 line, u32 column, enum screen_style
 
 /* Writes a line as UTF-8 without trailing blanks. text has at least 3 * width + 1 bytes. */
 void screen_line(const struct screen *s, u32 line, char *text);
-
-/*
- * Returns the bytes that redraw the whole frame: cursor home, each line, blank rest. They are valid
- * until the next call. Returns NULL if memory runs out.
- */
-const char *screen_bytes(struct screen *s, bool is_coloured, size_t *len);
 
 /* Numbers in few columns: three digits with a prefix, and spark lines. Pure. */
 
@@ -76,36 +68,33 @@ const char *spark_number(double value, char text[SPARK_TEXT]);
 void spark_line(const float *values, u32 n, bool is_blocks, u16 *glyphs);
 
 /*
- * The whole screen: takes over the terminal for frames and keys, and restores it: at the end, on
- * signals, while the process is stopped (^Z), and on a crash. One per process.
+ * The whole screen: takes over the terminal of standard input and output for frames and keys, and
+ * restores it: at the end, while the process is stopped (^Z), and on a crash. One per process.
  */
 
-/* Returns whether standard input and output are a terminal that can move the cursor. */
+/* Returns whether standard input and output are a terminal whose cursor ncurses can move. */
 bool full_screen_can(void);
 /* Sets the locale; returns whether the terminal's characters are UTF-8. */
 bool full_screen_has_blocks(void);
 
 /*
- * Takes the terminal, and SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT and SIGWINCH. Returns
- * 0 or -errno.
+ * Takes the terminal. From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT end the process, with status
+ * 0. is_coloured: frames have colours and other attributes. Returns 0 or -errno.
  */
-int full_screen_begin(void);
-void full_screen_end(void); /* also called at exit(); idempotent */
+int full_screen_begin(bool is_coloured);
+void full_screen_end(void);
 
 enum full_screen_event {
-	FULL_SCREEN_KEYS = 1,  /* full_screen_read() is due */
-	/* a frame is due: resized, taken again, or ready for output again */
-	FULL_SCREEN_SHOW = 2,
-	FULL_SCREEN_ENDED = 4, /* by a signal, or the terminal is closed */
+	FULL_SCREEN_TIME,
+	FULL_SCREEN_KEYS, /* full_screen_key() is due; or the size has changed */
+	FULL_SCREEN_ENDED, /* the terminal is closed */
 };
-/*
- * Waits until until_ns at most (CLOCK_MONOTONIC) and sends the rest of the last frame. Returns enum
- * full_screen_event bits, 0 on timeout.
- */
-u32 full_screen_wait(u64 until_ns);
-u32 full_screen_read(u8 *bytes, u32 size);
+/* Waits until until_ns at most (CLOCK_MONOTONIC). A frame is due afterwards. */
+enum full_screen_event full_screen_wait(u64 until_ns);
+/* Returns a character or a KEY_ of ncurses; 0: there is none. */
+u32 full_screen_key(void);
 void full_screen_size(u32 *columns, u32 *lines);
-/* Writes the frame at once; skips it while an older frame waits. */
-void full_screen_show(const char *bytes, size_t len);
+/* Sends the differences from the last frame, and waits for the terminal to accept them. */
+void full_screen_show(const struct screen *s);
 
 #endif

@@ -204,13 +204,10 @@ static int top_round(struct top *t)
 
 static void top_show(struct top *t)
 {
-	const bool is_coloured = terminal_is_coloured(stdout);
 	const time_t now = time(NULL);
 	u32 columns, lines;
-	const char *bytes;
 	char clock[16];
 	struct tm tm;
-	size_t len;
 
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
@@ -219,28 +216,25 @@ static void top_show(struct top *t)
 	    screen_resize(&t->screen, columns, lines))
 		return;
 	t->rows = top_draw(&t->model, &t->ui, &t->screen, clock);
-	bytes = screen_bytes(&t->screen, is_coloured, &len);
-	if (bytes)
-		full_screen_show(bytes, len);
+	full_screen_show(&t->screen);
 }
 
 static void top_read_keys(struct top *t)
 {
-	u8 bytes[64];
-	const u32 n = full_screen_read(bytes, sizeof(bytes));
-	u32 key, used;
+	u32 key;
 
-	for (u32 at = 0; (used = top_key_decode(bytes + at, n - at, &key)); at += used)
+	while ((key = full_screen_key()))
 		top_key(&t->ui, key, t->rows);
 }
 
 static int top_live(struct top *t)
 {
 	u64 due_ns = 0, round_ns = 0;
-	u32 events;
-	int err = 0;
+	enum full_screen_event event;
+	int err = full_screen_begin(terminal_is_coloured(stdout));
 
-	err = full_screen_begin();
+	if (err)
+		return err;
 	while (!err && !t->ui.is_ended) {
 		if (!t->ui.is_paused && clock_now_ns() >= due_ns) {
 			round_ns = clock_now_ns();
@@ -251,15 +245,14 @@ static int top_live(struct top *t)
 		top_show(t);
 		/* from the last round, so that a new interval takes effect at once */
 		due_ns = round_ns + top_interval_ns(t);
-		events = full_screen_wait(t->ui.is_paused ? NSEC_NEVER : due_ns);
-		if (events & FULL_SCREEN_ENDED)
+		event = full_screen_wait(t->ui.is_paused ? NSEC_NEVER : due_ns);
+		if (event == FULL_SCREEN_ENDED)
 			break;
-		if (events & FULL_SCREEN_KEYS)
+		if (event == FULL_SCREEN_KEYS)
 			top_read_keys(t);
 	}
 	full_screen_end();
-	/* a signal ended it before it had the terminal */
-	return err == -EINTR ? 0 : err;
+	return err;
 }
 
 /* ---- tables and JSON ---- */

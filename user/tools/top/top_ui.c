@@ -3,6 +3,8 @@
  * The effect of keys, and the frame: a status line, a line for each interface, column heads, rows,
  * and a line of keys or the filter being typed. On a small terminal the rows are kept longest.
  */
+#define NCURSES_NOMACROS 1
+#include <curses.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,47 +21,6 @@ void top_ui_init(struct top_ui *ui)
 		ui->sort[v] = top_fields[v].load;
 }
 
-/* ---- bytes ---- */
-
-/* Decodes the rest of a sequence after "ESC [" or "ESC O": parameters and a final byte. */
-static u32 key_decode_sequence(const u8 *bytes, u32 n, u32 *key)
-{
-	u32 at = 2;
-
-	*key = KEY_NONE;
-	while (at < n && bytes[at] >= 0x20 && bytes[at] <= 0x3f)
-		at++;
-	if (at == n)
-		return n;
-	switch (bytes[at]) {
-	case 'A': *key = KEY_UP; break;
-	case 'B': *key = KEY_DOWN; break;
-	case 'C': *key = KEY_RIGHT; break;
-	case 'D': *key = KEY_LEFT; break;
-	case 'H': *key = KEY_HOME; break;
-	case 'F': *key = KEY_END; break;
-	case '~':
-		switch (bytes[2]) {
-		case '1': *key = KEY_HOME; break;
-		case '4': *key = KEY_END; break;
-		case '5': *key = KEY_PAGE_UP; break;
-		case '6': *key = KEY_PAGE_DOWN; break;
-		}
-		break;
-	}
-	return at + 1;
-}
-
-u32 top_key_decode(const u8 *bytes, u32 n, u32 *key)
-{
-	if (!n)
-		return 0;
-	if (bytes[0] == KEY_ESCAPE && n > 2 && (bytes[1] == '[' || bytes[1] == 'O'))
-		return key_decode_sequence(bytes, n, key);
-	*key = bytes[0] < 0x80 ? bytes[0] : KEY_NONE;
-	return 1;
-}
-
 /* ---- actions ---- */
 
 static void ui_type(struct top_ui *ui, u32 key)
@@ -72,7 +33,7 @@ static void ui_type(struct top_ui *ui, u32 key)
 		ui->is_typing = false;
 	} else if (key == KEY_ESCAPE) {
 		ui->is_typing = false;
-	} else if ((key == 127 || key == 8) && n) {
+	} else if ((key == 127 || key == 8 || key == KEY_BACKSPACE) && n) {
 		ui->typed[n - 1] = 0;
 	} else if (key == 21) { /* ^U */
 		ui->typed[0] = 0;
@@ -160,8 +121,8 @@ void top_key(struct top_ui *ui, u32 key, u32 rows)
 	case KEY_ESCAPE: memset(ui->filter, 0, sizeof(ui->filter)); break;
 	case KEY_UP: ui_scroll(ui, -1); break;
 	case KEY_DOWN: ui_scroll(ui, 1); break;
-	case KEY_PAGE_UP: ui_scroll(ui, -(s64)rows); break;
-	case KEY_PAGE_DOWN: ui_scroll(ui, rows); break;
+	case KEY_PPAGE: ui_scroll(ui, -(s64)rows); break;
+	case KEY_NPAGE: ui_scroll(ui, rows); break;
 	case KEY_HOME: ui->scroll = 0; break;
 	case KEY_END: ui->scroll = UINT32_MAX; break;
 	}

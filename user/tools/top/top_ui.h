@@ -23,23 +23,9 @@ struct top_ui {
 	bool is_silent; /* a broker did not answer in time */
 };
 
-enum top_key { /* values below 256 are ASCII characters */
-	KEY_NONE = 256,
-	KEY_UP,
-	KEY_DOWN,
-	KEY_LEFT,
-	KEY_RIGHT,
-	KEY_PAGE_UP,
-	KEY_PAGE_DOWN,
-	KEY_HOME,
-	KEY_END,
-};
-
 void top_ui_init(struct top_ui *ui);
 
-/* Decodes the first key of n bytes from a terminal. Returns its length, 0 if n is 0. */
-u32 top_key_decode(const u8 *bytes, u32 n, u32 *key);
-/* rows: visible at once. */
+/* key: a character or a KEY_ of ncurses. rows: visible at once. */
 void top_key(struct top_ui *ui, u32 key, u32 rows);
 
 /* clock: the time of day. Returns the number of rows that fit. */
