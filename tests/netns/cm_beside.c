@@ -12,9 +12,14 @@
  *						may have lost a MAD, which is repeated after 4.3 s:
  *						it may take 10 s. The first one, which also opens
  *						the device, may take FIRST-MS
+ *
+ * The same as rsockets: rsocket-serve, which closes each connection, and rsocket-connect, which
+ * reads to the end.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <rdma/rsocket.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +94,57 @@ static void serve(void)
 	       established, failed);
 }
 
+/* A listening rsocket of the default backlog of nginx, 511. */
+static int rsocket_listener(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	must(fd >= 0, "rsocket: %s", strerror(errno));
+	must(inet_pton(AF_INET, address, &at.sin_addr) == 1, "no IPv4 address: %s", address);
+	must(!rbind(fd, (struct sockaddr *)&at, sizeof(at)), "rbind: %s", strerror(errno));
+	must(!rlisten(fd, 511), "rlisten: %s", strerror(errno));
+	return fd;
+}
+
+static void rsocket_serve(void)
+{
+	const int listener = rsocket_listener();
+	unsigned long accepted = 0;
+
+	printf("ready\n");
+	fflush(stdout);
+	while (!stop) {
+		const int fd = raccept(listener, NULL, NULL);
+
+		if (fd < 0 && errno == EINTR)
+			continue;
+		must(fd >= 0, "raccept: %s", strerror(errno));
+		must(!rclose(fd), "rclose: %s", strerror(errno));
+		accepted++;
+	}
+	printf("accepted %lu\n", accepted);
+	rclose(listener);
+}
+
+/* As connect_once(). */
+static uint64_t rsocket_connect_once(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const uint64_t begun_ms = now_ms();
+	const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	uint64_t took_ms;
+	char byte;
+
+	must(fd >= 0, "rsocket: %s", strerror(errno));
+	must(inet_pton(AF_INET, address, &to.sin_addr) == 1, "no IPv4 address: %s", address);
+	must(!rconnect(fd, (struct sockaddr *)&to, sizeof(to)), "rconnect: %s", strerror(errno));
+	must(rrecv(fd, &byte, 1, 0) == 0, "rrecv: %s", strerror(errno));
+	took_ms = now_ms() - begun_ms;
+	must(!rclose(fd), "rclose: %s", strerror(errno));
+	return took_ms;
+}
+
 static bool is_slow(uint64_t took_ms, uint64_t most_ms, unsigned long before, unsigned long slow)
 {
 	return took_ms > (before && !slow ? REPEATED_MS : most_ms);
@@ -122,7 +178,7 @@ int main(int argc, char **argv)
 	unsigned long n = 0, slow = 0;
 
 	must(argc == 4 || argc == 6 || argc == 7,
-	     "usage: cm_beside serve|hold|connect ADDRESS PORT "
+	     "usage: cm_beside serve|hold|connect|rsocket-serve|rsocket-connect ADDRESS PORT "
 	     "[SECONDS MOST-MS [FIRST-MS]]");
 	address = argv[2];
 	port = (uint16_t)atoi(argv[3]);
@@ -135,6 +191,10 @@ int main(int argc, char **argv)
 		pause();
 		return 0;
 	}
+	if (!strcmp(argv[1], "rsocket-serve")) {
+		rsocket_serve();
+		return 0;
+	}
 	if (argc == 4) {
 		serve();
 		return 0;
@@ -143,7 +203,8 @@ int main(int argc, char **argv)
 	most_ms = strtoull(argv[5], NULL, 0);
 	first_ms = argc == 7 ? strtoull(argv[6], NULL, 0) : most_ms;
 	do {
-		const uint64_t ms = connect_once();
+		const uint64_t ms = strcmp(argv[1], "connect") ? rsocket_connect_once() :
+								 connect_once();
 
 		must(!is_slow(ms, n ? most_ms : first_ms, n, slow), "connection %lu took %llu ms",
 		     n, (unsigned long long)ms);

@@ -7,7 +7,7 @@
 # 20,000 MADs of the connection manager that send a request and are silent then (mad_flood.c), from
 # one address and from many, with or without answers to ARP, and a process that is stopped with
 # requests pending. Clients of other addresses, and of other processes, connect without delay
-# (cm_beside.c).
+# (cm_beside.c). The same with an rsocket that listens.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -19,6 +19,7 @@ in_a ip route add 10.77.64.0/18 dev $IF_A src $IP4_A
 in_a ip route add 10.78.0.0/16 dev $IF_A src $IP4_A
 in_b ip route add local 10.77.64.0/18 dev lo
 
+kind=
 said() { grep -qE "^$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 hears() {
@@ -37,7 +38,7 @@ beside() {
 	fi
 }
 server_on() {
-	beside "server$1" a serve $IP4_A "$1"
+	beside "server$1" a ${kind}serve $IP4_A "$1"
 	server=$child
 	hears "server$1" "$server" ready
 }
@@ -52,7 +53,7 @@ flood() {
 flooded() {
 	local client
 	server_on $PORT || return
-	beside client b connect $IP4_A $PORT 4 $MOST_MS $FIRST_MS
+	beside client b ${kind}connect $IP4_A $PORT 4 $MOST_MS $FIRST_MS
 	client=$child
 	hears client "$client" connected || return
 	flood "$@"
@@ -65,6 +66,13 @@ flooded() {
 	kill "$server"
 	finish "$server" 10 || { fail "the server ended with $?"; }
 	[ ! -s "$WORK/case.notes" ] || { show "server$PORT"; show flood; }
+}
+
+# The same of rsockets, whose listener answers as many as its backlog allows.
+flooded_rsocket() {
+	kind=rsocket-
+	flooded "$@"
+	kind=
 }
 
 # A server is stopped, and asked by many; another one of the interface has clients meanwhile; then
@@ -115,6 +123,8 @@ all_of() {
 	run_long_case "silent_$1" flooded $SILENT 200 req 5000
 	run_long_case "silent_thousands_$1" flooded $SILENT 5000 req
 	run_long_case "datagrams_$1" flooded $ANSWERING 8 sidr 5000
+	run_case "rsocket_$1" flooded_rsocket $ANSWERING 1 rsocket
+	run_long_case "rsocket_many_$1" flooded_rsocket $ANSWERING 3 rsocket 5000
 	run_long_case "others_$1" flooded $ANSWERING 64 others
 }
 broker=

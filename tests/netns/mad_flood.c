@@ -5,9 +5,9 @@
  *
  *	mad_flood IFACE FROM-MAC TO-MAC FIRST-IPV4 ADDRESSES TO-IPV4 PORT KIND COUNT [PER-SECOND]
  *
- * KIND: req, sidr, "leaves" (a REQ and at once the REJ of a peer that aborts), or "others" (each
- * other kind, with unused ids). Each REQ is for another connection. PER-SECOND: without it, at full
- * speed.
+ * KIND: req, "rsocket" (the REQ of an rsocket), sidr, "leaves" (a REQ and at once the REJ of a peer
+ * that aborts), or "others" (each other kind, with unused ids). Each REQ is for another connection.
+ * PER-SECOND: without it, at full speed.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -144,6 +144,18 @@ static void make_req(uint32_t from, uint32_t n)
 	put_ip_header(mad + 164, from);
 }
 
+/* Private data of an rsocket, after the IP header: version 1, 16 credits, 2 entries, 1024 bytes. */
+static void make_rsocket_req(uint32_t from, uint32_t n)
+{
+	uint8_t *data = mad + 200;
+
+	make_req(from, n);
+	data[0] = 1;
+	data[3] = 16;
+	data[23] = 2;
+	data[38] = 4;
+}
+
 static void make_sidr(uint32_t from, uint32_t n)
 {
 	make_mad(MAD_SIDR_REQ, n);
@@ -210,6 +222,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(argv[8], "req") || !strcmp(argv[8], "leaves"))
 			make_req(from, n);
+		else if (!strcmp(argv[8], "rsocket"))
+			make_rsocket_req(from, n);
 		else if (!strcmp(argv[8], "sidr"))
 			make_sidr(from, n);
 		else

@@ -444,7 +444,8 @@ static bool clients_that_left(int family)
 	union address to;
 	int l, c, s;
 
-	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 1));
+	/* of three places, the last one is for other addresses */
+	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 2));
 	for (int i = 0; i < 2; i++)
 		MUST(half[i] = half_client(ch, to));
 	MUST((c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
@@ -460,6 +461,62 @@ static bool clients_that_left(int family)
 	return true;
 }
 BOTH(clients_that_left)
+
+/* A listener at all addresses of both families, with a backlog of 2, and where to reach it. */
+static bool listener_of_both(int *l, union address to[2])
+{
+	union address at = wild(AF_INET6, 0);
+	socklen_t len = sizeof(at);
+
+	MUST((*l = rsocket(AF_INET6, SOCK_STREAM, 0)) >= 0);
+	MUST(!rbind(*l, &at.sa, sizeof(at.in6)) && !rlisten(*l, 2));
+	MUST_EQ(rgetsockname(*l, &at.sa, &len), 0);
+	to[0] = own(AF_INET, port_of(&at.sa));
+	to[1] = own(AF_INET6, port_of(&at.sa));
+	return true;
+}
+
+/*
+ * One address requests more connections than may wait, and confirms none. Another one is answered,
+ * and its further request waits for its turn and is not refused.
+ */
+static bool requests_of_one_address(void)
+{
+	enum { MANY = 140 };
+	const uint8_t data[40] = { [0] = 1, [3] = 16, [23] = 2, [38] = 4 };
+	struct rdma_event_channel *ch[2];
+	struct rdma_conn_param param = some_param(data, sizeof(data));
+	struct rdma_cm_id *many[MANY], *half;
+	struct pollfd p = { .events = POLLOUT };
+	union address to[2];
+	int l, c, s;
+
+	for (int i = 0; i < 2; i++)
+		MUST(ch[i] = rdma_create_event_channel());
+	MUST(listener_of_both(&l, to));
+	for (int i = 0; i < MANY; i++)
+		MUST(many[i] = resolved(ch[0], RDMA_PS_TCP, to[0]));
+	for (int i = 0; i < MANY; i++) {
+		param.qp_num = fresh_qpn();
+		MUST_EQ(rdma_connect(many[i], &param), 0);
+		MUST(i >= 2 || take(ch[0], many[i], RDMA_CM_EVENT_CONNECT_RESPONSE));
+	}
+	MUST(half = half_client(ch[1], to[1]));
+	MUST((c = rsocket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_ERR(rconnect(c, &to[1].sa, sizeof(to[1].in6)), EINPROGRESS);
+	p.fd = c;
+	MUST_EQ(rpoll(&p, 1, A_WHILE_MS), 0);
+	MUST_EQ(rdma_destroy_id(half), 0);
+	p = (struct pollfd){ .fd = l, .events = POLLIN };
+	MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+	MUST((s = raccept(l, NULL, NULL)) >= 0);
+	for (int i = 0; i < MANY; i++)
+		MUST_EQ(rdma_destroy_id(many[i]), 0);
+	MUST(!rclose(c) && !rclose(s) && !rclose(l));
+	for (int i = 0; i < 2; i++)
+		rdma_destroy_event_channel(ch[i]);
+	return true;
+}
 
 /* ---- connect() after one that failed ---- */
 
@@ -506,6 +563,7 @@ const struct test_case man_cases[] = {
 	CASE(send_beside_v6),
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
+	CASE(requests_of_one_address),
 	CASE(connects_again_v4),
 	CASE(connects_again_v6),
 	{ 0 },

@@ -4,12 +4,56 @@
  * (with buffers and a queue pair), ready for raccept(). The backlog limits answered and ready
  * connections together, and backlog + LEAST_WAITING the waiting ones. Further requests are
  * rejected.
+ *
+ * A peer may request many connections and never complete them. So the last quarter of the backlog
+ * is for addresses with few answered connections, and a full queue of waiting requests loses the
+ * newest one of the address with the most.
  */
 #include "rsocket_stream.h"
 
 #include <stdlib.h>
 
-enum { LEAST_WAITING = 128, MOST_BACKLOG = 4096 };
+#include "../os/kernel.h"
+
+enum { LEAST_WAITING = 128, MOST_BACKLOG = 4096, SHARES = 1024 };
+/* Parts of the backlog: reserved, and the most of an address there. */
+enum { RESERVED = 4, FEW = 16 };
+
+/*
+ * Numbers of connections by the hash of their peer's address. The key is random, so that no peer
+ * can choose an address with the same hash as another's. Under the listener's lock.
+ */
+struct listen_shares {
+	u64 key;
+	u16 waiting[SHARES], answered[SHARES];
+};
+_Static_assert(MOST_BACKLOG + LEAST_WAITING <= UINT16_MAX, "counts of struct listen_shares");
+
+static u32 shares_hash(const struct listen_shares *shares, const struct sockaddr *peer)
+{
+	size_t n, i;
+	const u8 *host = sockaddr_host(peer, &n);
+	u64 h = shares->key;
+
+	for (i = 0; i < n; i++) {
+		h = (h ^ host[i]) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return (u32)(h >> 32) % SHARES;
+}
+
+/* Returns the hash with the largest number. */
+static u32 shares_largest(const u16 *numbers)
+{
+	u32 i, largest = 0;
+
+	for (i = 1; i < SHARES; i++)
+		if (numbers[i] > numbers[largest])
+			largest = i;
+	return largest;
+}
+
+/* ---- queues; under the listener's lock ---- */
 
 static void queue_add(struct stream_queue *queue, struct stream *s)
 {
@@ -18,6 +62,8 @@ static void queue_add(struct stream_queue *queue, struct stream *s)
 	*queue->end = s;
 	queue->end = &s->next;
 	queue->count++;
+	if (queue->numbers)
+		queue->numbers[s->share]++;
 }
 
 static void queue_remove(struct stream *s)
@@ -31,15 +77,81 @@ static void queue_remove(struct stream *s)
 	if (!s->next)
 		queue->end = place;
 	queue->count--;
+	if (queue->numbers)
+		queue->numbers[s->share]--;
 	s->queue = NULL;
+}
+
+/* Returns n divided by `by`, at least 1. */
+static u32 listen_part(u32 n, u32 by)
+{
+	return n < 2 * by ? 1 : n / by;
+}
+
+/* Returns whether a request of an address with this hash may be answered. */
+static bool listen_may_answer(const struct stream *l, u32 share)
+{
+	const u32 all = l->backlog + 1, used = l->answered.count + l->ready.count;
+
+	if (used + listen_part(all, RESERVED) < all)
+		return true;
+	return used < all && l->shares->answered[share] < listen_part(all, FEW);
+}
+
+/*
+ * Makes room for a request of an address with this hash, if another has more in the full queue of
+ * waiting ones. Returns the removed request, which the caller refuses; NULL: no room.
+ */
+static struct stream *listen_make_room(struct stream *l, u32 share)
+{
+	const u16 *numbers = l->shares->waiting;
+	const u32 largest = shares_largest(numbers);
+	struct stream *s, *newest = NULL;
+
+	if (numbers[largest] <= numbers[share] + 1)
+		return NULL;
+	for (s = l->waiting.first; s; s = s->next)
+		if (s->share == largest)
+			newest = s;
+	queue_remove(newest);
+	return newest;
+}
+
+/* Ends a request or a connection that was removed from its queue. Not under a lock. */
+static void listen_drop(struct stream *s)
+{
+	pthread_mutex_lock(&s->rs.lock);
+	/* The event thread treats it as closed. */
+	s->rs.closed = true;
+	if (s->state == STREAM_ASKED)
+		rdma_reject(s->id, NULL, 0);
+	rsocket_unlock(&s->rs);
+	rsocket_put(&s->rs);
+}
+
+/* ---- rlisten() ---- */
+
+static int listen_make_shares(struct stream *s)
+{
+	if (s->shares)
+		return 0;
+	s->shares = calloc(1, sizeof(*s->shares));
+	if (!s->shares)
+		return -ENOMEM;
+	kernel_random(&s->shares->key, sizeof(s->shares->key));
+	s->waiting.numbers = s->shares->waiting;
+	s->answered.numbers = s->shares->answered;
+	return 0;
 }
 
 /* Caller holds the lock. Returns 0 or -errno. */
 static int listen_begin(struct stream *s)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)s->rs.domain };
-	int err;
+	int err = listen_make_shares(s);
 
+	if (err)
+		return err;
 	/* An id without an address would listen on IPv4 only. */
 	if (!s->bound.ss_family && !rdma_bind_addr(s->id, (struct sockaddr *)&any))
 		s->bound = any;
@@ -68,6 +180,8 @@ int listen_start(struct stream *s, int backlog)
 	rsocket_unlock(&s->rs);
 	return err;
 }
+
+/* ---- requests ---- */
 
 /* Accepts the peer's request. Caller holds only the lock of s. Returns 0 or -errno. */
 static int listen_answer(struct stream *s)
@@ -121,9 +235,10 @@ static struct stream *listen_child(struct stream *l, struct rdma_cm_event *e)
 struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 {
 	const struct rdma_conn_param *param = &e->param.conn;
-	struct stream *s = NULL;
+	struct stream *s = NULL, *dropped = NULL;
 	struct wire_conn asked;
 	bool answer = false, room, gone = false;
+	u32 share;
 
 	e->id->context = NULL;
 	if (!wire_get_conn(&asked, param->private_data, param->private_data_len)) {
@@ -131,18 +246,27 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 		return NULL;
 	}
 	pthread_mutex_lock(&l->rs.lock);
-	room = !l->rs.closed && !l->listen_shut &&
-	       l->waiting.count < l->backlog + LEAST_WAITING;
+	room = !l->rs.closed && !l->listen_shut;
+	if (room) {
+		share = shares_hash(l->shares, rdma_get_peer_addr(e->id));
+		answer = listen_may_answer(l, share);
+		if (!answer && l->waiting.count >= l->backlog + LEAST_WAITING) {
+			dropped = listen_make_room(l, share);
+			room = dropped;
+		}
+	}
 	if (room)
 		s = listen_child(l, e);
 	if (s) {
 		/* No other thread knows s yet, so this cannot block. */
 		pthread_mutex_lock(&s->rs.lock);
 		s->asked = asked;
-		answer = l->answered.count + l->ready.count <= l->backlog;
+		s->share = share;
 		queue_add(answer ? &l->answered : &l->waiting, s);
 	}
 	rsocket_unlock(&l->rs);
+	if (dropped)
+		listen_drop(dropped);
 	if (!s) {
 		rdma_reject(e->id, NULL, 0);
 		return NULL;
@@ -208,28 +332,23 @@ void listen_end(struct stream *l)
 			rsocket_unlock(&l->rs);
 			if (!s)
 				break;
-			/* The event thread treats it as closed. */
-			pthread_mutex_lock(&s->rs.lock);
-			s->rs.closed = true;
-			if (s->state == STREAM_ASKED)
-				rdma_reject(s->id, NULL, 0);
-			rsocket_unlock(&s->rs);
-			rsocket_put(&s->rs);
+			listen_drop(s);
 		}
 	}
 }
 
 /*
- * Moves the first waiting request to the answered ones, if there is room. Returns the request with
- * a reference, or NULL.
+ * Moves the first waiting request that may be answered to the answered ones. Returns the request
+ * with a reference, or NULL.
  */
 static struct stream *listen_take_waiting(struct stream *l)
 {
-	struct stream *s = NULL;
+	struct stream *s;
 
 	pthread_mutex_lock(&l->rs.lock);
-	if (!l->rs.closed && l->answered.count + l->ready.count <= l->backlog)
-		s = l->waiting.first;
+	s = l->rs.closed ? NULL : l->waiting.first;
+	while (s && !listen_may_answer(l, s->share))
+		s = s->next;
 	if (s) {
 		queue_remove(s);
 		queue_add(&l->answered, s);

@@ -207,6 +207,7 @@ void stream_destroy(struct stream *s)
 	if (s->id)
 		rdma_destroy_id(s->id);
 	free(s->route);
+	free(s->shares);
 	if (s->listener)
 		rsocket_put(&s->listener->rs);
 	pthread_mutex_destroy(&s->rs.lock);

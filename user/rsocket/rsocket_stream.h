@@ -28,6 +28,7 @@ enum stream_state {
 struct stream_queue {
 	struct stream *first, **end;
 	u32 count;
+	u16 *numbers; /* by `share` of the streams; NULL: not counted */
 };
 
 struct mapping {
@@ -86,9 +87,11 @@ struct stream {
 	u32 backlog;
 	bool listen_shut;
 	struct stream_queue waiting, answered, ready;
+	struct listen_shares *shares; /* NULL before rlisten() */
 	/* a queued connection, under the listener's rs.lock */
 	struct stream *listener, *next;
 	struct stream_queue *queue;
+	u32 share; /* hash of the peer's address (rsocket_listen.c) */
 };
 
 static inline struct stream *stream_of(struct rsocket *rs)
