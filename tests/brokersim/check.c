@@ -99,7 +99,8 @@ static void check_user(const struct broker *b, const struct quota_user *u)
 		used[QUOTA_SERVICES] += c->services;
 		used[QUOTA_GROUPS] += c->groups;
 	}
-	used[QUOTA_CONNECTIONS] += u->parked;
+	for (const struct unread_parked *p = b->parked; p; p = p->next)
+		used[QUOTA_CONNECTIONS] += p->user == u;
 	must(u->admin || u->parked <= 1);
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(used[k] == u->used[k] && (u->admin || used[k] <= b->quota.limits.user[k]));
@@ -122,7 +123,7 @@ static void check_unread(const struct broker *b)
 		}
 	}
 	for (const struct unread_parked *p = b->parked; p; p = p->next)
-		listed += !p->user->admin;
+		listed += p->has_fds && !p->user->admin;
 	must(unread == b->unread && parked == b->num_parked && parked == listed);
 }
 

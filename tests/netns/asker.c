@@ -37,6 +37,8 @@
  *				closed
  *	silent N		such N connections of user 65534: how many are ended, and refused
  *	flood N			N asks, of which no answer is read; `full` when no more go in
+ *	floods N		N connections, each with asks whose answers are not read, until it
+ *				is ended: how many have answers
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
  *	crowd N			N connections of user 65534 that ask for a port; then a claim here,
@@ -422,6 +424,22 @@ static void flood(u32 n)
 		return;
 	}
 	printf("flood taken\n");
+}
+
+static void floods(u32 n)
+{
+	const struct ask message = { .version = ASK_VERSION, .what = ASK_LIST, .number = 1 << 30 };
+	struct ask_answer a;
+	u32 flooded = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const int fd = reach();
+
+		while (send(fd, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message))
+			;
+		flooded += recv(fd, &a, sizeof(a), MSG_PEEK | MSG_DONTWAIT) == sizeof(a);
+	}
+	printf("floods %u\n", flooded);
 }
 
 static void halves(void)
@@ -846,6 +864,8 @@ int main(int argc, char **argv)
 				unread(n);
 			else if (!strcmp(what, "flood"))
 				flood(n);
+			else if (!strcmp(what, "floods"))
+				floods(n);
 			else if (!strcmp(what, "again"))
 				again(n);
 			else if (!strcmp(what, "crowd"))

@@ -573,6 +573,13 @@ unread_at_end() {
 	ask users hoard_users 64
 	need_line users '^hoard_users 16 (1[6-9]|2[0-9]|3[01]) ENOSPC 0 0 ENOSPC 0$'
 	end_server
+	# answers without descriptors are memory: two clients and eight more connections have these
+	serve --max-clients 2
+	ask_nobody other floods 20
+	need_line other '^floods 9$'
+	ask_nobody other hello
+	need_line other '^hello 0 '
+	end_server
 }
 
 # Many clients with slow requests do not delay one with a small request, nor another user.

@@ -62,13 +62,14 @@ struct client {
 	struct client_trace *traces; /* client_trace.c: of clients that it observes */
 };
 
-/* unread.c: an ended connection whose answer with descriptors is unread. */
+/* unread.c: an ended connection with unread answers. */
 struct unread_parked {
 	struct source source; /* the broker's end */
 	struct unread_parked *next;
 	struct broker *broker;
 	struct quota_user *user;
-	bool is_shut; /* the client sees a hang-up after the answer */
+	bool has_fds; /* one of the answers has descriptors */
+	bool is_shut; /* hung up */
 };
 
 struct broker {
@@ -110,7 +111,7 @@ struct broker {
 	u64 served;	/* calls of client_serve() */
 	u32 unread;	/* clients without CAP_NET_ADMIN whose answer with descriptors is unread */
 	struct unread_parked *parked;
-	u32 num_parked;	/* of users without CAP_NET_ADMIN */
+	u32 num_parked;	/* with descriptors, of users without CAP_NET_ADMIN */
 	u64 slow_ns;	/* when slow work may be done although there are questions */
 	u64 unused_ns;	/* when it ends as unused; NSEC_NEVER: it is used, or does not end */
 	/* client_trace.c */

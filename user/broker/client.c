@@ -954,6 +954,7 @@ void client_end(struct client *c)
 		b->ended |= !b->quota.used[QUOTA_CLIENTS] && b->sole.made.bpf;
 	}
 	client_dismiss(c);
+	unread_hang_up(b);
 }
 
 void client_dismiss(struct client *c)

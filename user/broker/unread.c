@@ -90,8 +90,8 @@ static void unread_release(struct unread_parked *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
-	p->user->parked--;
-	b->num_parked -= !p->user->admin;
+	p->user->parked -= p->has_fds;
+	b->num_parked -= p->has_fds && !p->user->admin;
 	quota_give(&b->quota, p->user, QUOTA_CONNECTIONS, 1);
 	loop_remove(b->loop, &p->source);
 	close(p->source.fd);
@@ -106,14 +106,8 @@ static void unread_parked_ready(struct source *s, u32 events)
 {
 	struct unread_parked *p = container_of(s, struct unread_parked, source);
 
-	if (!message_is_unread(s->fd)) {
+	if (!message_is_unread(s->fd))
 		unread_release(p);
-		return;
-	}
-	if (!p->is_shut) {
-		p->is_shut = true;
-		shutdown(s->fd, SHUT_RDWR);
-	}
 }
 
 bool unread_park(struct client *c)
@@ -121,14 +115,15 @@ bool unread_park(struct client *c)
 	struct broker *b = c->broker;
 	struct unread_parked *p;
 
-	if (c->unread_ns == NSEC_NEVER || !message_is_unread(c->source.fd))
+	if (!message_is_unread(c->source.fd))
 		return false;
 	p = malloc(sizeof(*p));
 	if (!p)
 		return false;
 	*p = (struct unread_parked){ .source = { .ready = unread_parked_ready,
 						 .fd = c->source.fd },
-				     .next = b->parked, .broker = b, .user = c->user };
+				     .next = b->parked, .broker = b, .user = c->user,
+				     .has_fds = c->unread_ns != NSEC_NEVER };
 	loop_remove(b->loop, &c->source);
 	if (loop_add(b->loop, &p->source)) {
 		/* out of memory; the connection is closed with c */
@@ -137,10 +132,21 @@ bool unread_park(struct client *c)
 	}
 	loop_listen(b->loop, &p->source, LOOP_READ);
 	b->parked = p;
-	p->user->parked++;
-	b->num_parked += !p->user->admin;
+	p->user->parked += p->has_fds;
+	b->num_parked += p->has_fds && !p->user->admin;
 	c->source.fd = -1;
 	return true;
+}
+
+void unread_hang_up(struct broker *b)
+{
+	struct unread_parked *p = b->parked;
+
+	/* of a broker that ends, the hang-up shows that everything is removed (stopper_fd) */
+	if (!p || p->is_shut || b->ended)
+		return;
+	p->is_shut = true;
+	shutdown(p->source.fd, SHUT_RDWR);
 }
 
 void unread_end(struct broker *b)

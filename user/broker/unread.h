@@ -13,6 +13,9 @@
  * parked connection gets no further descriptors, and with UNREAD_PARKED_MAX of them no user does.
  * So at most UNREAD_MAX + UNREAD_PARKED_MAX - 1 answers are in flight at a time. Clients with
  * CAP_NET_ADMIN are not bound.
+ *
+ * Answers without descriptors are the kernel's memory until they are read: for these a connection
+ * is parked as well, and only counts for its user.
  */
 #ifndef BROKER_UNREAD_H
 #define BROKER_UNREAD_H
@@ -34,11 +37,13 @@ bool unread_look(struct client *c);
 /* Forgets an unread answer of c, as c ends. */
 void unread_dismiss(struct client *c);
 /*
- * Parks the connection of c, which ends, if an answer with descriptors is unread: c has no
- * descriptor then (-1), and the connection counts for its user until the answer is read. Returns
- * false if nothing is unread; c keeps its descriptor.
+ * Parks the connection of c, which ends, if an answer is unread: c has no descriptor then (-1), and
+ * the connection counts for its user until all are read. Returns false if nothing is unread; c
+ * keeps its descriptor.
  */
 bool unread_park(struct client *c);
+/* Hangs up the connection that was parked last, so that the client sees that after the answers. */
+void unread_hang_up(struct broker *b);
 
 /* Returns the earliest deadline of an unread answer, or NSEC_NEVER. */
 u64 unread_next_ns(const struct broker *b);
