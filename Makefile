@@ -114,7 +114,8 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 RDMACM := $(BUILD)/lib/librdmacm.so.1
 RSPRELOAD := $(BUILD)/lib/librspreload.so
 TOOL  := $(BUILD)/bin/xroce
-SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h)
+SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h \
+	xroce_held.skel.h)
 
 .PHONY: all engine objects texts deps demo check bench interop bench-vm install uninstall
 .PHONY: clean FORCE

@@ -40,7 +40,7 @@ done
 declare -A broker=([tools/observe]='broker|dispatcher' [tools/doctor]='pin|probe'
 	[tools/serve]='broker|pin' [tools/run]=pin [tools/trace]=trace_slot)
 # The skeletons of BPF programs, each for the room that loads it.
-declare -A skeletons=([io]='xroce_tx' [broker]='(xroce|xroce_broker)')
+declare -A skeletons=([io]='xroce_tx' [broker]='(xroce|xroce_broker|xroce_held)')
 
 # What a directory may include, as extended regular expressions on the text between (and with) <> or
 # "".

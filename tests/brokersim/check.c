@@ -77,7 +77,8 @@ static void check_groups(const struct broker *b)
 /* With sole clients the broker makes steps while it serves one: then its memory is counted. */
 static bool awaits_port(const struct client *c)
 {
-	return run.mode & MODE_SOLE ? c->memory_kib : c->waiting && c->asked.what == ASK_HELLO;
+	return (c->waiting && c->asked.what == ASK_HELLO) ||
+	       (run.mode & MODE_SOLE && c->memory_kib);
 }
 
 static void check_user(const struct broker *b, const struct quota_user *u)
@@ -99,6 +100,8 @@ static void check_user(const struct broker *b, const struct quota_user *u)
 		used[QUOTA_SERVICES] += c->services;
 		used[QUOTA_GROUPS] += c->groups;
 	}
+	for (const struct held *h = b->held; h; h = h->next)
+		used[QUOTA_MEMORY] += h->user == u ? h->kib : 0;
 	for (const struct unread_parked *p = b->parked; p; p = p->next)
 		used[QUOTA_CONNECTIONS] += p->user == u;
 	must(u->admin || u->parked <= 1);
@@ -114,7 +117,7 @@ static void check_unread(const struct broker *b)
 {
 	u32 unread = 0, parked = 0, listed = 0;
 
-	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
+	for (u32 i = 0; i < QUOTA_USERS_MAX; i++) {
 		const struct quota_user *u = &b->quota.user[i];
 
 		if (u->used[QUOTA_CONNECTIONS] && !u->admin) {
@@ -131,10 +134,10 @@ static void check_quota(const struct broker *b)
 {
 	u32 used[QUOTA_KINDS] = { 0 };
 
-	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
+	for (u32 i = 0; i < QUOTA_USERS_MAX; i++) {
 		const struct quota_user *u = &b->quota.user[i];
 
-		if (!u->used[QUOTA_CONNECTIONS])
+		if (!u->used[QUOTA_CONNECTIONS] && !u->used[QUOTA_MEMORY])
 			continue;
 		check_user(b, u);
 		for (u32 k = 0; k < QUOTA_KINDS; k++)
@@ -290,7 +293,7 @@ void check_quiet(void)
 		return;
 	}
 	must(b && actor_lives(BROKER) && !b->clients && !b->stock.num_doomed);
-	must(!b->orphans && !b->parked && !b->unread);
+	must(!b->orphans && !b->parked && !b->unread && !b->held);
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(!b->quota.used[k]);
 	must(faked_instances() == CLIENT_POOL_SPARES &&

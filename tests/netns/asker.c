@@ -41,6 +41,12 @@
  *				is ended: how many have answers
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
+ *	keeps N			N connections, one after the other, that get a port and end, while
+ *				its ring's descriptor stays: how many got one, the first other
+ *				answer, and that of one more once all descriptors are closed
+ *	traces N		a port, N observers' rings of it, whose descriptors stay when each
+ *				observation ends: how many were given, and the first other answer;
+ *				that of one more once all descriptors are closed
  *	crowd N			N connections of user 65534 that ask for a port; then a claim here,
  *				then a port for a further connection of this user: how many of the
  *				crowd were answered before each of the two
@@ -475,6 +481,71 @@ static void again(u32 n)
 	printf("again %u\n", got);
 }
 
+static void keeps(u32 n)
+{
+	int *kept = calloc(n, sizeof(*kept));
+	u32 got = 0;
+	s32 err = 0;
+
+	if (!kept)
+		die("keeps");
+	while (got < n && !err) {
+		sock = reach();
+		err = ask("keeps", ASK_HELLO, 0).err;
+		if (!err)
+			kept[got++] = fcntl(given[ASK_FD_RX], F_DUPFD_CLOEXEC, 0);
+		let_go();
+		close(sock);
+	}
+	printf("keeps %u %s", got, error_name(err));
+	while (got)
+		close(kept[--got]);
+	free(kept);
+	sock = reach();
+	printf(" %s\n", error_name(ask("keeps", ASK_HELLO, 0).err));
+	let_go();
+}
+
+static s32 trace_own(u32 client)
+{
+	const struct ask ask = { .version = ASK_VERSION,
+				 .what = ASK_TRACE,
+				 .number = client,
+				 .trace = { .bytes = 64, .ring_bytes = 1 << 24, .what = 1 } };
+
+	if (send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask))
+		say_end("traces");
+	return answer_of("traces", ASK_TRACE).err;
+}
+
+static void traces(u32 n)
+{
+	const struct ask_answer port = ask("traces", ASK_HELLO, 0);
+	int *kept = calloc(n, sizeof(*kept));
+	u32 got = 0;
+	s32 err = port.err;
+
+	if (!kept)
+		die("traces");
+	let_go();
+	while (got < n && !err) {
+		err = trace_own(port.port.client);
+		if (err)
+			break;
+		kept[got++] = fcntl(given[ASK_TRACE_RING], F_DUPFD_CLOEXEC, 0);
+		let_go();
+		err = ask("traces", ASK_UNTRACE, port.port.prog_id).err;
+	}
+	printf("traces %u %s", got, error_name(err));
+	while (got)
+		close(kept[--got]);
+	free(kept);
+	for (u32 i = 0; (err = trace_own(port.port.client)) && i < 300; i++)
+		usleep(10000);
+	let_go();
+	printf(" %s\n", error_name(err));
+}
+
 static u32 answered(const int *fd, u32 n)
 {
 	u32 count = 0;
@@ -868,6 +939,10 @@ int main(int argc, char **argv)
 				floods(n);
 			else if (!strcmp(what, "again"))
 				again(n);
+			else if (!strcmp(what, "keeps"))
+				keeps(n);
+			else if (!strcmp(what, "traces"))
+				traces(n);
 			else if (!strcmp(what, "crowd"))
 				crowd(n);
 			else if (!strcmp(what, "hoard"))

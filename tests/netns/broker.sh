@@ -422,9 +422,11 @@ looks() {
 few_capabilities() {
 	local bounding=-all,+net_admin,+bpf,+perfmon,+chown as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	start serve a unshare -m sh -c 'mount -t bpf -o mode=0700 bpf /sys/fs/bpf && exec "$@"' sh \
-		setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 $IF_A
+		setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 --max-memory 51 $IF_A
 	server=$child
 	wait_until 5 socket_is_there || { fail "it does not serve"; show serve; }
+	ask_nobody other keeps 20
+	need_line other '^keeps 5 EDQUOT 0$'
 	ask_nobody other hello draws 5 ring
 	need_line other '^hello 0 '
 	need_line other '^draws 5 0$'
@@ -703,6 +705,27 @@ memory() {
 	finish "$kept" 5
 	end_server
 }
+# Memory counts while a process keeps a descriptor of it, also after the end of its connection. A
+# process that closes all may have any number of ports, one after the other.
+kept_memory() {
+	serve --max-memory 51
+	ask_nobody other keeps 200
+	need_line other '^keeps 5 EDQUOT 0$'
+	ask_nobody other again 60
+	need_line other '^again 60$'
+	ask_nobody other traces 400
+	need_line other '^traces [0-9]+ EDQUOT 0$'
+	ask_nobody other hello
+	need_line other '^hello 0 '
+	end_server
+	# the same of files
+	serve --port sockets --max-memory 51
+	ask_nobody other keeps 200
+	need_line other '^keeps 5 EDQUOT 0$'
+	ask_nobody other again 60
+	need_line other '^again 60$'
+	end_server
+}
 nobody_comes_in() { ask_nobody other hello && grep -q '^hello 0' "$WORK/other.out"; }
 
 # A client may make its TAP device stay, and keep it open: it goes all the same.
@@ -807,6 +830,7 @@ run_case broker_numbers numbers
 run_long_case broker_services services
 run_long_case broker_limits limits
 run_long_case broker_memory memory
+run_case broker_kept_memory kept_memory
 run_case broker_orphans orphans
 run_long_case broker_many many
 run_long_case broker_nothing_leaks nothing_leaks

@@ -20,6 +20,7 @@
 #include "client.h"
 #include "client_trace.h"
 #include "dead_peers.h"
+#include "held.h"
 #include "pinned.h"
 #include "unread.h"
 
@@ -383,6 +384,7 @@ static void broker_end(struct broker *b)
 	while (b->clients)
 		client_end(b->clients);
 	unread_end(b);
+	held_end(b);
 	while (client_trace_bury(b))
 		;
 	dead_peers_free(b);
@@ -424,7 +426,7 @@ static int brokers_try(struct brokers *all, const struct netdev *dev,
 	b->options = *o;
 	b->dev = *dev;
 	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->alone_fd = -1;
-	b->follow_ns = NSEC_NEVER;
+	b->follow_ns = b->held_ns = NSEC_NEVER;
 	visitors_init(&b->of_holder);
 	visitors_init(&b->of_alone);
 	b->mux = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
@@ -516,6 +518,8 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 	/* first: an observer that reconnects gets no new rings before its old ones are freed */
 	if (client_trace_bury(b))
 		return true;
+	if (held_work(b, now_ns))
+		return true;
 	c = client_waiting(b, false);
 	if (c)
 		client_serve(c);
@@ -557,6 +561,7 @@ static u64 broker_next_ns(struct broker *b)
 
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
 	next_ns = min_u64(next_ns, unread_next_ns(b));
+	next_ns = min_u64(next_ns, held_next_ns(b));
 	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
 	next_ns = min_u64(next_ns, sole_next_ns(b));
 	next_ns = min_u64(next_ns, b->rival_ns);

@@ -11,8 +11,10 @@
 #include "../client/broker_socket.h"
 #include "pin.h"
 #include "bindings.h"
+#include "file_ids.h"
 #include "groups.h"
 #include "../os/loop.h"
+#include "map_ids.h"
 #include "mux.h"
 #include "nobody.h"
 #include "numbers.h"
@@ -24,6 +26,20 @@
 #include "visitors.h"
 
 struct dead_peers; /* dead_peers.c */
+
+/* held.c: numbers of maps */
+struct held_ids {
+	u32 num, room;
+	u32 *id;
+};
+
+/* held.c: memory of an ended connection, whose maps exist. */
+struct held {
+	struct held *next;
+	struct quota_user *user;
+	struct held_ids maps;
+	u32 kib, pieces; /* of QUOTA_MEMORY and QUOTA_TRACES */
+};
 
 struct client {
 	struct source source; /* the connection */
@@ -37,7 +53,8 @@ struct client {
 	bool waiting;	/* for client_serve() to answer */
 	struct ask asked;
 	u64 unread_ns;	/* deadline to read its answer with descriptors; NSEC_NEVER: none */
-	u32 memory_kib; /* kernel memory counted for its port and rings */
+	u32 memory_kib; /* kernel memory counted for its port and rings, */
+	struct held_ids maps; /* which it has descriptors of */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* ifindexes of its devices */
 	struct readonly_maps shown; /* for observers */
@@ -112,6 +129,11 @@ struct broker {
 	u32 unread;	/* clients without CAP_NET_ADMIN whose answer with descriptors is unread */
 	struct unread_parked *parked;
 	u32 num_parked;	/* with descriptors, of users without CAP_NET_ADMIN */
+	/* held.c */
+	struct held *held;
+	struct map_ids map_ids;
+	struct file_ids file_ids;
+	u64 held_ns, held_wait_ns; /* when to look again, and after which time from then */
 	u64 slow_ns;	/* when slow work may be done although there are questions */
 	u64 unused_ns;	/* when it ends as unused; NSEC_NEVER: it is used, or does not end */
 	/* client_trace.c */

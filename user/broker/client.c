@@ -14,6 +14,7 @@
 #include "client_group.h"
 #include "client_report.h"
 #include "client_trace.h"
+#include "held.h"
 #include "message.h"
 #include "pinned.h"
 #include "sole.h"
@@ -91,12 +92,20 @@ static bool client_waits_for_none(const struct client *c)
 	return c->asked.what == ASK_UNTRACE || c->asked.what == ASK_RELEASE;
 }
 
+/* Returns whether a port waits for the sole client, or for memory that may be freed soon. */
+static bool client_is_held_up(const struct client *c)
+{
+	const u64 now_ns = clock_now_ns();
+
+	return sole_holds_others(c->broker, now_ns) ||
+	       held_may_return(c->broker, c->user, INSTANCE_KIB, now_ns);
+}
+
 static bool client_can_be_served(const struct client *c)
 {
-	if (client_waits_for_port(c) && sole_holds_others(c->broker, clock_now_ns()))
+	if (!c->waiting || (client_waits_for_port(c) && client_is_held_up(c)))
 		return false;
-	return c->waiting &&
-	       (client_waits_for_none(c) || unread_check(c) || unread_has_room(c));
+	return client_waits_for_none(c) || unread_check(c) || unread_has_room(c);
 }
 
 struct client *client_waiting(struct broker *b, bool quick)
@@ -130,23 +139,11 @@ static void client_give_memory(struct client *c, u32 kib)
 
 /* ---- a port ---- */
 
-static int client_take_port(struct client *c)
-{
-	int err = quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
-
-	if (err)
-		return err;
-	err = client_take_memory(c, INSTANCE_KIB);
-	if (err)
-		quota_give(&c->broker->quota, c->user, QUOTA_CLIENTS, 1);
-	return err;
-}
-
 static void client_hello(struct client *c, const struct ask *ask)
 {
 	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY :
 		  ask->number & ~ASK_HELLO_ALL		 ? -EINVAL :
-							   client_take_port(c);
+		  quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
 
 	if (err) {
 		client_reply(c, ASK_HELLO, err);
@@ -214,6 +211,28 @@ static void client_leave(struct client *c)
 	c->number = CLIENT_NONE;
 }
 
+/* Notes the maps, or files, among the descriptors of a port. Returns 0 or -ENOMEM. */
+static int client_note_maps(struct client *c, const struct instance *i, const int *fd)
+{
+	static const u8 maps[] = { ASK_FD_QP,	   ASK_FD_CQ,	    ASK_FD_EXPECT,  ASK_FD_ENGINE,
+				   ASK_FD_VECTOR,  ASK_FD_SOCK,	    ASK_FD_STATS,   ASK_FD_DROPS,
+				   ASK_FD_RX,	   ASK_FD_WAKE,	    ASK_FD_QP_STAT, ASK_FD_CQ_STAT,
+				   ASK_FD_SRQ_STAT, ASK_FD_MR_STAT };
+	int err;
+
+	if (c->user->admin)
+		return 0;
+	err = held_reserve(&c->maps, ARRAY_SIZE(maps) + 1);
+	if (err)
+		return err;
+	for (u32 k = 0; k < ARRAY_SIZE(maps); k++)
+		held_note(c->broker, &c->maps, fd[maps[k]]);
+	/* of ASK_FD_TELL */
+	if (!i->host)
+		held_note(c->broker, &c->maps, i->shown.place.trace_fd);
+	return 0;
+}
+
 static int client_give(struct client *c, const struct instance *i)
 {
 	struct ask_answer answer = {
@@ -229,18 +248,21 @@ static int client_give(struct client *c, const struct instance *i)
 			  .pkeys = c->broker->options.pkeys },
 	};
 	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET;
-	int fd[ASK_SOCKETS_FDS], err = 0;
+	int fd[ASK_SOCKETS_FDS], err;
 
 	answer.num_fds = instance_fds(i, fd);
-	if (by_socket)
+	err = client_note_maps(c, i, fd);
+	if (!err && by_socket)
 		err = client_report_begin(c, &fd[ASK_FD_TELL]);
+	if (!err) {
+		err = client_answer(c, &answer, fd);
+		if (by_socket)
+			close(fd[ASK_FD_TELL]);
+		if (err)
+			client_report_end(c);
+	}
 	if (err)
-		return err;
-	err = client_answer(c, &answer, fd);
-	if (by_socket)
-		close(fd[ASK_FD_TELL]);
-	if (err)
-		client_report_end(c);
+		held_forget(&c->maps);
 	return err;
 }
 
@@ -337,11 +359,15 @@ static void client_serve_port(struct client *c)
 	int err = unread_check(c);
 
 	if (!err)
+		err = client_take_memory(c, INSTANCE_KIB);
+	if (!err) {
 		err = sole_fits(c)			? client_serve_sole(c) :
 		      c->asked.number & ASK_TO_BE_ALONE ? -EBUSY :
 							  client_serve_beside(c);
+		if (err)
+			client_give_memory(c, INSTANCE_KIB);
+	}
 	if (err) {
-		client_give_memory(c, INSTANCE_KIB);
 		quota_give(&c->broker->quota, c->user, QUOTA_CLIENTS, 1);
 		client_reply(c, ASK_HELLO, err);
 	}
@@ -423,14 +449,17 @@ static int client_release(struct client *c, u32 qpn)
 static int client_make_ring(struct client *c)
 {
 	struct quota *q = &c->broker->quota;
-	int fd, err = c->host ? -EOPNOTSUPP : quota_take(q, c->user, QUOTA_RINGS);
+	int fd, err = c->host ? -EOPNOTSUPP : held_reserve(&c->maps, 1);
 
+	if (!err)
+		err = quota_take(q, c->user, QUOTA_RINGS);
 	if (err)
 		return err;
 	err = client_take_memory(c, CLIENT_RING_KIB);
 	if (!err) {
 		fd = instance_ring(&c->rings_left, c->rings);
 		if (fd >= 0) {
+			held_note(c->broker, &c->maps, fd);
 			c->rings++;
 			return fd;
 		}
@@ -665,7 +694,7 @@ static void client_move_to_admins(struct client *c)
 	struct quota *q = &c->broker->quota;
 
 	quota_give(q, c->user, QUOTA_CONNECTIONS, 1);
-	c->user = quota_find(q, c->uid, true);
+	c->user = held_find_user(c->broker, c->uid, true);
 	quota_take(q, c->user, QUOTA_CONNECTIONS);
 }
 
@@ -696,8 +725,8 @@ static int client_prove(struct client *c, u32 port)
 	struct rights rights;
 	int err;
 
-	/* the old rights are in the maps already */
-	if (c->number != CLIENT_NONE || c->waiting)
+	/* the old rights are in the maps already, and traces count for the old user */
+	if (c->number != CLIENT_NONE || c->waiting || c->traces)
 		return -EALREADY;
 	c->challenge.nonce = 0;
 	if (!challenge.nonce)
@@ -849,7 +878,7 @@ static void client_ready(struct source *s, u32 events)
 
 int client_make(struct broker *b, const struct visitor *v)
 {
-	struct quota_user *user = quota_find(&b->quota, v->uid, false);
+	struct quota_user *user = held_find_user(b, v->uid, false);
 	struct client *c;
 	int err = user ? quota_take(&b->quota, user, QUOTA_CONNECTIONS) : -ENOSPC;
 
@@ -944,7 +973,8 @@ void client_end(struct client *c)
 		client_pool_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
-	client_give_memory(c, c->memory_kib);
+	held_begin(b, c->user, &c->maps, c->memory_kib, 0);
+	c->memory_kib = 0;
 	if (!unread_park(c))
 		quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
 	sole_client_ends(c);
@@ -968,6 +998,7 @@ void client_dismiss(struct client *c)
 	readonly_maps_close(&c->shown);
 	instance_rings_close(&c->rings_left);
 	host_client_free(c->host);
+	held_forget(&c->maps);
 	/* not found by number from here on, even if it is still entered in the mux */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

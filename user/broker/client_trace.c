@@ -6,6 +6,7 @@
 #include "trace_slot.h"
 #include "../os/clock.h"
 #include "client_trace.h"
+#include "held.h"
 
 #define RENEW_NS (500 * NSEC_PER_MSEC)
 
@@ -14,6 +15,7 @@ struct client_trace {
 	struct client *of; /* NULL: it has ended, and its ring can still be read */
 	u32 prog_id;
 	u32 pieces;
+	struct held_ids ring; /* which the observer has a descriptor of */
 	u64 lost, lost_before; /* the slot's counter after the last record, and at the start */
 	struct trace_slot place;
 };
@@ -93,6 +95,10 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	fd[ASK_TRACE_RING] = trace_slot_make_ring(t->pieces * CLIENT_TRACE_PIECE);
 	if (fd[ASK_TRACE_RING] < 0)
 		return fd[ASK_TRACE_RING];
+	err = held_reserve(&t->ring, 1);
+	if (err)
+		return err;
+	held_note(c->broker, &t->ring, fd[ASK_TRACE_RING]);
 	fd[ASK_TRACE_PAGE] = fcntl(shown->place.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
 		return -errno;
@@ -126,8 +132,10 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 		for (u32 i = 0; t && i < ASK_TRACE_FDS; i++)
 			if (fd[i] >= 0)
 				close(fd[i]);
-		if (t)
+		if (t) {
 			trace_slot_leave(&t->place);
+			held_forget(&t->ring);
+		}
 		free(t);
 		client_trace_give_room(c, pieces);
 		return err ? err : -ENOMEM;
@@ -162,7 +170,7 @@ static struct client_trace *client_trace_take_out(struct client *c, struct clien
 	struct client_trace *t = *at;
 
 	*at = t->next;
-	client_trace_give_room(c, t->pieces);
+	held_begin(c->broker, c->user, &t->ring, t->pieces * CLIENT_TRACE_KIB, t->pieces);
 	return t;
 }
 

@@ -7,16 +7,22 @@ void quota_init(struct quota *q, const struct quota_limits *limits)
 	q->limits = *limits;
 }
 
+static bool quota_is_free(const struct quota_user *u)
+{
+	return !u->used[QUOTA_CONNECTIONS] && !u->used[QUOTA_MEMORY] && !u->used[QUOTA_TRACES];
+}
+
 struct quota_user *quota_find(struct quota *q, u32 uid, bool admin)
 {
 	struct quota_user *found = NULL;
 
-	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
+	for (u32 i = 0; i < QUOTA_USERS_MAX; i++) {
 		struct quota_user *u = &q->user[i];
+		const bool is_free = quota_is_free(u);
 
-		if (u->used[QUOTA_CONNECTIONS] && u->uid == uid && u->admin == admin)
+		if (!is_free && u->uid == uid && u->admin == admin)
 			return u;
-		if (!u->used[QUOTA_CONNECTIONS] && !found)
+		if (is_free && !found)
 			found = u;
 	}
 	if (found)

@@ -27,6 +27,9 @@ enum quota_kind {
 #define QUOTA_SPARE	  8
 #define QUOTA_CONNECTIONS_MAX (XROCE_MAX_CLIENT + QUOTA_SPARE)
 
+/* Users with a connection, and as many of whose memory alone is in use (held.h). */
+#define QUOTA_USERS_MAX (2 * QUOTA_CONNECTIONS_MAX)
+
 /* The limits of each kind, for a user and for all users together. */
 struct quota_limits {
 	u32 user[QUOTA_KINDS];
@@ -36,23 +39,25 @@ struct quota_limits {
 struct quota_user {
 	u32 uid;
 	bool admin;
-	u32 used[QUOTA_KINDS]; /* without a connection the entry is free */
+	u32 used[QUOTA_KINDS]; /* without a connection and memory the entry is free */
 	u64 served;	       /* value of broker.served at its last answer by client_serve() */
 	u32 unread;	       /* connections with an unread answer that has descriptors */
 	u32 parked;	       /* such connections that have ended (unread.h) */
+	u32 held;	       /* ended connections whose memory is in use (held.h) */
+	u64 held_ns;	       /* when the last of these ended */
 };
 
 struct quota {
 	struct quota_limits limits;
 	u32 used[QUOTA_KINDS];
-	struct quota_user user[QUOTA_CONNECTIONS_MAX];
+	struct quota_user user[QUOTA_USERS_MAX];
 };
 
 void quota_init(struct quota *q, const struct quota_limits *limits);
 
 /*
  * Returns the entry of a user, or NULL if none is free. The entry is the user's from its first
- * quota_take() of a connection to its last quota_give().
+ * quota_take() of a connection to its last quota_give() of connections and memory.
  */
 struct quota_user *quota_find(struct quota *q, u32 uid, bool admin);
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Kernel memory that processes hold by descriptors of maps and rings. A process can keep these
+ * after its connection has ended, or pass them on. So the memory counts for its user until the
+ * kernel has freed the maps, which map_ids.h shows, or the files of a broker with UDP sockets
+ * (file_ids.h). That is some 50 ms after the last descriptor was closed: a port for which the
+ * user lacks memory waits as long.
+ *
+ * Clients with CAP_NET_ADMIN have no limit of memory, and their maps are not followed. Memory that
+ * the kernel does not show no longer counts from the end of the connection.
+ */
+#ifndef BROKER_HELD_H
+#define BROKER_HELD_H
+
+#include "broker_object.h"
+
+/* Makes room for n more numbers. Returns 0 or -ENOMEM. */
+int held_reserve(struct held_ids *ids, u32 n);
+/* Notes a map or file whose descriptor a client gets, after held_reserve(). */
+void held_note(struct broker *b, struct held_ids *ids, int fd);
+void held_forget(struct held_ids *ids);
+
+/*
+ * Has memory that counts for user, kib and pieces of QUOTA_TRACES, be given back when these maps
+ * no longer exist; or at once if they are not followed. Empties ids.
+ */
+void held_begin(struct broker *b, struct quota_user *user, struct held_ids *ids, u32 kib,
+		u32 pieces);
+/* Returns whether the user lacks kib, and is likely to get them back within a moment. */
+bool held_may_return(const struct broker *b, const struct quota_user *user, u32 kib, u64 now_ns);
+
+/*
+ * As quota_find(). If no entry is free, forgets the memory of users without a connection, of which
+ * there is one then.
+ */
+struct quota_user *held_find_user(struct broker *b, u32 uid, bool admin);
+
+/* Returns when held_work() is due, or NSEC_NEVER. */
+u64 held_next_ns(const struct broker *b);
+/* Looks for maps that no longer exist, if due. Returns whether it did: it takes a millisecond. */
+bool held_work(struct broker *b, u64 now_ns);
+void held_end(struct broker *b);
+
+#endif
