@@ -557,6 +557,7 @@ rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/
 rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
 spawn_descriptors | user/client/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
 broker_inherits   | user/tools/serve/serve.c | s/^\t\tinherited_reset();/\t\t;/ | netns-inherited
+orphans_left      | user/tools/run/run.c     | s/^\treaper_fork();// | netns-reaped
 pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= kind.pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&kind.pkeys, be16toh(pkey))/pkey_table_find(\&kind.pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() == SHARE_NEVER ||/if (1 ||/ | netns-partitions

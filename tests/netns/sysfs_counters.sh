@@ -433,7 +433,7 @@ done
 run_case may_not_open no_device user "$OWN/closed" 'Permission denied'
 run_case first_process first_process
 run_case first_waits by_first waits 3
-run_case first_waits_not by_first not 0
+run_case first_waits_not by_first not 3
 run_long_case agree_alone agree_alone
 run_case live live
 run_long_case becomes_nobody becomes_nobody

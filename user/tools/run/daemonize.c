@@ -107,11 +107,24 @@ bool adopter_reaps(void)
 
 /* ---- the process ---- */
 
+/* The parent of this process adopts its orphans (reaper.h). */
+static bool daemonize_is_adopted;
+
 static bool daemonize_would_be_adopted(void)
 {
 	int adopts = 0;
 
 	return getpid() == 1 || (!prctl(PR_GET_CHILD_SUBREAPER, &adopts, 0, 0, 0) && adopts);
+}
+
+bool daemonize_lacks_adopter(void)
+{
+	return !daemonize_would_be_adopted() && adopter_is_seen() && !adopter_reaps();
+}
+
+void daemonize_has_adopter(void)
+{
+	daemonize_is_adopted = true;
 }
 
 /* Closes all descriptors except keep[]. Returns false if some may still be open. */
@@ -202,6 +215,15 @@ static void daemonize_set_name(const char *name)
 	memcpy((void *)from, name, strnlen(name, to - from - 1));
 }
 
+void daemonize_leave(const char *name)
+{
+	daemonize_set_name(name);
+	daemonize_close_others(NULL, 0);
+	daemonize_open_standard();
+	/* a failure only keeps the directory in use */
+	(void)!chdir("/");
+}
+
 __attribute__((noreturn)) static void daemonize_begin(const char *name, u64 caps,
 						      void (*work)(void *arg), void *arg,
 						      const int *keep, u32 n)
@@ -223,7 +245,7 @@ int daemonize(const char *name, u64 caps, void (*work)(void *arg), void *arg, co
 {
 	pid_t pid;
 
-	if (daemonize_would_be_adopted() || !adopter_reaps())
+	if (daemonize_would_be_adopted() || (!daemonize_is_adopted && !adopter_reaps()))
 		return -ECHILD;
 	pid = fork();
 	if (pid < 0)

@@ -25,6 +25,20 @@ int daemonize_as_child(const char *name, void (*work)(void *arg), void *arg, con
 		       u32 n);
 
 /*
+ * Gives this process that name (ps(1)), /dev/null as its only descriptors, and / as its directory,
+ * as far as that is possible.
+ */
+void daemonize_leave(const char *name);
+
+/*
+ * Returns whether processes that outlive the program would be zombies, in a PID namespace that has
+ * another first process, and whose /proc is visible. daemonize_has_adopter(): no longer, as the
+ * parent of this process adopts them.
+ */
+bool daemonize_lacks_adopter(void);
+void daemonize_has_adopter(void);
+
+/*
  * The first process of a PID namespace, which adopts orphans. An init waits for each. In a
  * container it may be a program that does not. A process that outlives the command then remains a
  * zombie until the namespace ends. adopter_reaps() judges by /proc/1, as no other interface tells.

@@ -21,6 +21,7 @@
 #include "../../os/privilege.h"
 #include "../cli.h"
 #include "daemonize.h"
+#include "reaper.h"
 #include "sysfs_private.h"
 
 /* As env(1), nohup(1) and the shells. */
@@ -312,8 +313,8 @@ static int run_option(void *arg, int opt, char *value)
 /* Explains why no process can outlive the program. */
 static const char *outlive_strerror(int err)
 {
-	return err == -ECHILD ? "the first process of this PID namespace is the program itself, or "
-				"may not reap orphans" :
+	return err == -ECHILD ? "the program would be the parent, as the first process of this PID "
+				"namespace or as a subreaper, or /proc is of another one" :
 				strerror(-err);
 }
 
@@ -405,9 +406,11 @@ static int run_main(int argc, char **argv)
 			c.with_rsockets ? getenv("LD_PRELOAD") : "", c.with_rsockets ? " " : "",
 			only ? NETDEV_ENV "=" : "", only ? only : "", only ? " " : "", argv[0]);
 	}
+	reaper_fork();
 	keep_pins(c.verbose);
 	if (!c.without_files)
 		show_files(c.verbose);
+	reaper_bind();
 
 	execvp(argv[0], argv);
 	ret = errno;
@@ -429,8 +432,9 @@ const struct command command_run = {
 		"it, and everything is removed when COMMAND exits.\n"
 		"\n"
 		"It prepends the library directory to LD_LIBRARY_PATH and executes COMMAND in the\n"
-		"same process. COMMAND sees the devices in /sys/class/infiniband and\n"
-		"/dev/infiniband, in its own mount namespace.\n"
+		"same process; in a container whose first process does not wait for orphans, in a\n"
+		"child. COMMAND sees the devices in /sys/class/infiniband and /dev/infiniband, in\n"
+		"its own mount namespace.\n"
 		"\n",
 	.make_options = run_make_options,
 	.options = run_table,

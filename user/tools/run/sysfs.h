@@ -5,9 +5,9 @@
  * Counters, which change at any time, are a FUSE file system of a separate process
  * (sysfs_counters.c).
  *
- * Not all files are in that file system. Without /dev/fuse, as the first process of a PID
- * namespace, or below one that does not wait for orphans there is no such process, and if it is
- * killed nothing in its file system can be read. The written files are there in all these cases.
+ * Not all files are in that file system. Without /dev/fuse, or as the first process of a PID
+ * namespace, there is no such process, and if it is killed nothing in its file system can be read.
+ * The written files are there in all these cases.
  */
 #ifndef RUN_SYSFS_H
 #define RUN_SYSFS_H
