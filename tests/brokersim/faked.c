@@ -218,9 +218,15 @@ int mux_make_udp(struct mux *m, const struct netdev *dev)
 	return -EINVAL;
 }
 
-void host_receive_take(struct host_receive *r)
+bool host_receive_take(struct host_receive *r)
 {
 	must(!"packets of UDP sockets");
+	return false;
+}
+
+void host_receive_take_all(struct host_receive *r, u32 least)
+{
+	must(!"all packets of UDP sockets");
 }
 
 u32 host_receive_room(const struct host_receive *r)

@@ -348,6 +348,19 @@ static void ask_question__follows_one_proof(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+static void ask_arrived__waits_for_the_answer(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_ARRIVED, 0);
+
+	say(t, &r);
+	assert_int_equal(ask_arrived(&t->asker), 0);
+	heard(t, ASK_ARRIVED, 0);
+	r.answer.err = -ENOTCONN;
+	say(t, &r);
+	assert_int_equal(ask_arrived(&t->asker), -ENOTCONN);
+}
+
 static void ask_kind__takes_no_proof(void **state)
 {
 	struct talk *t = *state;
@@ -977,6 +990,7 @@ int main(void)
 		TEST(ask_hello__has_no_descriptor_left),
 		TEST(ask_draw__has_a_number),
 		TEST(ask_question__follows_one_proof),
+		TEST(ask_arrived__waits_for_the_answer),
 		TEST(ask_kind__takes_no_proof),
 		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),

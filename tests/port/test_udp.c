@@ -583,6 +583,36 @@ static void host_receive__both_families(void **state)
 	end_end(&e);
 }
 
+/* A client that is about to end a QP gets all that is there, and not one turn's datagrams alone. */
+static void host_receive_take_all__leaves_none(void **state)
+{
+	const u32 one_turn = 64, all = 150;
+	struct netdev dev = { .ifindex = LOOPBACK, .num_gids = 1 };
+	struct host_receive r;
+	struct gid failed;
+	struct tx *tx;
+	struct end e;
+
+	dev.gid[0].gid = v4;
+	end_begin(&e);
+	assert_int_equal(host_receive_open(&r, e.host, LOOPBACK), 0);
+	assert_int_equal(host_receive_follow(&r, &dev, &failed), 0);
+	assert_false(host_receive_take(&r));
+	tx = open_sender();
+	for (u32 i = 0; i < all; i++) {
+		send_one(tx, &v4, MIDDLE, i, 64);
+		assert_true(tx_flush(tx));
+	}
+	assert_true(host_receive_take(&r));
+	assert_int_equal(take(&e, 0), one_turn);
+	host_receive_take_all(&r, all);
+	assert_int_equal(take(&e, one_turn), all - one_turn);
+	assert_false(host_receive_take(&r));
+	host_receive_close(&r);
+	tx_close(tx);
+	end_end(&e);
+}
+
 /* ---- maps ---- */
 
 static void add_key(void *arg, const void *key, const void *value)
@@ -665,6 +695,7 @@ int main(void)
 		cmocka_unit_test(host__refuses),
 		cmocka_unit_test(host__ring_of_a_hostile_client),
 		cmocka_unit_test(host_receive__both_families),
+		cmocka_unit_test(host_receive_take_all__leaves_none),
 		cmocka_unit_test(host_map__as_a_hash_map),
 		cmocka_unit_test(host_map__the_oldest_goes),
 	};

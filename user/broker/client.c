@@ -16,6 +16,7 @@
 #include "client_trace.h"
 #include "held.h"
 #include "message.h"
+#include "nobody.h"
 #include "pinned.h"
 #include "sole.h"
 #include "unread.h"
@@ -518,6 +519,17 @@ static void client_says_goodbye(struct client *c)
 
 /* ---- questions without a port ---- */
 
+static int client_arrived(struct client *c)
+{
+	if (c->number == CLIENT_NONE)
+		return -ENOTCONN;
+	if (c->broker->mux.host) {
+		nobody_begin_turn(c->broker);
+		host_receive_take_all(&c->broker->mux.receive, ASK_ARRIVED_LEAST);
+	}
+	return 0;
+}
+
 static void client_kind(struct client *c)
 {
 	struct ask_answer answer = { .what = ASK_KIND,
@@ -814,6 +826,9 @@ static void client_ask(struct client *c, const struct ask *ask)
 		return;
 	case ASK_KIND:
 		client_kind(c);
+		return;
+	case ASK_ARRIVED:
+		client_reply(c, ASK_ARRIVED, client_arrived(c));
 		return;
 	case ASK_RING:
 	case ASK_MAPS:

@@ -473,6 +473,13 @@ int ask_detach(struct asker *a, const struct gid *group)
 	return ask_of_group(a, ASK_DETACH, group);
 }
 
+int ask_arrived(struct asker *a)
+{
+	struct ask_answer answer;
+
+	return ask_question(a, ASK_ARRIVED, 0, &answer, NULL, 0);
+}
+
 void ask_leave(struct asker *a)
 {
 	const struct ask ask = { .version = ASK_VERSION, .what = ASK_LEAVE };

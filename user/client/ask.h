@@ -66,6 +66,9 @@ int ask_unbind(struct asker *a, const struct ask_service *service);
 int ask_attach(struct asker *a, const struct gid *group);
 int ask_detach(struct asker *a, const struct gid *group);
 
+/* Returns once datagrams that a broker with UDP sockets has received are in this process's ring. */
+int ask_arrived(struct asker *a);
+
 /* Sends ASK_LEAVE, which has no answer. Does nothing without a conversation. */
 void ask_leave(struct asker *a);
 

@@ -570,6 +570,12 @@ void attach_leave_group(struct attachment *m, const struct gid *group)
 	attach_gave(m, ask_detach(&m->asker, group));
 }
 
+void attach_wait_arrived(struct attachment *m)
+{
+	if (m->info.udp_frames)
+		attach_gave(m, ask_arrived(&m->asker));
+}
+
 int attach_ring(struct attachment *m, struct ring_slot *out)
 {
 	const int fd = ask_ring(&m->asker, &out->slot);

@@ -87,6 +87,11 @@ void attach_close_local(struct attachment *m, u32 i);
  * xroce_channel, where it is already. Returns 0 or -errno as above.
  */
 int attach_ring(struct attachment *m, struct ring_slot *out);
+/*
+ * Returns once packets that have arrived at a broker with UDP sockets are in the ring; does nothing
+ * on other ports.
+ */
+void attach_wait_arrived(struct attachment *m);
 /* Returns whether a broker that this process starts now would receive by UDP sockets. */
 bool attach_would_use_udp(void);
 /* Returns a descriptor that hangs up when the broker ends. */

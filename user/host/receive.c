@@ -437,7 +437,7 @@ static const struct host_address *host_address_of(const struct host_receive *r, 
 	return NULL;
 }
 
-void host_receive_take(struct host_receive *r)
+bool host_receive_take(struct host_receive *r)
 {
 	struct epoll_event ready[READY_MAX];
 	const int n = epoll_wait(r->set_fd, ready, READY_MAX, 0);
@@ -451,4 +451,15 @@ void host_receive_take(struct host_receive *r)
 			host_wake(r->host);
 		}
 	}
+	return n > 0;
+}
+
+void host_receive_take_all(struct host_receive *r, u32 least)
+{
+	/* with more ready sockets than fit into one turn, each has its turn by epoll_wait(2) */
+	const u32 turns = (least + ROUNDS * DATAGRAMS - 1) / (ROUNDS * DATAGRAMS) *
+			  ((r->num + READY_MAX - 1) / READY_MAX);
+
+	for (u32 i = 0; i < turns && host_receive_take(r); i++)
+		;
 }

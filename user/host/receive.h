@@ -46,8 +46,13 @@ int host_receive_join(struct host_receive *r, const struct gid *group);
 void host_receive_leave(struct host_receive *r, const struct gid *group);
 /* Returns how many frames with the largest payload a socket holds, at least. */
 u32 host_receive_room(const struct host_receive *r);
-/* Takes datagrams, a bounded number, and wakes the readers of the rings. */
-void host_receive_take(struct host_receive *r);
+/*
+ * Takes datagrams, a bounded number, and wakes the readers of the rings. Returns false if none was
+ * there.
+ */
+bool host_receive_take(struct host_receive *r);
+/* Takes all datagrams that are there; if an address has more than `least`, at least that number. */
+void host_receive_take_all(struct host_receive *r, u32 least);
 /*
  * Passes a datagram's payload to the host's programs; segment: bytes of each packet in it but the
  * last. There are HOST_HEADROOM bytes before the payload, which change.

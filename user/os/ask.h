@@ -15,7 +15,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 18u
+#define ASK_VERSION 19u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 /*
@@ -112,8 +112,14 @@ enum ask_what {
 	 * earlier one. -ENOENT: there are no others; -EPERM: no such port.
 	 */
 	ASK_OTHERS,
+	/*
+	 * 0: datagrams that a broker with UDP sockets received before this question are in their
+	 * clients' rings now; of each address, at least the first ASK_ARRIVED_LEAST.
+	 */
+	ASK_ARRIVED,
 };
-#define ASK_WHAT_MAX ASK_OTHERS
+#define ASK_WHAT_MAX	  ASK_ARRIVED
+#define ASK_ARRIVED_LEAST 4096u
 
 enum ask_hello {
 	/* the port may have AF_XDP sockets (port.sockets); then with ASK_SOCKETS_FDS descriptors */
@@ -131,10 +137,10 @@ enum ask_hello {
 #define ASK_MAPS_FIRST(number)	   ((number) >> 16)
 /*
  * A limit is -EDQUOT, the user has all it may have, or -ENOSPC, there is no more. Without a port,
- * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH return -ENOTCONN. Several questions may be
- * in flight; answers keep their order. An answer with descriptors, except that of ASK_OTHERS, is
- * sent when no other connection of the user has one unread; later questions wait until it is read.
- * If it stays unread for five seconds, its connection is shut down. While an answer is unread after
+ * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND, ASK_ATTACH and ASK_ARRIVED return -ENOTCONN. Several
+ * questions may be in flight; answers keep their order. An answer with descriptors, except that of
+ * ASK_OTHERS, is sent when no other connection of the user has one unread; later questions wait
+ * until it is read. If it stays unread for five seconds, its connection is shut down. While an answer is unread after
  * the end of its connection, and the client's socket open, questions of the user for descriptors
  * return -EDQUOT; with many of these answers, questions of all users return -ENOSPC.
  */

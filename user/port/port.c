@@ -421,6 +421,14 @@ void port_lock(struct port *port)
 	shards_lock(&port->shards);
 }
 
+void port_wait_arrived(struct port *port, const struct qp *qp)
+{
+	const enum qp_state state = qp_state(qp);
+
+	if (!port->shards.dead && state >= QPS_RTR && state != QPS_ERR)
+		attach_wait_arrived(&port->made);
+}
+
 bool port_has_left(const struct port *port)
 {
 	/* relaxed: the broker's hang-up follows the store */

@@ -82,6 +82,13 @@ static inline void port_unlock(struct port *port)
 	shards_unlock(port_shards(port));
 }
 
+/*
+ * Waits until packets that have arrived by UDP sockets, and which the broker has not passed on yet,
+ * are in this process's ring. Precedes shards_catch_up() for a QP. Does nothing on other ports, and
+ * for a QP that neither sends nor receives. No lock held.
+ */
+void port_wait_arrived(struct port *port, const struct qp *qp);
+
 /* ---- QPs and their numbers, which are unique among all processes of an interface ---- */
 
 /*

@@ -130,6 +130,7 @@ static void qp_take_away(struct vqp *vqp)
 	const u32 qpn = vqp->qp->qpn;
 	bool last;
 
+	port_wait_arrived(vqp->port, vqp->qp);
 	cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
 	last = !sibling_leave(vqp);

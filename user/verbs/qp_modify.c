@@ -150,7 +150,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct vcontext *ctx = to_vcontext(qp->context);
 	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = vqp_recv_cq(vqp);
 	struct qp_attr a;
-	bool reset;
+	bool leaves, reset;
 	int err = !object_is_known(vqp)	      ? ENOENT
 		  : context_gone(qp->context) ? EIO
 					      : attr_check(attr, mask);
@@ -176,13 +176,15 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		a.path.udp_sport = path_udp_sport(a.path.flow_label, qp->qp_num, dest_qpn);
 	}
 
-	/* RESET removes completions: both consumers' sides must be held. */
 	reset = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
+	leaves = reset || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR);
+	if (leaves)
+		port_wait_arrived(vqp->port, vqp->qp);
+	/* RESET removes completions: both consumers' sides must be held. */
 	if (reset)
 		cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
-	if (mask & IBV_QP_STATE &&
-	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+	if (leaves)
 		shards_catch_up(port_shards(vqp->port));
 	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, (u32)mask, clock_now_ns());
 	if (!err) {
