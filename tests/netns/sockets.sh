@@ -129,6 +129,20 @@ observed() {
 	need_nothing_left
 }
 
+# `xroce list` shows where a process listens by rdma_cm.
+listed() {
+	local server
+	start server a "${RUN[@]}" --dev $IF_A -- "$OWN/bin/cm_crowd" serve $IP4_A
+	server=$child
+	wait_until 20 grep -q '^ready' "$WORK/server.out" || { fail "no server"; show server; }
+	look list $IF_A >"$WORK/list.out" 2>&1
+	need_line list "^  listens   pid $server \(cm_crowd\): TCP port [0-9]+ at $IP4_A$"
+	look list --json $IF_A >"$WORK/list.out" 2>&1
+	need_line list "\"address\": *\"$IP4_A\""
+	stop "$server"
+	need_nothing_left
+}
+
 # Another program has the port: the message names port and address.
 taken() {
 	local other
@@ -346,6 +360,7 @@ run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds
 run_case observed observed
+run_case listed listed
 run_long_case preloaded preloaded
 run_case taken taken
 run_long_case moved moved

@@ -143,12 +143,12 @@ static void list_sent(const struct ask_client *c)
 		printf(", %llu refused", (unsigned long long)c->refused);
 }
 
-static void list_client(const struct ask_client *c, bool udp)
+static void list_client(struct asker *asker, const struct ask_client *c, bool udp)
 {
 	char user[64], command[sizeof(c->command)];
 	struct snapshot s;
 
-	snapshot_read_program(&s, c->prog_id, LIST_PARTS);
+	snapshot_read_client(&s, asker, c, udp ? SNAPSHOT_ENGINE : LIST_PARTS);
 	list_user(c->uid, user, sizeof(user));
 	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
 	printf("  client    %u: pid %u (%s) of %s, %u QP%s", c->client, c->pid, command, user,
@@ -202,7 +202,7 @@ static bool list_clients(struct asker *asker)
 	       geteuid() ? ", with these clients of this user:" : "");
 	list_pkeys(&kind.pkeys);
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
-		list_client(&client, kind.udp);
+		list_client(asker, &client, kind.udp);
 	if (!any)
 		printf("  client    none\n");
 	return true;

@@ -104,7 +104,7 @@ static void list_json_xdp(struct json *j, const struct netdev *dev, struct snaps
 	list_json_counters(j, s);
 }
 
-static void list_json_client(struct json *j, const struct ask_client *c)
+static void list_json_client(struct json *j, struct asker *asker, const struct ask_client *c)
 {
 	char command[sizeof(c->command)];
 	struct snapshot s;
@@ -122,7 +122,7 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	json_number(j, "sent_here", c->hairpin);
 	json_number(j, "refused", c->refused);
 	json_number(j, "memory", c->memory);
-	snapshot_read_program(&s, c->prog_id, SNAPSHOT_ENGINE);
+	snapshot_read_client(&s, asker, c, SNAPSHOT_ENGINE);
 	list_json_listeners(j, s.engine);
 	snapshot_end(&s);
 	json_close(j);
@@ -143,7 +143,7 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	json_boolean(j, "silent", err == -ETIMEDOUT);
 	json_open_array(j, "clients");
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
-		list_json_client(j, &client);
+		list_json_client(j, asker, &client);
 	json_close(j);
 	if (err != -ETIMEDOUT && !ask_kind(asker, &kind)) {
 		json_text(j, "receives_by", kind.udp ? "UDP sockets" : "XDP");

@@ -135,6 +135,12 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts);
  * observed_open(), or -ENOMEM; snapshot_end() is due for all results.
  */
 int snapshot_read_program(struct snapshot *s, u32 prog_id, u32 parts);
+/*
+ * The same of a client of the asker's broker. A broker with UDP sockets passes the maps of a client,
+ * which has no program.
+ */
+int snapshot_read_client(struct snapshot *s, struct asker *asker, const struct ask_client *c,
+			 u32 parts);
 void snapshot_end(struct snapshot *s);
 /* Returns whether the map of a part of s->sums was readable. */
 static inline bool snapshot_has(const struct snapshot *s, enum snapshot_sum sum)

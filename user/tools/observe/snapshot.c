@@ -300,18 +300,34 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts)
 	return err;
 }
 
+static int snapshot_read_closed(struct snapshot *s, struct observed *p, u32 parts)
+{
+	int err = observed_open(p);
+
+	*s = (struct snapshot){ 0 };
+	if (!err)
+		err = snapshot_read(s, p, parts);
+	observed_close(p);
+	return err;
+}
+
 int snapshot_read_program(struct snapshot *s, u32 prog_id, u32 parts)
 {
 	struct observed_iface nowhere = { .name = "" };
 	struct observed p = { .iface = &nowhere, .prog_id = prog_id };
-	int err;
 
-	*s = (struct snapshot){ 0 };
-	err = observed_open(&p);
-	if (!err)
-		err = snapshot_read(s, &p, parts);
-	observed_close(&p);
-	return err;
+	return snapshot_read_closed(s, &p, parts);
+}
+
+int snapshot_read_client(struct snapshot *s, struct asker *asker, const struct ask_client *c,
+			 u32 parts)
+{
+	struct observed_iface iface = { .asks = c->prog_id & ASK_NO_PROGRAM, .asker = asker };
+	struct observed p = {
+		.iface = &iface, .client = c->client, .prog_id = c->prog_id, .pid = c->pid
+	};
+
+	return snapshot_read_closed(s, &p, parts);
 }
 
 void snapshot_end(struct snapshot *s)
