@@ -140,9 +140,10 @@ enum ask_hello {
  * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND, ASK_ATTACH and ASK_ARRIVED return -ENOTCONN. Several
  * questions may be in flight; answers keep their order. An answer with descriptors, except that of
  * ASK_OTHERS, is sent when no other connection of the user has one unread; later questions wait
- * until it is read. If it stays unread for five seconds, its connection is shut down. While an answer is unread after
- * the end of its connection, and the client's socket open, questions of the user for descriptors
- * return -EDQUOT; with many of these answers, questions of all users return -ENOSPC.
+ * until it is read. If it stays unread for five seconds, its connection is shut down. While an
+ * answer is unread after the end of its connection, and the client's socket open, questions of the
+ * user for descriptors return -EDQUOT; with many of these answers, questions of all users return
+ * -ENOSPC.
  */
 
 /* Descriptors of ASK_HELLO, in this order: the client's maps, rings and TAP devices. */

@@ -136,8 +136,8 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts);
  */
 int snapshot_read_program(struct snapshot *s, u32 prog_id, u32 parts);
 /*
- * The same of a client of the asker's broker. A broker with UDP sockets passes the maps of a client,
- * which has no program.
+ * The same of a client of the asker's broker. A client of a broker with UDP sockets has no program:
+ * the broker passes its maps.
  */
 int snapshot_read_client(struct snapshot *s, struct asker *asker, const struct ask_client *c,
 			 u32 parts);
