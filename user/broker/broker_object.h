@@ -52,6 +52,7 @@ struct client {
 	struct ask_challenge challenge; /* nonce 0: none is open */
 	bool waiting;	/* for client_serve() to answer */
 	struct ask asked;
+	u64 asked_ns;	/* when it began to wait */
 	u64 unread_ns;	/* deadline to read its answer with descriptors; NSEC_NEVER: none */
 	u32 memory_kib; /* kernel memory counted for its port and rings, */
 	struct held_ids maps; /* which it has descriptors of */

@@ -65,6 +65,7 @@ static void client_wait(struct client *c, const struct ask *ask)
 {
 	c->waiting = true;
 	c->asked = *ask;
+	c->asked_ns = clock_now_ns();
 	loop_listen(c->broker->loop, &c->source, LOOP_HANGUP);
 }
 
@@ -99,7 +100,8 @@ static bool client_is_held_up(const struct client *c)
 	const u64 now_ns = clock_now_ns();
 
 	return sole_holds_others(c->broker, now_ns) ||
-	       held_may_return(c->broker, c->user, INSTANCE_KIB, now_ns);
+	       (now_ns < c->asked_ns + HELD_WAIT_NS &&
+		held_may_return(c->broker, c->user, INSTANCE_KIB));
 }
 
 static bool client_can_be_served(const struct client *c)
@@ -151,6 +153,8 @@ static void client_hello(struct client *c, const struct ask *ask)
 		return;
 	}
 	client_wait(c, ask);
+	if (held_may_return(c->broker, c->user, INSTANCE_KIB))
+		held_hurry(c->broker);
 }
 
 /* Returns the next free number in turn; early reuse could misdirect packets in flight. */

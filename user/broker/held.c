@@ -8,8 +8,6 @@
 /* Between two looks: the first, and the longest, which is for maps that a process keeps. */
 #define HELD_FIRST_NS (50 * NSEC_PER_MSEC)
 #define HELD_LAST_NS  (2 * NSEC_PER_SEC)
-/* A hundred processes that exit together close their TAP devices, and then their maps, in turn. */
-#define HELD_WAIT_NS  (5 * NSEC_PER_SEC)
 #define HELD_STEP     32u
 
 /* ---- the maps of a client ---- */
@@ -66,7 +64,6 @@ void held_begin(struct broker *b, struct quota_user *user, struct held_ids *ids,
 	*ids = (struct held_ids){ 0 };
 	b->held = h;
 	user->held++;
-	user->held_ns = now_ns;
 	b->held_wait_ns = HELD_FIRST_NS;
 	b->held_ns = min_u64(b->held_ns, now_ns + HELD_FIRST_NS);
 }
@@ -83,10 +80,15 @@ static void held_release(struct broker *b, struct held **at)
 	free(h);
 }
 
-bool held_may_return(const struct broker *b, const struct quota_user *user, u32 kib, u64 now_ns)
+bool held_may_return(const struct broker *b, const struct quota_user *user, u32 kib)
 {
-	return user->held && quota_left(&b->quota, user, QUOTA_MEMORY) < kib &&
-	       now_ns < user->held_ns + HELD_WAIT_NS;
+	return user->held && quota_left(&b->quota, user, QUOTA_MEMORY) < kib;
+}
+
+void held_hurry(struct broker *b)
+{
+	b->held_wait_ns = HELD_FIRST_NS;
+	b->held_ns = min_u64(b->held_ns, clock_now_ns());
 }
 
 struct quota_user *held_find_user(struct broker *b, u32 uid, bool admin)

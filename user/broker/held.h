@@ -14,6 +14,12 @@
 
 #include "broker_object.h"
 
+/*
+ * How long a port waits for memory. A hundred processes that exit together close their TAP devices,
+ * and then their maps, in turn.
+ */
+#define HELD_WAIT_NS (5 * NSEC_PER_SEC)
+
 /* Makes room for n more numbers. Returns 0 or -ENOMEM. */
 int held_reserve(struct held_ids *ids, u32 n);
 /* Notes a map or file whose descriptor a client gets, after held_reserve(). */
@@ -26,8 +32,10 @@ void held_forget(struct held_ids *ids);
  */
 void held_begin(struct broker *b, struct quota_user *user, struct held_ids *ids, u32 kib,
 		u32 pieces);
-/* Returns whether the user lacks kib, and is likely to get them back within a moment. */
-bool held_may_return(const struct broker *b, const struct quota_user *user, u32 kib, u64 now_ns);
+/* Returns whether the user lacks kib, and may get memory back. */
+bool held_may_return(const struct broker *b, const struct quota_user *user, u32 kib);
+/* Looks for maps that no longer exist now, and soon again. */
+void held_hurry(struct broker *b);
 
 /*
  * As quota_find(). If no entry is free, forgets the memory of users without a connection, of which

@@ -44,7 +44,6 @@ struct quota_user {
 	u32 unread;	       /* connections with an unread answer that has descriptors */
 	u32 parked;	       /* such connections that have ended (unread.h) */
 	u32 held;	       /* ended connections whose memory is in use (held.h) */
-	u64 held_ns;	       /* when the last of these ended */
 };
 
 struct quota {
