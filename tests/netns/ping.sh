@@ -222,7 +222,7 @@ errors() {
 	XROCE_PORT=xdp start ping b "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 1 $IP4_A
 	finish "$child" 20
 	need_equal "an unprivileged user's status" $? 2
-	need_line ping '^xroce ping: cannot use vb: '
+	need_line ping '^xroce ping: cannot create QP 1 on vb: '
 }
 
 # Killed at any time: nothing of it stays on the interface.

@@ -384,7 +384,7 @@ static void quota_find__a_place_each(void **state)
 
 	quota_init(&quota, &few);
 	quota.limits.all[QUOTA_CONNECTIONS] = ~0u;
-	for (uid = 1; uid <= QUOTA_CONNECTIONS_MAX; uid++)
+	for (uid = 1; uid <= QUOTA_USERS_MAX; uid++)
 		come(uid);
 	assert_null(quota_find(&quota, uid, false));
 	u = quota_find(&quota, 5, false);
