@@ -111,6 +111,12 @@ static __always_inline bool pair_is_plain(bool is_super)
 	       pair_has_no_queue(dev);
 }
 
+/* Returns whether the address is unset, as in the broker's own MADs (user/broker/mad_sender.c). */
+static __always_inline bool pair_is_unset(const __u8 *mac)
+{
+	return !(mac[0] | mac[1] | mac[2] | mac[3] | mac[4] | mac[5]);
+}
+
 /*
  * Prepares the client's Ethernet header, which arrives as it is: it must be from the interface's
  * MAC, where XROCE_ROUTED is cleared, to a unicast MAC. Returns false if the kernel must write the
@@ -122,6 +128,8 @@ static __always_inline bool pair_address(struct __sk_buff *skb, const struct xro
 	__u8 source[ETH_ALEN];
 
 	if ((void *)(eth + 1) > (void *)(long)skb->data_end || eth->h_dest[0] & 1)
+		return false;
+	if (pair_is_unset(eth->h_dest))
 		return false;
 	__builtin_memcpy(source, eth->h_source, sizeof(source));
 	source[0] &= (__u8)~XROCE_ROUTED;

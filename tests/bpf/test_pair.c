@@ -372,6 +372,9 @@ static void pair__addresses(void **state)
 	bytes[6] ^= 4;
 	expect("from yet another", kernel_macs);
 	make();
+	memset(bytes, 0, 6);
+	expect("to none, as the broker's own MADs", kernel_macs);
+	make();
 	expect("as it should be", client_macs);
 }
 
