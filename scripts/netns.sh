@@ -330,6 +330,8 @@ counter() {
 	bpftool map dump id "$id" | field "$3"
 }
 
+# has_bpf_maps: false for ports by UDP sockets, whose maps are files that nothing can pin.
+has_bpf_maps() { [ "${XROCE_PORT:-}" != sockets ]; }
 # keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our
 # own. kept TAG MAP FIELD reads one.
 keep_maps() {

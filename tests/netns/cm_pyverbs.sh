@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
+# tier: long sockets XROCE_PORT=sockets
 #
 # pyverbs' own tests of librdmacm, of Debian's packages: each with two processes on one interface,
 # as root and as a user without privileges. They look for the interface of a device in sysfs, where

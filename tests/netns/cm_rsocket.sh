@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long sockets XROCE_CASES=core XROCE_PORT=sockets
 #
 # rsockets by the programs of rdmacm-utils: streams in each of their modes, mapped buffers, files,
 # datagrams; between two namespaces and within one; and programs that know nothing of rsockets, by

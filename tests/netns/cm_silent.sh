@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
+# tier: long sockets XROCE_PORT=sockets
 #
 # A server of one thread (cm_silent.c), and peers with addresses that answer no ARP or neighbour
 # discovery, or stop to answer: no call of the server waits for them, and its other peers connect.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long sockets XROCE_CASES=core XROCE_PORT=sockets
 #
 # UCX whose end points connect by librdmacm: io_demo, which checks all data, and the package's
 # example of client and server.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long sockets XROCE_CASES=core XROCE_PORT=sockets
 #
 # Debian's rdmacm-utils, unmodified, that connect queue pairs: rping, ucmatose, rdma_server and its
 # kin, cmtime.

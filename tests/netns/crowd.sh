@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long sockets XROCE_CASES=core XROCE_PORT=sockets
 #
 # Many short-lived processes that come to an interface at the same moment, as the first and as later
 # ones: the first exits while others are being admitted. All must succeed. XROCE_CROWD,
@@ -16,9 +17,11 @@ ROUNDS=${XROCE_CROWD_ROUNDS:-5}
 index_a=$(ip -n $NS_A -o link show $IF_A | cut -d: -f1)
 SOCKET=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$index_a.sock
 
-# A server on B, which has that interface alone; its pid in $server.
+# A server on B, which has that interface alone, unless it is by UDP sockets; its pid in $server.
 begin_server() {
-	start server b "$XROCE" run --dev $IF_B --share never -- "$OWN/bin/cm_crowd" serve $IP4_B
+	local share=never
+	has_bpf_maps || share=auto
+	start server b "$XROCE" run --dev $IF_B --share $share -- "$OWN/bin/cm_crowd" serve $IP4_B
 	server=$child
 	wait_until 20 grep -q '^ready' "$WORK/server.out" || { fail "no server"; show server; }
 }

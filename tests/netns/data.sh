@@ -5,6 +5,7 @@
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
+# tier: long sockets XROCE_PORT=sockets
 #
 # Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and
 # loopback to the same GID; polling and events; memory that pages on demand.
@@ -20,6 +21,7 @@ data() {
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
 	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
 	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
+	has_bpf_maps || return 0
 	need_least "packets by xroce_rx" "$(kept_packets server)" "$rounds"
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 	drop_maps server

@@ -3,6 +3,7 @@
 # tier: core
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
+# tier: long sockets XROCE_PORT=sockets
 #
 # Packets that arrived before a QP fails, is reset or destroyed are taken, and answered, first
 # (parting.c). Threads that wait while the program exits get nothing (exit_waiting.c). A process

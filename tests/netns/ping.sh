@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long sockets XROCE_CASES=core XROCE_PORT=sockets
 #
 # xroce ping: present and absent responders, losses, sizes and the path MTU, its exit codes, and its
 # JSON. Between the ends lies a cable that loses selected packets.

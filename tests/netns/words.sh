@@ -5,6 +5,7 @@
 # tier: long native XROCE_XDP=native XROCE_WORDS_JOBS=60
 # tier: long shards XROCE_TEST_QUEUES=2 XROCE_WORDS_JOBS=60
 # tier: long shared XROCE_TEST_BROKER=1 XROCE_WORDS_JOBS=60
+# tier: long sockets XROCE_PORT=sockets XROCE_WORDS_JOBS=60
 #
 # Memory that the processor accesses while peers read and write it (words.c), looked at after each
 # instruction: between two hosts and within a process. words_loss.sh has a bad cable.

@@ -5,6 +5,7 @@
 # tier: long native XROCE_XDP=native XROCE_WORDS_JOBS=60
 # tier: long shards XROCE_TEST_QUEUES=2 XROCE_WORDS_JOBS=60
 # tier: long shared XROCE_TEST_BROKER=1 XROCE_WORDS_JOBS=60
+# tier: long sockets XROCE_PORT=sockets XROCE_WORDS_JOBS=60
 #
 # The cases of words.sh, over a cable that loses, repeats and reorders packets: packets in the
 # reorder buffer, retransmissions; and duplicates change nothing.

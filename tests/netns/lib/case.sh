@@ -176,9 +176,9 @@ keep_of_halted() {
 
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
 # server listens on the TCP port; both must exit with 0 in time. Outputs are named `server` and
-# `client`. keep=1 keeps the server's counters as `server`, not the client's; keep=halted is for a
-# server without maps when it begins to listen. $before_client, if set, is called before the client
-# starts.
+# `client`. keep=1 keeps the server's counters as `server`, not the client's, if it has_bpf_maps;
+# keep=halted is for a server without maps when it begins to listen. $before_client, if set, is
+# called before the client starts.
 client_server() {
 	local port=$1 bound=$2 server client halt=() rc
 	split_words server client "${@:3}"
@@ -193,7 +193,7 @@ client_server() {
 		return 1
 	fi
 	drop_maps server
-	[ "${keep:-}" != 1 ] || keep_maps "$server_pid" server || fail "the server has no maps of ours"
+	[ "${keep:-}" != 1 ] || ! has_bpf_maps || keep_maps "$server_pid" server || fail "the server has no maps of ours"
 	${before_client:-:}
 	start_on client b "${client[@]}"
 	client_pid=$child

@@ -22,12 +22,13 @@ has_no_broker() { ! in_ns "$1" "$XROCE" list "$2" | grep -qE '^  (broker|in use)
 # it exits a second after its last client.
 serve_options=()
 serve() {
-	local ns=$1 i
+	local ns=$1 i port=()
 	shift
+	has_bpf_maps || port=(--port sockets)
 	for i in "$@"; do
 		wait_until 10 has_no_broker "$ns" "$i" || { fail "$i has a broker"; return 1; }
 	done
-	start "broker_$1" "$ns" "$XROCE" serve "${serve_options[@]}" "$@"
+	start "broker_$1" "$ns" "$XROCE" serve "${port[@]}" "${serve_options[@]}" "$@"
 	broker=$child
 	for i in "$@"; do
 		wait_until 10 broker_answers "$ns" "$i" "$broker " || { fail "no broker on $i"; show "broker_$1"; return 1; }
