@@ -388,7 +388,7 @@ static void check_sums(void)
 {
 	u32 used[QUOTA_KINDS] = { 0 };
 
-	for (u32 u = 0; u < QUOTA_CONNECTIONS_MAX; u++)
+	for (u32 u = 0; u < QUOTA_USERS_MAX; u++)
 		for (u32 k = 0; k < QUOTA_KINDS; k++) {
 			used[k] += quota.user[u].used[k];
 			must(!quota.user[u].uid ||

@@ -278,23 +278,40 @@ static bool close_without_descriptors(int family)
 }
 BOTH(close_without_descriptors)
 
-/* After both directions, as of sockets: poll() finds the end before the peer has answered. */
-static bool shut_both_of(const struct calls *c, int family)
+/* After both directions poll() finds the end. */
+static bool is_shut(const struct calls *c, int s)
 {
-	struct pollfd p = { .events = POLLIN | POLLOUT | POLLRDHUP };
+	struct pollfd p = { .fd = s, .events = POLLIN | POLLOUT | POLLRDHUP };
 	char byte;
-	int s[2];
 
-	MUST(streams_open(c, family, s));
-	MUST_EQ(c->shutdown(s[0], SHUT_RDWR), 0);
-	p.fd = s[0];
+	MUST_EQ(c->shutdown(s, SHUT_RDWR), 0);
 	MUST_EQ(c->poll(&p, 1, 0), 1);
 	MUST_EQ(p.revents, POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
-	MUST_EQ(c->recv(s[0], &byte, 1, 0), 0);
-	MUST_ERR((int)c->send(s[0], "x", 1, MSG_NOSIGNAL), EPIPE);
+	MUST_EQ(c->recv(s, &byte, 1, 0), 0);
+	MUST_ERR((int)c->send(s, "x", 1, MSG_NOSIGNAL), EPIPE);
+	return true;
+}
+
+static bool shut_both_of(const struct calls *c, int family)
+{
+	int s[2];
+
+	MUST(streams_open(c, family, s) && is_shut(c, s[0]));
 	return streams_close(c, s);
 }
 ON_BOTH(shut_both)
+
+/* The same before the peer has received the announcement. */
+static bool shut_both_unheard(int family)
+{
+	int s[2];
+
+	MUST(streams_full(family, s) && is_shut(&rsockets, s[0]));
+	MUST(reads_to_the_end(s[1]));
+	MUST_EQ(rclose(s[0]), 0);
+	return true;
+}
+BOTH(shut_both_unheard)
 
 static atomic_bool sets;
 
@@ -556,6 +573,8 @@ const struct test_case man_cases[] = {
 	CASE(close_without_descriptors_v6),
 	CASE(shut_both_v4),
 	CASE(shut_both_v6),
+	CASE(shut_both_unheard_v4),
+	CASE(shut_both_unheard_v6),
 	CASE(options_of_a_closed),
 	CASE(receive_beside_v4),
 	CASE(receive_beside_v6),
