@@ -123,7 +123,10 @@ all_of() {
 	run_long_case "silent_$1" flooded $SILENT 200 req 5000
 	run_long_case "silent_thousands_$1" flooded $SILENT 5000 req
 	run_long_case "datagrams_$1" flooded $ANSWERING 8 sidr 5000
-	run_case "rsocket_$1" flooded_rsocket $ANSWERING 1 rsocket
+	case $1 in
+	alone) run_case rsocket_alone flooded_rsocket $ANSWERING 1 rsocket ;;
+	*) run_long_case "rsocket_$1" flooded_rsocket $ANSWERING 1 rsocket ;;
+	esac
 	run_long_case "rsocket_many_$1" flooded_rsocket $ANSWERING 3 rsocket 5000
 	run_long_case "others_$1" flooded $ANSWERING 64 others
 }
