@@ -20,10 +20,10 @@ static __always_inline void conn_asked_key(struct xroce_asked_key *key, const un
 }
 
 /* Returns the client that received the MAD, or NULL if it has ended: its place may be reused. */
-static __always_inline const struct xroce_place *conn_owner(const struct xroce_asked *asked)
+static __always_inline const struct xroce_cm_client *conn_owner(const struct xroce_asked *asked)
 {
 	const __u32 place = asked->place;
-	const struct xroce_place *owner = bpf_map_lookup_elem(&xroce_place, &place);
+	const struct xroce_cm_client *owner = bpf_map_lookup_elem(&xroce_cm_client, &place);
 
 	return owner && owner->serial == asked->serial ? owner : NULL;
 }
@@ -32,7 +32,7 @@ static __always_inline const struct xroce_place *conn_owner(const struct xroce_a
 static __always_inline struct xroce_asked *conn_asked(const union address *peer, __be32 id,
 						      __u32 kind, __u32 client)
 {
-	const struct xroce_place *owner;
+	const struct xroce_cm_client *owner;
 	struct xroce_asked_key key;
 	struct xroce_asked *asked;
 
@@ -98,7 +98,7 @@ static __always_inline bool conn_is_with(__be32 own_id, const union address *pee
 
 /* Notes MADs to the sole client, whose own MADs leave by its sockets. */
 static __always_inline void conn_heard(const struct packet *p, const struct mad *m,
-				       const struct xroce_place *to)
+				       const struct xroce_cm_client *to)
 {
 	const struct conn_ends ends = { &p->dst, &p->src, m->remote_id, m->local_id };
 	const __u32 kind = mad_kind(m);

@@ -340,8 +340,8 @@ static __always_inline bool egress_is_of_broker(const struct xroce_tap *tap)
 /* Returns whether the sender answers for ids without owner: one client, or the broker for it. */
 static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
 {
-	const __u32 nobody = XROCE_CM_PLACE_NOBODY;
-	const struct xroce_place *refuser = bpf_map_lookup_elem(&xroce_place, &nobody);
+	const __u32 none = XROCE_CM_PLACE_NONE;
+	const struct xroce_cm_client *refuser = bpf_map_lookup_elem(&xroce_cm_client, &none);
 
 	return egress_is_of_broker(tap) || (refuser && refuser->client == tap->client);
 }
@@ -358,7 +358,7 @@ static __always_inline bool egress_may_have_id(const struct mad *m, const struct
 	if (kind == MAD_SIDR_REP || (kind == MAD_REJ && !m->local_id))
 		return true;
 	return (kind == MAD_REJ || kind == MAD_DREP || kind == MAD_APR) &&
-	       (place == XROCE_CM_PLACE_NOBODY || !bpf_map_lookup_elem(&xroce_place, &place)) &&
+	       (place == XROCE_CM_PLACE_NONE || !bpf_map_lookup_elem(&xroce_cm_client, &place)) &&
 	       egress_is_refuser(tap);
 }
 

@@ -18,8 +18,8 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, XROCE_MAX_CLIENT + 1);
 	__type(key, __u32);
-	__type(value, struct xroce_place);
-} xroce_place SEC(".maps");
+	__type(value, struct xroce_cm_client);
+} xroce_cm_client SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -47,7 +47,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, XROCE_NOBODY_BYTES);
-} xroce_nobody SEC(".maps");
+} xroce_unowned SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -73,10 +73,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, XROCE_MAX_NEAR);
+	__uint(max_entries, XROCE_MAX_NEIGHBOUR);
 	__type(key, struct xroce_gid_key);
-	__type(value, struct xroce_near);
-} xroce_near SEC(".maps");
+	__type(value, struct xroce_neighbour);
+} xroce_neighbour SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

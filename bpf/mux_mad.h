@@ -61,18 +61,18 @@ static __always_inline const struct xroce_service *mux_mad_service(__u64 id,
 	return bpf_map_lookup_elem(&xroce_service, &key);
 }
 
-static __always_inline const struct xroce_place *mux_mad_place(__u32 place)
+static __always_inline const struct xroce_cm_client *mux_mad_place(__u32 place)
 {
-	return bpf_map_lookup_elem(&xroce_place, &place);
+	return bpf_map_lookup_elem(&xroce_cm_client, &place);
 }
 
 /* Returns the client that got the peer's request, or NULL if it is unknown or has ended. */
-static __always_inline const struct xroce_place *mux_mad_asked(const struct xroce_asked_key *key,
-							       const __u64 *tid)
+static __always_inline const struct xroce_cm_client *
+mux_mad_asked(const struct xroce_asked_key *key, const __u64 *tid)
 {
 	const struct xroce_asked *asked = bpf_map_lookup_elem(&xroce_asked, key);
 
-	if (!asked || (tid && asked->tid != *tid) || asked->place == XROCE_CM_PLACE_NOBODY)
+	if (!asked || (tid && asked->tid != *tid) || asked->place == XROCE_CM_PLACE_NONE)
 		return NULL;
 	return conn_owner(asked);
 }
@@ -88,7 +88,7 @@ static __always_inline __u32 mux_mad_req_qpn(struct xdp_md *ctx, __u32 at)
 
 /* Notes that only this client may answer. qpn: the peer's, for a DREQ from the broker. */
 static __always_inline void mux_mad_note(const struct packet *p, const struct mad *m, __u32 place,
-					 const struct xroce_place *to, __u32 qpn)
+					 const struct xroce_cm_client *to, __u32 qpn)
 {
 	struct xroce_asked asked = {
 		.tid = m->tid, .serial = to->serial, .place = place, .qpn = qpn,
@@ -101,14 +101,14 @@ static __always_inline void mux_mad_note(const struct packet *p, const struct ma
 }
 
 /* Finds the client for a request, and notes it so that repetitions find the same client. */
-static __always_inline const struct xroce_place *
+static __always_inline const struct xroce_cm_client *
 mux_mad_requested(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
 {
 	const __u64 id = bpf_be64_to_cpu(m->service_id);
 	const bool is_req = mad_kind(m) == MAD_REQ;
 	const __u64 tid = m->tid;
 	const struct xroce_service *service;
-	const struct xroce_place *to;
+	const struct xroce_cm_client *to;
 	struct xroce_asked_key key;
 	union address address;
 
@@ -124,10 +124,10 @@ mux_mad_requested(struct xdp_md *ctx, const struct packet *p, const struct mad *
 	return to;
 }
 
-static __always_inline const struct xroce_place *
+static __always_inline const struct xroce_cm_client *
 mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
 {
-	const struct xroce_place *to;
+	const struct xroce_cm_client *to;
 	struct xroce_asked_key key;
 	__u32 place;
 
@@ -138,7 +138,7 @@ mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, _
 		return mux_mad_asked(&key, NULL);
 	}
 	place = XROCE_CM_PLACE(mad_id(m));
-	to = place == XROCE_CM_PLACE_NOBODY ? NULL : mux_mad_place(place);
+	to = place == XROCE_CM_PLACE_NONE ? NULL : mux_mad_place(place);
 	if (to && mad_kind(m) == MAD_REP)
 		mux_mad_note(p, m, place, to, mad_rep_qpn(m));
 	if (to && to->by_sockets)
@@ -156,7 +156,7 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 							      const struct packet *p, __u32 *client)
 {
 	const __u32 at = p->l4 + sizeof(struct udphdr) + sizeof(struct bth) + sizeof(struct deth);
-	const struct xroce_place *to;
+	const struct xroce_cm_client *to;
 	struct mad m;
 
 	if (p->opcode != OPCODE(XROCE_UD, OP5_SEND_ONLY) || p->segments != 1 ||
@@ -169,7 +169,7 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 	if (!to) {
 		const __u64 id = bpf_be64_to_cpu(m.service_id);
 
-		to = mux_mad_place(XROCE_CM_PLACE_NOBODY);
+		to = mux_mad_place(XROCE_CM_PLACE_NONE);
 		if (!to) {
 			*client = MUX_MAD_OF_BROKER;
 			return XROCE_DROP_none;
@@ -177,7 +177,7 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 		if (mad_is_request(&m) && mad_service_is_ip(id) && (__u16)id < to->first_port)
 			return XROCE_DROP_mad_port;
 		if (mad_is_asked(&m))
-			mux_mad_note(p, &m, XROCE_CM_PLACE_NOBODY, to, 0);
+			mux_mad_note(p, &m, XROCE_CM_PLACE_NONE, to, 0);
 	}
 	*client = to->client;
 	return XROCE_DROP_none;
@@ -197,7 +197,7 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_show(struct xdp_md *ctx
 	/* a whole MAD is shorter, unless its frame ends with padding */
 	if (len > MUX_MAD_FRAME)
 		return XROCE_DROP_mad;
-	r = bpf_ringbuf_reserve(&xroce_nobody, COPY_RECORD(MUX_MAD_FRAME), 0);
+	r = bpf_ringbuf_reserve(&xroce_unowned, COPY_RECORD(MUX_MAD_FRAME), 0);
 	if (!r)
 		return XROCE_DROP_ring_full;
 	if (copy_load(ctx, r->frame, len)) {

@@ -48,9 +48,8 @@ static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
 static __always_inline bool single_leaves(const struct packet *p)
 {
 	return bpf_map_lookup_elem(&xroce_gid, &p->src) && !egress_is_multicast(p) &&
-	       !egress_is_of_no_wire(p) &&
-	       !bpf_map_lookup_elem(&xroce_gid, &p->dst) &&
-	       !bpf_map_lookup_elem(&xroce_near, &p->dst);
+	       !egress_is_of_no_wire(p) && !bpf_map_lookup_elem(&xroce_gid, &p->dst) &&
+	       !bpf_map_lookup_elem(&xroce_neighbour, &p->dst);
 }
 
 /* As egress_check_packets(), but refuses everything from QP 1: xroce_egress judges MADs. */

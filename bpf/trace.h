@@ -40,12 +40,12 @@ struct trace_note {
 	__u8 pad[6];
 };
 
-/* Returns whether the place's lease is valid; frees the place of a tracer that has exited. */
-static __always_inline bool trace_is_leased(const struct xroce_tracer *t, __u32 place)
+/* Returns whether the slot's lease is valid; frees the slot of a tracer that has exited. */
+static __always_inline bool trace_is_leased(const struct xroce_tracer *t, __u32 slot)
 {
 	if (bpf_ktime_get_ns() < t->until_ns)
 		return true;
-	__sync_fetch_and_and(&xroce_trace.listening, ~(1u << place));
+	__sync_fetch_and_and(&xroce_trace.listening, ~(1u << slot));
 	return false;
 }
 
@@ -89,21 +89,21 @@ static __attribute__((noinline)) int trace_copy(struct xdp_md *ctx, void *ring,
 }
 
 /*
- * Shows the packet to the tracer at a place, if selected. A global function, which the verifier
- * checks once, and not for each drop reason and place.
+ * Shows the packet to the tracer at a slot, if selected. A global function, which the verifier
+ * checks once, and not for each drop reason and slot.
  */
 __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_note *note,
-					 __u32 place)
+					 __u32 slot)
 {
 	struct xroce_tracer *t;
 	void *ring;
 
-	if (!note || place >= XROCE_TRACERS)
+	if (!note || slot >= XROCE_TRACERS)
 		return 0;
-	t = &xroce_trace.tracer[place];
-	if (!trace_is_leased(t, place) || !trace_is_wanted(t, note))
+	t = &xroce_trace.tracer[slot];
+	if (!trace_is_leased(t, slot) || !trace_is_wanted(t, note))
 		return 0;
-	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
+	ring = bpf_map_lookup_elem(&xroce_tracer, &slot);
 	if (!ring || trace_copy(ctx, ring, note, t->bytes))
 		__sync_fetch_and_add(&t->lost, note->count);
 	else
@@ -115,9 +115,9 @@ static __always_inline void trace_show_all(struct xdp_md *ctx, const struct trac
 {
 	const __u32 in_use = xroce_trace.listening;
 
-	for (__u32 place = 0; place < XROCE_TRACERS; place++)
-		if (in_use & 1u << place)
-			trace_show(ctx, note, place);
+	for (__u32 slot = 0; slot < XROCE_TRACERS; slot++)
+		if (in_use & 1u << slot)
+			trace_show(ctx, note, slot);
 }
 
 static __attribute__((noinline)) int trace_note_received(struct xdp_md *ctx,
@@ -180,29 +180,31 @@ static __always_inline __u64 trace_count(const struct xroce_tracer *t, __u32 pac
 
 /*
  * Passes a report to one tracer, whose reader selects by QP and peer. Returns which XROCE_TRACE_*
- * it wants. A global function, so that the verifier assumes nothing about place except the check
- * here. Without CAP_PERFMON each place must be computed alike, which a loop's constants are not.
+ * it wants. A global function, so that the verifier assumes nothing about slot except the check
+ * here. Without CAP_PERFMON each slot must be computed alike, which a loop's constants are not.
  */
-__attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 bytes, __u32 place)
+__attribute__((noinline)) int trace_report_one(struct xroce_trace_report *report, __u32 bytes,
+					       __u32 slot)
 {
-	const struct xroce_tale *tale;
+	const struct xroce_trace_record *record;
 	struct xroce_tracer *t;
 	__u64 lost, count;
 	__u32 what;
 	void *ring;
 
-	if (!told || bytes > XROCE_TOLD_BYTES || place >= XROCE_TRACERS)
+	if (!report || bytes > XROCE_TRACE_ENTRY_BYTES || slot >= XROCE_TRACERS)
 		return 0;
-	t = &xroce_trace.tracer[place];
-	tale = &told->tale;
+	t = &xroce_trace.tracer[slot];
+	record = &report->record;
 	what = t->what & (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
-	if (!what || !trace_is_leased(t, place))
+	if (!what || !trace_is_leased(t, slot))
 		return 0;
-	lost = trace_count(t, tale->lost_packets, tale->lost_events);
-	count = trace_count(t, tale->packets, tale->events);
-	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
-	if (!ring || bpf_ringbuf_output(ring, told, sizeof(struct xroce_record) +
-					sizeof(*tale) + bytes, BPF_RB_NO_WAKEUP))
+	lost = trace_count(t, record->lost_packets, record->lost_events);
+	count = trace_count(t, record->packets, record->events);
+	ring = bpf_map_lookup_elem(&xroce_tracer, &slot);
+	if (!ring ||
+	    bpf_ringbuf_output(ring, report, sizeof(struct xroce_record) + sizeof(*record) + bytes,
+			       BPF_RB_NO_WAKEUP))
 		lost += count;
 	else
 		__sync_fetch_and_add(&t->recorded, count);
@@ -213,30 +215,30 @@ __attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 b
 
 /*
  * Passes a report to all tracers, as one record. Returns which XROCE_TRACE_* they want. In a global
- * function told is memory, parts of which may have a length known only at run time; in a program's
- * context they may not (from Linux 6.1).
+ * function report is memory, parts of which may have a length known only at run time; in a
+ * program's context they may not (from Linux 6.1).
  */
-__attribute__((noinline)) int trace_tell(struct xroce_telling *told)
+__attribute__((noinline)) int trace_report(struct xroce_trace_report *report)
 {
 	__u32 in_use = xroce_trace.listening, bytes, wanted = 0;
 	const __u64 now_ns = bpf_ktime_get_ns();
 	struct xroce_record *r;
 	__u64 time_ns;
 
-	if (!told)
+	if (!report)
 		return 0;
-	bytes = told->tale.bytes;
-	if (bytes > XROCE_TOLD_BYTES)
+	bytes = report->record.bytes;
+	if (bytes > XROCE_TRACE_ENTRY_BYTES)
 		return 0;
-	r = (void *)told->head;
+	r = (void *)report->head;
 	__builtin_memset(r, 0, sizeof(*r));
-	time_ns = told->tale.time_ns;
+	time_ns = report->record.time_ns;
 	r->cqe.rx_time_ns = time_ns && now_ns - time_ns < XROCE_TRACE_LEASE ? time_ns : now_ns;
-	r->kind = XROCE_RECORD_TALE;
-	r->len = sizeof(told->tale) + bytes;
-	for (__u32 place = 0; place < XROCE_TRACERS; place++)
-		if (in_use & 1u << place)
-			wanted |= (__u32)trace_tell_one(told, bytes, place);
+	r->kind = XROCE_RECORD_TRACE;
+	r->len = sizeof(report->record) + bytes;
+	for (__u32 slot = 0; slot < XROCE_TRACERS; slot++)
+		if (in_use & 1u << slot)
+			wanted |= (__u32)trace_report_one(report, bytes, slot);
 	return (int)wanted;
 }
 

@@ -34,7 +34,7 @@
 #define NO_SLOT	   (~0u)
 
 /*
- * Returns the ring in slot *channel, or the vector's ring if that is XROCE_CHANNEL_SERVICE. Returns
+ * Returns the ring in slot *channel, or the vector's ring if that is XROCE_CHANNEL_WORKER. Returns
  * NULL if there is no ring, or the slot is `none`.
  */
 static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
@@ -44,7 +44,7 @@ static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
 
 	if (slot == none)
 		return NULL;
-	if (slot == XROCE_CHANNEL_SERVICE && vector)
+	if (slot == XROCE_CHANNEL_WORKER && vector)
 		slot = READ_ONCE(vector->ring);
 	return bpf_map_lookup_elem(&xroce_channel, &slot);
 }
@@ -97,7 +97,7 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 }
 
 /*
- * Wakes the service thread that user space set for the queue, unless another thread watches the
+ * Wakes the worker that user space set for the queue, unless another thread watches the
  * queue's socket. Every packet does so, as the application that was woken may be slow.
  */
 static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)

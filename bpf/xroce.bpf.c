@@ -177,9 +177,9 @@ int xroce_xdp(struct xdp_md *ctx)
  * call bpf(2) the broker runs it (user/broker/client_report.c).
  */
 SEC("syscall")
-int xroce_tell(struct xroce_telling *told)
+int xroce_trace_tx(struct xroce_trace_report *report)
 {
-	return trace_tell(told);
+	return trace_report(report);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -109,11 +109,11 @@ static __always_inline int egress_refuse(struct xroce_tap *tap, enum xroce_egres
 
 /* Returns the hairpin that a packet takes, or 0 if it takes the wire. */
 static __always_inline __u32 egress_hairpin(const struct packet *p, const struct xroce_wire *wire,
-					    const struct xroce_near *near)
+					    const struct xroce_neighbour *neighbour)
 {
 	if (bpf_map_lookup_elem(&xroce_gid, &p->dst))
 		return wire->hairpin;
-	return near ? near->hairpin : 0;
+	return neighbour ? neighbour->hairpin : 0;
 }
 
 /*
@@ -122,13 +122,13 @@ static __always_inline __u32 egress_hairpin(const struct packet *p, const struct
  * skips marked frames.
  */
 static __always_inline int egress_leave(const struct xroce_wire *wire,
-					const struct xroce_near *near)
+					const struct xroce_neighbour *neighbour)
 {
 	struct bpf_redir_neigh hop = { .nh_family = FAMILY_IPV6 };
 
-	if (!near)
+	if (!neighbour)
 		return bpf_redirect_neigh(wire->ifindex, NULL, 0, 0);
-	__builtin_memcpy(hop.ipv6_nh, near->next_hop, sizeof(hop.ipv6_nh));
+	__builtin_memcpy(hop.ipv6_nh, neighbour->next_hop, sizeof(hop.ipv6_nh));
 	return bpf_redirect_neigh(wire->ifindex, &hop, sizeof(hop), 0);
 }
 
@@ -149,7 +149,7 @@ int xroce_egress(struct __sk_buff *skb)
 	__u32 zero = 0, ifindex = skb->ifindex, hairpin;
 	struct xroce_tap *tap = bpf_map_lookup_elem(&xroce_tap, &ifindex);
 	const struct xroce_wire *wire = bpf_map_lookup_elem(&xroce_wire, &zero);
-	const struct xroce_near *near;
+	const struct xroce_neighbour *neighbour;
 	enum xroce_egress_reason reason;
 	struct packet p;
 	int verdict;
@@ -165,8 +165,8 @@ int xroce_egress(struct __sk_buff *skb)
 		return egress_is_too_long(skb, wire->ifindex) ?
 			       egress_refuse(tap, XROCE_EGRESS_mtu) :
 			       mux_group_send(skb, &p, wire, tap);
-	near = bpf_map_lookup_elem(&xroce_near, &p.dst);
-	hairpin = egress_hairpin(&p, wire, near);
+	neighbour = bpf_map_lookup_elem(&xroce_neighbour, &p.dst);
+	hairpin = egress_hairpin(&p, wire, neighbour);
 	if (!hairpin && wire->is_loopback)
 		return egress_refuse(tap, XROCE_EGRESS_no_wire);
 	if (!hairpin && egress_is_too_long(skb, wire->ifindex))
@@ -177,8 +177,8 @@ int xroce_egress(struct __sk_buff *skb)
 		return bpf_redirect(hairpin, BPF_F_INGRESS);
 	}
 	__sync_fetch_and_add(&tap->frames, 1);
-	verdict = near ? TC_ACT_UNSPEC : pair_cross(skb, wire);
-	return verdict == TC_ACT_UNSPEC ? egress_leave(wire, near) : verdict;
+	verdict = neighbour ? TC_ACT_UNSPEC : pair_cross(skb, wire);
+	return verdict == TC_ACT_UNSPEC ? egress_leave(wire, neighbour) : verdict;
 }
 
 /*

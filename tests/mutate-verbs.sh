@@ -402,22 +402,22 @@ draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | 
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/context.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
 sysfs_guid        | user/os/netdev_link.c | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
-look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-look
-look_any_map      | user/broker/readonly_maps.c      | s/ \&\& shown_map_is(map.name)// | netns-look
-look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c))/if (c)/ | netns-look
+look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-observe
+look_any_map      | user/broker/readonly_maps.c      | s/ \&\& readonly_map_is(map.name)// | netns-observe
+look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c))/if (c)/ | netns-observe
 look_bare_root    | user/broker/client.c     | s/c->uid == asking->uid \&\& !client_may_be_admin(c) \&\&/c->uid == asking->uid \&\&/ | netns-who
-look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);/first = 0;/ | netns-look
+look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->readonly_maps.num);/first = 0;/ | netns-observe
 look_freezable    | user/broker/readonly_maps.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
-look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
-stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
-stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
-stat_zeros        | user/tools/list/processes.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
-qp_state          | user/tools/observe/observe_options.c| s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
-qp_peer           | user/tools/observe/observe_options.c| s/(!l->has_peer ||/(true ||/ | netns-look
-qp_joined         | user/tools/observe/snapshot.c      | s/last->steer = all->v\[i\].steer;/;/ | netns-look
-look_hidden       | user/tools/observe/observe_options.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
+look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-observe
+stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-observe
+stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-observe
+stat_zeros        | user/tools/list/processes.c          | s/else if (s->has_before .*since : value)/else/ | netns-observe
+qp_state          | user/tools/observe/observe_options.c| s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-observe
+qp_peer           | user/tools/observe/observe_options.c| s/(!l->has_peer ||/(true ||/ | netns-observe
+qp_joined         | user/tools/observe/snapshot.c      | s/last->steer = all->v\[i\].steer;/;/ | netns-observe
+look_hidden       | user/tools/observe/observe_options.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-observe
 json_escapes      | user/tools/json.c          | s/< 0x7f)/< 0xff)/ | unit-table
 table_sorts       | user/tools/table.c         | s/return x->added < y->added .*;/return x->added < y->added ? 1 : -1;/ | unit-table
 table_cuts        | user/tools/table.c         | s/column) <= room)/column) <= width)/ | unit-table
@@ -436,14 +436,14 @@ parting_modified  | user/verbs/qp_modify.c   | s/shards_catch_up(port_shards(vqp
 parting_destroyed | user/port/port_qp.c      | s/shards_catch_up(&port->shards);/;/ | netns-parting
 user_ns_each      | user/tools/run/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/tools/run/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
-everyone_bind     | user/tools/serve/sysfs_global_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
-counters_told     | user/tools/run/sysfs_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
-everyone_news     | user/tools/serve/sysfs_global.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
-everyone_renamed  | user/tools/serve/sysfs_global.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
-everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
-everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
-everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
-holder_door       | user/tools/observe/observe.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
+everyone_bind     | user/tools/serve/sysfs_global_dir.c  | s/err = device_bind(d, name);/;/ | netns-sysfs_global
+counters_told     | user/tools/run/sysfs_counters.c | s/if (!server_is_bound())/if (1)/ | netns-sysfs_global
+everyone_news     | user/tools/serve/sysfs_global.c      | s/h->what |= HEARD_LINK;/;/ | netns-sysfs_global
+everyone_renamed  | user/tools/serve/sysfs_global.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-sysfs_global
+everyone_classes  | user/tools/serve/sysfs_global_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-sysfs_global
+everyone_tmpfs    | user/tools/serve/sysfs_global_dir.c  | s/err = dir_mount_class(d);/;/ | netns-sysfs_global_attack
+everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-sysfs_global_attack
+holder_door       | user/tools/observe/observe.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-observe
 dead_socket_lives | user/client/broker_socket.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
@@ -490,7 +490,7 @@ other_end_ready   | user/engine/input.c   | s/return state >= QPS_RTR \&\& state
 late_ring         | user/verbs/cq.c          | s/err = channel ? cq_join_early(vcq) : 0;/;/ | netns-limits
 post_in_rtr       | user/verbs/post.c        | s/qp_state(vqp->qp) < QPS_RTS/qp_state(vqp->qp) <= QPS_INIT/ | contract
 perfmon_unnamed   | user/io/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
-everyone_again    | user/tools/serve/sysfs_global_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
+everyone_again    | user/tools/serve/sysfs_global_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-sysfs_global
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown
 cm_destroy_silent | user/rdmacm/id.c         | /^static void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown

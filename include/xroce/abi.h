@@ -20,8 +20,8 @@
 #define XROCE_MAX_RING	   64	/* completion channels of a process that have a wake-up ring */
 /* wake-up rings: the vectors' first, then the channels' */
 #define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_RING)
-/* instead of a key: XDP wakes the service thread of the packet's receive queue */
-#define XROCE_CHANNEL_SERVICE XROCE_MAX_CHANNEL
+/* instead of a key: XDP wakes the worker of the packet's receive queue */
+#define XROCE_CHANNEL_WORKER XROCE_MAX_CHANNEL
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with its own receive queues */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_GROUP	   256	/* multicast groups with members in one process */
@@ -130,7 +130,7 @@ enum { XROCE_CQ_DISARMED = 0, XROCE_CQ_ARMED_ANY = 1, XROCE_CQ_ARMED_SOLICITED =
 struct xroce_cq {
 	__u32 armed;		/* user space sets, XDP takes */
 	/*
-	 * key in xroce_channel; 0: no completion channel; XROCE_CHANNEL_SERVICE: a channel without
+	 * key in xroce_channel; 0: no completion channel; XROCE_CHANNEL_WORKER: a channel without
 	 * its own ring. User space writes
 	 */
 	__u32 channel;
@@ -194,7 +194,7 @@ _Static_assert(sizeof(struct xroce_engine) <= 4096, "a page");
 
 /*
  * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors
- * with the same numbers, each with an optional service thread. `asleep`: the service thread sets it
+ * with the same numbers, each with an optional worker. `asleep`: the worker sets it
  * while it sleeps without the socket and threads of the application sleep on the socket. XDP clears
  * it (exchange) when it writes the wake-up record of a packet from this queue. While `watched` is
  * not 0, threads sleep on the socket itself and then run the engine. XDP then takes no arm word and
@@ -212,7 +212,7 @@ struct xroce_vector {
 	__u32 ring;
 	__u64 wakeups;		/* for packets from this queue. XDP counts */
 	__u64 events;		/* completion events found in its shard. User space counts */
-	/* TID of the service thread; 0: none, another thread's ring is used. User space writes */
+	/* TID of the worker; 0: none, another thread's ring is used. User space writes */
 	__u32 tid;
 	__u32 watched;		/* number of threads on the socket. User space counts */
 	__u64 unannounced;	/* packets redirected without a wake-up record. XDP counts */
@@ -604,14 +604,14 @@ struct xroce_owner {
 #define XROCE_CM_PLACE_OF(client) ((client) + 1)
 /* the highest; no client has it */
 #define XROCE_CM_PLACE_MAX	 0x7ffu
-#define XROCE_CM_PLACE_NOBODY	 0u /* no CM uses ids with this place */
+#define XROCE_CM_PLACE_NONE	 0u /* no CM uses ids with this place */
 
 /*
- * xroce_place (HASH, key: a place): the clients with a QP 1. One of these clients also has the
- * entry XROCE_CM_PLACE_NOBODY: its CM rejects MADs without an owner. The broker writes, xroce_mux
+ * xroce_cm_client (HASH, key: a place): the clients with a QP 1. One of these clients also has the
+ * entry XROCE_CM_PLACE_NONE: its CM rejects MADs without an owner. The broker writes, xroce_mux
  * and xroce_egress read.
  */
-struct xroce_place {
+struct xroce_cm_client {
 	__u32 client;		/* key in xroce_client */
 	__u32 pid;		/* for readers of a dump */
 	__u64 serial;		/* unique among the clients of a broker */
@@ -651,7 +651,7 @@ struct xroce_asked_key {
 
 struct xroce_asked {
 	__u64 tid;		/* in wire order */
-	/* serial of xroce_place; if it differs, another client has the place now */
+	/* serial of xroce_cm_client; if it differs, another client has the place now */
 	__u64 serial;
 	__u8 own_gid[16];	/* destination of the request */
 	__u32 place;		/* PLACE_NOBODY: the client that rejects MADs without an owner */
@@ -661,8 +661,8 @@ struct xroce_asked {
 };
 
 /*
- * xroce_nobody (RINGBUF): the frames of MADs without an owner while no client has a QP 1, as struct
- * xroce_rx_record without its CQE. xroce_mux writes, the broker reads and rejects the MADs.
+ * xroce_unowned (RINGBUF): the frames of MADs without an owner while no client has a QP 1, as
+ * struct xroce_rx_record without its CQE. xroce_mux writes, the broker reads and rejects the MADs.
  */
 #define XROCE_NOBODY_BYTES 16384
 
@@ -677,7 +677,7 @@ struct xroce_asked {
 struct xroce_conn {
 	__u8 gid[16];		/* the peer's GID */
 	__u8 own_gid[16];
-	__u64 serial;		/* serial of xroce_place */
+	__u64 serial;		/* serial of xroce_cm_client */
 	__u32 id;		/* the peer's communication id */
 	__u32 qpn;		/* the peer's */
 };
@@ -703,13 +703,13 @@ struct xroce_turn {
 
 /*
  * xroce_wire (ARRAY of 1): the interface and the way back into it, for xroce_egress. The broker
- * writes. xroce_near (HASH, key: struct xroce_gid_key): the paths to other interfaces of this
+ * writes. xroce_neighbour (HASH, key: struct xroce_gid_key): the paths to other interfaces of this
  * network namespace, by GID: the hairpin of an interface with a broker, the next hop of other
  * interfaces.
  */
-#define XROCE_MAX_NEAR 1024
+#define XROCE_MAX_NEIGHBOUR 1024
 
-struct xroce_near {
+struct xroce_neighbour {
 	__u32 hairpin;		/* its ifindex; 0: through the wire */
 	__u8 next_hop[16];	/* for the wire: an IPv6 address, for IPv4 packets too */
 };
@@ -844,7 +844,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_RING	       "xroce_ring"
 #define XROCE_MAP_OWNER	       "xroce_owner"
 #define XROCE_MAP_CLIENT       "xroce_client"
-#define XROCE_MAP_PLACE	       "xroce_place"
+#define XROCE_MAP_CM_CLIENT    "xroce_cm_client"
 #define XROCE_MAP_SERVICE      "xroce_service"
 #define XROCE_MAP_ASKED	       "xroce_asked"
 #define XROCE_MAP_CONN	       "xroce_conn"
@@ -852,7 +852,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_WIRE	       "xroce_wire"
 #define XROCE_MAP_TAP	       "xroce_tap"
 #define XROCE_MAP_PKEY	       "xroce_pkey"
-#define XROCE_MAP_NEAR	       "xroce_near"
+#define XROCE_MAP_NEIGHBOUR    "xroce_neighbour"
 #define XROCE_MAP_REFUSED      "xroce_refused"
 
 #endif

@@ -4,13 +4,13 @@
  * tracer, which is another process.
  *
  * Without a tracer, XDP loads one word for each packet, the library one for each batch, and no
- * memory is allocated. A tracer takes one of XROCE_TRACERS places, creates a ring buffer and puts
- * it into xroce_tracer. It then sets the place's bit in `listening`, XDP's word, and changes
+ * memory is allocated. A tracer takes one of XROCE_TRACERS slots, creates a ring buffer and puts
+ * it into xroce_tracer. It then sets the slot's bit in `listening`, XDP's word, and changes
  * `traced`, the library's. Records without room are dropped and counted; no sender waits for a
  * tracer.
  *
- * A place is leased. A killed tracer no longer renews until_ns; after that time XDP or xroce_tell
- * clears the place's bit.
+ * A slot is leased. A killed tracer no longer renews until_ns; after that time XDP or
+ * xroce_trace_tx clears the slot's bit.
  *
  * No client of a broker can read or write the words that XDP uses, so no client can hide from its
  * user or root. `traced` is in the client's own memory, which the client can write but not freeze
@@ -42,9 +42,9 @@ enum {
 #define XROCE_TRACED	  1u
 #define XROCE_TRACED_STEP 2u
 
-/* A place. The tracer writes all fields but recorded and lost; XDP and xroce_tell read. */
+/* A slot. The tracer writes all fields but recorded and lost; XDP and xroce_trace_tx read. */
 struct xroce_tracer {
-	__u64 until_ns;	/* CLOCK_MONOTONIC; 0: the place is free */
+	__u64 until_ns; /* CLOCK_MONOTONIC; 0: the slot is free */
 	__u32 owner;	/* the tracer's pid */
 	__u32 what;	/* XROCE_TRACE_* */
 	__u32 qpn;	/* only this QP; 0: all QPs */
@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct xroce_tracer) == 64, "a cache line each");
 
 /* The value of map XROCE_MAP_TRACE, one page of memory. */
 struct xroce_trace {
-	__u32 listening; /* one bit per place in use */
+	__u32 listening; /* one bit per slot in use */
 	__u32 pad[15];
 	struct xroce_tracer tracer[XROCE_TRACERS];
 };
@@ -71,12 +71,12 @@ struct xroce_trace {
 enum {
 	XROCE_RECORD_RECEIVED = 1,
 	XROCE_RECORD_DROPPED,
-	/* a batch from the library: struct xroce_tale, followed by its struct xroce_told */
-	XROCE_RECORD_TALE,
-	/* the reader splits a tale into these: cqe.qpn is the QP's, src_qpn the peer's */
+	/* a batch from the library: struct xroce_trace_record, then its entries */
+	XROCE_RECORD_TRACE,
+	/* the reader splits such a record into these: cqe.qpn is the QP's, src_qpn the peer's */
 	XROCE_RECORD_SENT,
 	XROCE_RECORD_LOOPED, /* sent to this same process: never on the wire */
-	XROCE_RECORD_EVENT,  /* drop: enum xroce_event; data: struct xroce_told */
+	XROCE_RECORD_EVENT,  /* drop: enum xroce_event; data: struct xroce_trace_entry */
 };
 
 /*
@@ -120,30 +120,30 @@ enum xroce_event {
  * The traced process writes it, and counts the records lost before it. With its records it is a
  * report, which a process that may not call bpf(2) sends to its broker (ASK_REPORTS_BY_SOCKET).
  */
-struct xroce_tale {
-	__u64 time_ns;	/* CLOCK_MONOTONIC, when it was recorded; else xroce_tell's time counts */
+struct xroce_trace_record {
+	__u64 time_ns; /* CLOCK_MONOTONIC, when it was recorded; else the program's time */
 	__u32 packets, events;
 	__u32 lost_packets, lost_events;
-	__u32 bytes;	/* of the struct xroce_told that follow */
+	__u32 bytes; /* of the struct xroce_trace_entry that follow */
 	__u32 pad;
 };
 
 /*
- * The context of xroce_tell (BPF_PROG_RUN), which the kernel copies both ways: 16 KiB, room for
- * three packets of maximum length. xroce_tell returns which of XROCE_TRACE_SENT and _EVENTS tracers
- * want; 0: none.
+ * The context of xroce_trace_tx (BPF_PROG_RUN), which the kernel copies both ways: 16 KiB, room for
+ * three packets of maximum length. xroce_trace_tx returns which of XROCE_TRACE_SENT and _EVENTS
+ * tracers want; 0: none.
  */
-#define XROCE_TOLD_BYTES (16384u - 40 - (__u32)sizeof(struct xroce_tale))
+#define XROCE_TRACE_ENTRY_BYTES (16384u - 40 - (__u32)sizeof(struct xroce_trace_record))
 
-struct xroce_telling {
+struct xroce_trace_report {
 	__u64 head[5];	/* the struct xroce_record, written by the program */
-	struct xroce_tale tale;
-	__u8 told[XROCE_TOLD_BYTES];
+	struct xroce_trace_record record;
+	__u8 entries[XROCE_TRACE_ENTRY_BYTES];
 };
-_Static_assert(sizeof(struct xroce_telling) == 16384, "whole pages");
+_Static_assert(sizeof(struct xroce_trace_report) == 16384, "whole pages");
 
 /* The traced process writes it: a reader checks every field. */
-struct xroce_told {
+struct xroce_trace_entry {
 	__u32 qpn;
 	__u32 peer_qpn;	/* 0 for UD */
 	__u16 size;	/* bytes of data; the next entry begins at a multiple of 8 */
@@ -155,7 +155,7 @@ struct xroce_told {
 	__u32 pad;
 	__u8 data[];	/* of a packet: the whole packet */
 };
-_Static_assert(sizeof(struct xroce_told) == 24, "whole words");
+_Static_assert(sizeof(struct xroce_trace_entry) == 24, "whole words");
 
 /*
  * A record: a packet's CQE, in which rx_time_ns is always set, and its bytes. For a packet or event

@@ -92,10 +92,11 @@ void broker_clear(const struct bpf_map *map)
 
 void broker_put_place(uint32_t place, uint32_t client, uint64_t serial)
 {
-	const struct xroce_place p = { .client = client, .serial = serial,
-				       .by_sockets = place == XROCE_CM_PLACE_MAX };
+	const struct xroce_cm_client p = { .client = client,
+					   .serial = serial,
+					   .by_sockets = place == XROCE_CM_PLACE_MAX };
 
-	broker_put(broker->skel->maps.xroce_place, &place, &p);
+	broker_put(broker->skel->maps.xroce_cm_client, &place, &p);
 }
 
 void broker_put_owner(uint32_t qpn, int client)

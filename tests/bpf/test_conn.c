@@ -38,7 +38,7 @@ static void begin(uint32_t place)
 	const struct xroce_service service = { .place = place };
 
 	broker_reset(bench_peer4);
-	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_cm_client);
 	broker_clear(broker->skel->maps.xroce_asked);
 	broker_clear(broker->skel->maps.xroce_conn);
 	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
@@ -233,7 +233,7 @@ static void conn_said__of_nobody(void **state)
 	say(&m, TC_ACT_SHOT);
 	check_conn(ID(OWN));
 	/* the broker takes the remaining ones: their refusal does not */
-	broker_put_place(XROCE_CM_PLACE_NOBODY, 0, SERIAL);
+	broker_put_place(XROCE_CM_PLACE_NONE, 0, SERIAL);
 	broker_put(broker->skel->maps.xroce_conn, &gone, &left);
 	m = mad_of(CM_DREP, gone, PEER_ID);
 	say(&m, TC_ACT_REDIRECT);

@@ -134,8 +134,8 @@ static void egress__round(void **state)
  */
 static void egress__near(void **state)
 {
-	const int near = bpf_map__fd(broker->skel->maps.xroce_near);
-	const struct xroce_near way = { .hairpin = egress.hairpin };
+	const int near = bpf_map__fd(broker->skel->maps.xroce_neighbour);
+	const struct xroce_neighbour way = { .hairpin = egress.hairpin };
 	struct bench_counts seen = broker_count();
 	struct egress_counts before;
 
@@ -156,8 +156,8 @@ static void egress__near(void **state)
 /* To another interface here, by the wire: the kernel resolves the given next hop. */
 static void egress__next_hop(void **state)
 {
-	const int near = bpf_map__fd(broker->skel->maps.xroce_near);
-	struct xroce_near way = { 0 };
+	const int near = bpf_map__fd(broker->skel->maps.xroce_neighbour);
+	struct xroce_neighbour way = { 0 };
 
 	assert_int_equal(inet_pton(AF_INET6, "fd00:9::1", way.next_hop), 1);
 	egress_shell("ip neigh del 10.9.0.1 dev va");

@@ -33,7 +33,7 @@ static int reset(void **state)
 	const uint32_t zero = 0;
 
 	broker_reset(bench_peer4);
-	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_cm_client);
 	broker_clear(broker->skel->maps.xroce_service);
 	broker_clear(broker->skel->maps.xroce_asked);
 	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
@@ -45,7 +45,7 @@ static int reset(void **state)
 		memcpy(key.address, bench_local4, sizeof(key.address));
 		broker_put(broker->skel->maps.xroce_service, &key, &service);
 	}
-	broker_put_place(XROCE_CM_PLACE_NOBODY, REFUSER, SERIAL(REFUSER));
+	broker_put_place(XROCE_CM_PLACE_NONE, REFUSER, SERIAL(REFUSER));
 	return 0;
 }
 
@@ -209,7 +209,7 @@ static void answer__of_a_client_that_has_gone(void **state)
 	expect_all("the next client", &own, PEER_ID, XROCE_EGRESS_mad_answer);
 	hear_req(PEER_ID, SERVICE(0));
 	expect_all("asked itself", &own, PEER_ID, XROCE_EGRESS_none);
-	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_place), &place);
+	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_cm_client), &place);
 	expect_all("without a QP 1", &own, PEER_ID, XROCE_EGRESS_mad_answer);
 }
 

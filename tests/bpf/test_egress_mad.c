@@ -31,9 +31,9 @@ static struct frame_spec s;
 
 static void put_place(uint32_t place, uint32_t client)
 {
-	const struct xroce_place p = { .client = client };
+	const struct xroce_cm_client p = { .client = client };
 
-	broker_put(broker->skel->maps.xroce_place, &place, &p);
+	broker_put(broker->skel->maps.xroce_cm_client, &place, &p);
 }
 
 static void put_tap(bool privileged, uint32_t place)
@@ -65,7 +65,7 @@ static int reset(void **state)
 	put_tap(false, OWN);
 	put_place(OWN, 0);
 	put_place(OTHER, 1);
-	put_place(XROCE_CM_PLACE_NOBODY, 1);
+	put_place(XROCE_CM_PLACE_NONE, 1);
 	put_asked(CM_REQ, PEER_ID);
 	s = mad_spec();
 	memcpy(s.src, bench_local4, 16);
@@ -134,10 +134,10 @@ static void build(enum cm_kind kind, uint32_t local_id)
 /* Kinds by the ids that they may carry: nothing else decides. */
 static void expect_ids(bool is_refuser)
 {
-	static const uint32_t places[] = { OWN, OTHER, EMPTY, XROCE_CM_PLACE_NOBODY,
+	static const uint32_t places[] = { OWN, OTHER, EMPTY, XROCE_CM_PLACE_NONE,
 					   XROCE_CM_PLACE_MAX };
 
-	put_place(XROCE_CM_PLACE_NOBODY, is_refuser ? 0 : 1);
+	put_place(XROCE_CM_PLACE_NONE, is_refuser ? 0 : 1);
 	for (enum cm_kind kind = CM_REQ; kind < CM_KIND_END; kind++) {
 		const bool refuses = kind == CM_REJ || kind == CM_DREP || kind == CM_APR;
 

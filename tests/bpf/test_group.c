@@ -172,7 +172,7 @@ static void group__faults_are_counted(void **state)
 	assert_int_equal(received(group4), 0);
 }
 
-/* Threads that sleep on the socket are woken by it; else the service thread is, if it asks. */
+/* Threads that sleep on the socket are woken by it; else the worker is, if it asks. */
 static void group__wakes_the_engine(void **state)
 {
 	const struct frame_spec s = datagram(false);

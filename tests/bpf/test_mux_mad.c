@@ -52,7 +52,7 @@ static int on_refused(void *ctx, void *data, size_t size)
 static void refused_read(void)
 {
 	if (!refused.reader)
-		refused.reader = ring_buffer__new(bpf_map__fd(broker->skel->maps.xroce_nobody),
+		refused.reader = ring_buffer__new(bpf_map__fd(broker->skel->maps.xroce_unowned),
 						  on_refused, NULL, NULL);
 	assert_non_null(refused.reader);
 	refused.records = 0;
@@ -63,15 +63,15 @@ static void refused_read(void)
 
 static void put_place(uint32_t place, int client, uint64_t serial)
 {
-	const struct xroce_place p = { .client = (uint32_t)client,
-				       .serial = serial,
-				       .first_port = FIRST_PORT,
-				       .by_sockets = place == XROCE_CM_PLACE_MAX };
+	const struct xroce_cm_client p = { .client = (uint32_t)client,
+					   .serial = serial,
+					   .first_port = FIRST_PORT,
+					   .by_sockets = place == XROCE_CM_PLACE_MAX };
 
 	if (client == NONE)
-		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_place), &place);
+		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_cm_client), &place);
 	else
-		broker_put(broker->skel->maps.xroce_place, &place, &p);
+		broker_put(broker->skel->maps.xroce_cm_client, &place, &p);
 }
 
 static void put_service(uint64_t id, const uint8_t address[16], int place)
@@ -101,7 +101,7 @@ static uint32_t asked_entries(void)
 static int reset(void **state)
 {
 	broker_reset(bench_peer4);
-	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_cm_client);
 	broker_clear(broker->skel->maps.xroce_service);
 	broker_clear(broker->skel->maps.xroce_asked);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
@@ -111,7 +111,7 @@ static int reset(void **state)
 		broker_put_qp(c, XROCE_CM_QPN, &qp);
 		put_place(PLACE(c), c, 100 + (uint64_t)c);
 	}
-	put_place(XROCE_CM_PLACE_NOBODY, 1, 101);
+	put_place(XROCE_CM_PLACE_NONE, 1, 101);
 	return 0;
 }
 
@@ -252,7 +252,7 @@ static void mad__by_service(void **state)
 		expect("to an IPv6 address", 1 - c);
 		put_service(HTTP, bench_local6, NONE);
 	}
-	put_place(XROCE_CM_PLACE_NOBODY, 0, 100);
+	put_place(XROCE_CM_PLACE_NONE, 0, 100);
 	put_service(HTTP, any4, (int)PLACE(1));
 	build_req(0x300, HTTP + 1);
 	expect("another port is nobody's", 0);
@@ -271,7 +271,7 @@ static void mad__by_loopback(void **state)
 
 	put_service(HTTP, bench_local4, (int)PLACE(0));
 	put_service(HTTP, loopback4, (int)PLACE(1));
-	put_place(XROCE_CM_PLACE_NOBODY, 0, 100);
+	put_place(XROCE_CM_PLACE_NONE, 0, 100);
 	memcpy(s.src, bench_local4, 16);
 	memcpy(h.source.raw, loopback4, 16);
 	memcpy(h.destination.raw, loopback4, 16);
@@ -331,7 +331,7 @@ static void mad__again(void **state)
 	expect("another request with that id", 1);
 	build_of(CM_REJ, 77, 0);
 	expect("and its REJ", 1);
-	put_place(XROCE_CM_PLACE_NOBODY, 0, 100);
+	put_place(XROCE_CM_PLACE_NONE, 0, 100);
 	build_of(CM_REJ, 78, 0);
 	expect("a REJ of nobody's request", 0);
 }
@@ -351,9 +351,9 @@ static void mad__of_one_who_has_gone(void **state)
 	expect("bound, and without a QP 1", 1);
 	build_of(CM_DREQ, 77, ID(PLACE(0), 3));
 	expect("an id of nobody's", 1);
-	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NOBODY, 3));
+	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NONE, 3));
 	expect("an id that no CM draws", 1);
-	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
+	put_place(XROCE_CM_PLACE_NONE, NONE, 0);
 	expect("nobody has a QP 1", OF_BROKER);
 	build_of(CM_DREQ, 77, ID(PLACE(1), 3));
 	expect("but this one", 1);
@@ -367,8 +367,8 @@ static void mad__more_than_the_broker_reads(void **state)
 	const uint64_t before = broker_count().drop[XROCE_DROP_INDEX(XROCE_DROP_ring_full)];
 	uint64_t full;
 
-	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
-	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NOBODY, 3));
+	put_place(XROCE_CM_PLACE_NONE, NONE, 0);
+	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NONE, 3));
 	refused_read();
 	for (uint32_t i = 0; i < 100; i++)
 		check(run(0) == XDP_DROP, "verdict");
@@ -511,7 +511,7 @@ static void mad__wherever_it_lies(void **state)
 	const struct cm_mad m = mad_of(CM_RTU, 1, ID(PLACE(0), 1));
 	struct frame_spec s = mad_spec();
 
-	put_place(XROCE_CM_PLACE_NOBODY, 1, 101);
+	put_place(XROCE_CM_PLACE_NONE, 1, 101);
 	for (unsigned int tags = 0; tags <= 2; tags++) {
 		s.tags = tags;
 		s.tag_proto[0] = tags == 2 ? 0x88a8 : 0x8100;
@@ -597,7 +597,7 @@ static void model_begin(void)
 	reset(NULL);
 	memset(&model, 0, sizeof(model));
 	model.nobody = NONE;
-	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
+	put_place(XROCE_CM_PLACE_NONE, NONE, 0);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
 		model.place[c] = c == 0 && draw(2) ? XROCE_CM_PLACE_MAX : PLACE(c);
 		model.of[c] = draw(4) > 0;
@@ -606,7 +606,7 @@ static void model_begin(void)
 		if (model.of[c] && (model.nobody == NONE || draw(2)))
 			model.nobody = c;
 	}
-	put_place(XROCE_CM_PLACE_NOBODY, model.nobody, 1);
+	put_place(XROCE_CM_PLACE_NONE, model.nobody, 1);
 	for (int i = 0; i < MODEL_SERVICES; i++) {
 		model.service[i].id = model_service_id();
 		model.service[i].address = addresses[draw(ARRAY_SIZE(addresses))];

@@ -163,11 +163,11 @@ static void single__addresses(void **state)
 
 static void single__near(void **state)
 {
-	const struct xroce_near near = { .hairpin = LOOPBACK };
+	const struct xroce_neighbour near = { .hairpin = LOOPBACK };
 
-	broker_put(broker->skel->maps.xroce_near, bench_peer4, &near);
+	broker_put(broker->skel->maps.xroce_neighbour, bench_peer4, &near);
 	expect_left("to another interface of the namespace");
-	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_near), bench_peer4);
+	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_neighbour), bench_peer4);
 	expect_out("to the same address elsewhere");
 }
 

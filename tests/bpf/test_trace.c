@@ -258,16 +258,17 @@ static void trace__all_places(void **state)
  */
 static void trace__tale(void **state)
 {
-	static struct xroce_telling told;
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
-	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
-	const uint32_t bytes = 5000, size = (uint32_t)sizeof(told.tale) + bytes;
+	static struct xroce_trace_report report;
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_trace_tx);
+	const uint32_t bytes = 5000, size = (uint32_t)sizeof(report.record) + bytes;
 
-	told.tale = (struct xroce_tale){ .packets = 3, .events = 2, .lost_packets = 5,
-					 .lost_events = 7, .bytes = bytes };
+	report.record = (struct xroce_trace_record){
+		.packets = 3, .events = 2, .lost_packets = 5, .lost_events = 7, .bytes = bytes
+	};
 	for (uint32_t i = 0; i < bytes; i++)
-		told.told[i] = (uint8_t)(7 * i);
-	memset(told.head, 0xff, sizeof(told.head));
+		report.entries[i] = (uint8_t)(7 * i);
+	memset(report.head, 0xff, sizeof(report.head));
 	reset();
 	look(0);
 	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
@@ -284,16 +285,16 @@ static void trace__tale(void **state)
 	assert_int_equal(records_of(2), 1);
 	assert_int_equal(records_of(0), 1);
 	assert_int_equal(got.size, sizeof(got.head) + size);
-	assert_int_equal(got.head.kind, XROCE_RECORD_TALE);
+	assert_int_equal(got.head.kind, XROCE_RECORD_TRACE);
 	assert_int_equal(got.head.drop, 0);
 	assert_int_equal(got.head.cqe.qpn, 0);
 	assert_int_equal(got.head.len, size);
-	assert_memory_equal(got.data, &told.tale, size);
+	assert_memory_equal(got.data, &report.record, size);
 	assert_int_equal(trace->tracer[0].recorded, 2);
 	assert_int_equal(trace->tracer[0].lost, 7);
 	assert_int_equal(trace->tracer[2].recorded, 3);
 	assert_int_equal(trace->tracer[2].lost, 5);
-	told.tale.lost_packets = told.tale.lost_events = 0;
+	report.record.lost_packets = report.record.lost_events = 0;
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
 	assert_int_equal(trace->tracer[0].recorded + trace->tracer[0].lost, 2 * 41 + 7);
@@ -303,24 +304,26 @@ static void trace__tale(void **state)
 /* The longest record; one with a false longer length; a context that is shorter. */
 static void trace__tale_of_any_length(void **state)
 {
-	static struct xroce_telling told = { .tale = { .packets = 1, .bytes = XROCE_TOLD_BYTES } };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
-	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
-	const uint32_t wrong[] = { XROCE_TOLD_BYTES + 1, 1u << 30, ~0u };
+	static struct xroce_trace_report report = {
+		.record = { .packets = 1, .bytes = XROCE_TRACE_ENTRY_BYTES }
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_trace_tx);
+	const uint32_t wrong[] = { XROCE_TRACE_ENTRY_BYTES + 1, 1u << 30, ~0u };
 
 	reset();
 	look(1);
 	trace->tracer[1].what = XROCE_TRACE_SENT;
 	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
 	assert_int_equal(records_of(1), 1);
-	assert_int_equal(got.size, sizeof(told));
+	assert_int_equal(got.size, sizeof(report));
 	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		told.tale.bytes = wrong[i];
+		report.record.bytes = wrong[i];
 		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
 		assert_int_equal(records_of(1), 0);
 	}
-	told.tale.bytes = 0;
-	run.ctx_size_in = sizeof(told) - 1;
+	report.record.bytes = 0;
+	run.ctx_size_in = sizeof(report) - 1;
 	assert_true(bpf_prog_test_run_opts(prog, &run) < 0);
 	assert_int_equal(trace->tracer[1].recorded, 1);
 	assert_int_equal(trace->tracer[1].lost, 0);
@@ -329,9 +332,9 @@ static void trace__tale_of_any_length(void **state)
 /* The time is the library's, unless it lies in the future or long ago. */
 static void trace__tale_time(void **state)
 {
-	static struct xroce_telling told = { .tale = { .packets = 1 } };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
-	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+	static struct xroce_trace_report report = { .record = { .packets = 1 } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_trace_tx);
 	const struct {
 		int64_t ago_ns;
 		bool is_kept;
@@ -349,11 +352,11 @@ static void trace__tale_time(void **state)
 		reset();
 		look(1);
 		trace->tracer[1].what = XROCE_TRACE_SENT;
-		told.tale.time_ns = before_ns - (uint64_t)times[i].ago_ns;
+		report.record.time_ns = before_ns - (uint64_t)times[i].ago_ns;
 		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
 		assert_int_equal(records_of(1), 1);
 		if (times[i].is_kept)
-			assert_int_equal(got.head.cqe.rx_time_ns, told.tale.time_ns);
+			assert_int_equal(got.head.cqe.rx_time_ns, report.record.time_ns);
 		else
 			assert_in_range(got.head.cqe.rx_time_ns, before_ns, now_ns());
 	}
@@ -390,9 +393,9 @@ static void trace__lease_passes(void **state)
 /* The same if the library notices it. */
 static void trace__lease_passes_for_the_library(void **state)
 {
-	static struct xroce_telling told = { .tale = { .packets = 1 } };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
-	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+	static struct xroce_trace_report report = { .record = { .packets = 1 } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_trace_tx);
 
 	reset();
 	look(1);

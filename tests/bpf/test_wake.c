@@ -465,14 +465,14 @@ static void wake_cq__keeps_the_arm_without_a_ring(void **state)
 	}
 }
 
-/* The service thread of the packet's queue is woken for the CQ. */
+/* The worker of the packet's queue is woken for the CQ. */
 static void wake_cq__of_a_channel_without_a_ring(void **state)
 {
 	struct frame_spec s = bench_spec();
 
 	reset();
 	frame_build(&f, &s);
-	bench->cq[BENCH_RECV_CQ].channel = XROCE_CHANNEL_SERVICE;
+	bench->cq[BENCH_RECV_CQ].channel = XROCE_CHANNEL_WORKER;
 	bench->cq[BENCH_RECV_CQ].armed = XROCE_CQ_ARMED_ANY;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);

@@ -5,7 +5,7 @@
 /* Returns whether client_end() has taken back what c had, and closes the rest. */
 static bool is_ending(const struct client *c)
 {
-	return c == c->broker->sole.client && c->number == CLIENT_NONE && c->shown.engine;
+	return c == c->broker->sole.client && c->number == CLIENT_NONE && c->readonly_maps.engine;
 }
 
 static void check_numbers(const struct broker *b)
@@ -54,7 +54,7 @@ static void check_cm(const struct broker *b)
 	}
 	must(keys == faked_services(0));
 	must(!b->refuser ||
-	     (b->refuser->has_cm && faked_place(XROCE_CM_PLACE_NOBODY) == b->refuser->number));
+	     (b->refuser->has_cm && faked_place(XROCE_CM_PLACE_NONE) == b->refuser->number));
 	must(faked_places() == places + !!b->refuser);
 	must(b->refuser || !places || run.fault == FAULT_PLACE);
 }
@@ -233,7 +233,7 @@ static void check_return(const struct broker *b, bool is_left)
 static void check_sole(const struct broker *b)
 {
 	const struct client *s = b->sole.client;
-	const struct xroce_engine *e = s ? s->shown.engine : NULL;
+	const struct xroce_engine *e = s ? s->readonly_maps.engine : NULL;
 	const u32 used = b->quota.used[QUOTA_CLIENTS];
 
 	check_hook(b);
@@ -292,8 +292,8 @@ void check_quiet(void)
 		must(!b && !actor_lives(BROKER) && !faked_instances() && !faked_taps());
 		return;
 	}
-	must(b && actor_lives(BROKER) && !b->clients && !b->stock.num_doomed);
-	must(!b->orphans && !b->parked && !b->unread && !b->held);
+	must(b && actor_lives(BROKER) && !b->clients && !b->client_pool.num_doomed);
+	must(!b->dead_peers && !b->parked && !b->unread && !b->held);
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(!b->quota.used[k]);
 	must(faked_instances() == CLIENT_POOL_SPARES &&

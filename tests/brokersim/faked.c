@@ -100,7 +100,7 @@ u32 faked_generation(void)
 
 /* ---- user/broker/trace_slot.c: no reader of packets either ---- */
 
-const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
+const struct trace_slot trace_slot_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
 int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
 {

@@ -44,7 +44,7 @@ struct faked {
 	struct visitor waiting[WAITING_MAX];
 	u32 num_waiting;
 	bool wanted; /* a process found no listener */
-	u32 told;    /* orphans */
+	u32 told;    /* dead peers */
 	u32 instances;
 	u32 taps;
 	enum tap_state tap[TAPS_MAX];

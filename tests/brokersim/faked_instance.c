@@ -138,7 +138,7 @@ int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
 				.single_link_fd = -1 };
 	i->wake_fd = faked_prog_fd(bpf);
 	i->prog_id = faked_prog_id(i->wake_fd);
-	i->shown.engine = &programs[i->prog_id].engine;
+	i->readonly_maps.engine = &programs[i->prog_id].engine;
 	faked.instances++;
 	return 0;
 }
@@ -266,7 +266,7 @@ void pinned_client_end(struct client *c)
 
 /* ---- user/broker/readonly_maps.c: no reader of a client's maps here ---- */
 
-const struct readonly_maps shown_none;
+const struct readonly_maps readonly_maps_none;
 
 void readonly_maps_close(struct readonly_maps *s)
 {

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "../../user/broker/mad_sender.h"
-#include "../../user/broker/nobody.h"
+#include "../../user/broker/mad_refuser.h"
 
 #define QPS_MAX 16 /* fewer than there are numbers */
 
@@ -199,7 +199,7 @@ int mux_publish(struct mux *m, const struct netdev *now)
 	return 0;
 }
 
-int mux_follow_near(struct mux *m)
+int mux_follow_neighbours(struct mux *m)
 {
 	return 0;
 }
@@ -285,7 +285,7 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 	}
 }
 
-int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p)
+int mux_put_place(struct mux *m, u32 place, const struct xroce_cm_client *p)
 {
 	must(place < PLACES && (!p || faked.program[p->client]));
 	if (p && faked_fails(FAULT_PLACE))
@@ -376,11 +376,11 @@ bool mux_has_place(const struct mux *m, u32 place)
 /* Orphans of a broker's first QP 1: more than one turn reports. */
 #define ORPHANS 100u
 
-void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
+void mux_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg)
 {
 	must(serial && serial <= container_of(m, struct broker, mux)->cm_serial);
 	for (u32 i = 0; serial == 1 && i < ORPHANS; i++)
-		fn(arg, &(struct mux_orphan){ .conn.serial = serial, .own_id = i });
+		fn(arg, &(struct mux_dead_peer){ .conn.serial = serial, .own_id = i });
 }
 
 /* ---- user/broker/mad_sender.c ---- */
@@ -391,7 +391,7 @@ void mad_sender_init(struct mad_sender *s, struct mux *mux, const struct instanc
 }
 
 /* Checks that only the place's owner reports for it, and each peer in order. */
-void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o)
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_dead_peer *o)
 {
 	must(!mux_has_place(s->mux, place));
 	/* all of them, and then all again */
@@ -404,18 +404,18 @@ void mad_sender_close(struct mad_sender *s)
 {
 }
 
-/* ---- user/broker/nobody.c: no packet arrives here ---- */
+/* ---- user/broker/mad_refuser.c: no packet arrives here ---- */
 
-int nobody_open(struct broker *b)
+int mad_refuser_open(struct broker *b)
 {
 	return 0;
 }
 
-void nobody_begin_turn(struct broker *b)
+void mad_refuser_begin_turn(struct broker *b)
 {
 }
 
-void nobody_close(struct broker *b)
+void mad_refuser_close(struct broker *b)
 {
 }
 

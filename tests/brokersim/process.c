@@ -120,7 +120,7 @@ bool shard_turn(struct shard *s)
 	return true;
 }
 
-/* No process has service threads, or sockets of the kernel. */
+/* No process has workers, or sockets of the kernel. */
 void worker_kick(struct shard *s)
 {
 }

@@ -278,8 +278,8 @@ void process_sole_check(const struct process *p, const struct broker *b, const s
 	must(p->has_sockets == (b->sole.client == c));
 	if (!p->has_sockets)
 		return;
-	must(p->port.made.maps.engine == c->shown.engine);
+	must(p->port.made.maps.engine == c->readonly_maps.engine);
 	/* no other process has a port then: check.c */
-	must(!p->raw_qp || (c->shown.engine->raw && b->sole.state == SOLE_ALONE));
+	must(!p->raw_qp || (c->readonly_maps.engine->raw && b->sole.state == SOLE_ALONE));
 	check_meeting(p, b, c);
 }

@@ -151,7 +151,7 @@ static bool is_pkey(u32 pkey)
 
 static bool is_place(u32 place)
 {
-	return place == XROCE_CM_PLACE_NOBODY || place == PLACE || place % 3 == 1;
+	return place == XROCE_CM_PLACE_NONE || place == PLACE || place % 3 == 1;
 }
 
 /* A peer has sent the client all MADs of such ids. */
@@ -162,7 +162,7 @@ static bool is_asked(u32 id)
 
 static void *host_lookup(const void *map, const void *key)
 {
-	static struct xroce_place place = { .client = CLIENT };
+	static struct xroce_cm_client place = { .client = CLIENT };
 	static struct xroce_asked asked = { .place = PLACE };
 	static struct xroce_owner own = { .client = CLIENT }, other = { .client = CLIENT + 1 };
 	static u64 present[4];
@@ -175,7 +175,7 @@ static void *host_lookup(const void *map, const void *key)
 		return is_own_qpn(number) ? &own : is_others_qpn(number) ? &other : NULL;
 	if (map == &xroce_pkey)
 		return is_pkey(number) ? present : NULL;
-	if (map == &xroce_place)
+	if (map == &xroce_cm_client)
 		return is_place(number) ? &place : NULL;
 	if (map == &xroce_asked)
 		return is_asked(((const struct xroce_asked_key *)key)->id) ? &asked : NULL;
@@ -212,7 +212,7 @@ static void check_mad(const struct packet *p)
 	    (m.kind == CM_REJ && (m.remote_id || place != PLACE)))
 		REQUIRE(is_asked(m.remote_id));
 	REQUIRE(place == PLACE || m.kind == CM_REJ || m.kind == CM_DREP || m.kind == CM_APR);
-	REQUIRE(place == PLACE || place == XROCE_CM_PLACE_NOBODY || !is_place(place));
+	REQUIRE(place == PLACE || place == XROCE_CM_PLACE_NONE || !is_place(place));
 }
 
 static bool is_multicast(const struct gid *gid)

@@ -161,7 +161,7 @@ static void side_set_qp(const struct side *s, const struct fuzz_qp *qp)
 /* Client i has place i + 1, as place 0 is of a process that refuses all other requests. */
 static void side_add_client(struct side *s, u32 i)
 {
-	const struct xroce_place place = { .client = i, .serial = 7 + i };
+	const struct xroce_cm_client place = { .client = i, .serial = 7 + i };
 	const u32 number = i + 1;
 
 	REQUIRE(!host_client_make(RING_BYTES, &s->client[i]));
@@ -237,8 +237,8 @@ static void side_make(struct side *s)
 	const u32 index = 0;
 
 	REQUIRE(!host_make(&s->host));
-	s->host->nobody = side_nobody;
-	s->host->nobody_arg = s;
+	s->host->unowned = side_nobody;
+	s->host->unowned_arg = s;
 	for (u32 i = 0; i < CLIENTS; i++)
 		side_add_client(s, i);
 	for (u32 i = 0; i < ARRAY_SIZE(qps); i++) {

@@ -16,12 +16,12 @@
 
 /* ---- seeds ---- */
 
-static u32 seed_told(u8 *at, struct xroce_told told, const void *data)
+static u32 seed_told(u8 *at, struct xroce_trace_entry entry, const void *data)
 {
-	memcpy(at, &told, sizeof(told));
-	if (told.size)
-		memcpy(at + sizeof(told), data, told.size);
-	return (u32)(sizeof(told) + told.size + 7) & ~7u;
+	memcpy(at, &entry, sizeof(entry));
+	if (entry.size)
+		memcpy(at + sizeof(entry), data, entry.size);
+	return (u32)(sizeof(entry) + entry.size + 7) & ~7u;
 }
 
 /* Each packet as received, and as reported, with an event after it. */
@@ -38,19 +38,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		const struct golden_packet *p = &golden.packets[i];
 		struct xroce_record head = { .cqe = { .l3_offset = 14 }, .len = p->len,
 					     .kind = XROCE_RECORD_RECEIVED };
-		u32 n = sizeof(struct xroce_tale);
+		u32 n = sizeof(struct xroce_trace_record);
 
 		fuzz_seed("received", i, &head, sizeof(head), p->frame, p->len);
 		n += seed_told(tale + n,
-			       (struct xroce_told){ .qpn = 7, .size = (u16)p->len,
-						    .kind = XROCE_RECORD_SENT },
+			       (struct xroce_trace_entry){
+				       .qpn = 7, .size = (u16)p->len, .kind = XROCE_RECORD_SENT },
 			       p->frame);
 		n += seed_told(tale + n,
-			       (struct xroce_told){ .qpn = 7, .kind = XROCE_RECORD_EVENT,
-						    .event = (u8)(i % XROCE_EVENT_END),
-						    .value = (u32)i, .more = (u32)i },
+			       (struct xroce_trace_entry){ .qpn = 7,
+							   .kind = XROCE_RECORD_EVENT,
+							   .event = (u8)(i % XROCE_EVENT_END),
+							   .value = (u32)i,
+							   .more = (u32)i },
 			       NULL);
-		head.kind = XROCE_RECORD_TALE;
+		head.kind = XROCE_RECORD_TRACE;
 		head.len = n;
 		fuzz_seed("told", i, &head, sizeof(head), tale, n);
 	}
@@ -108,16 +110,16 @@ static void close_json(struct json *j)
 	free(line_text);
 }
 
-static void read_event(const struct xroce_told *told)
+static void read_event(const struct xroce_trace_entry *entry)
 {
 	char text[DECODE_TEXT];
 	struct json j;
 
-	decode_event(told, text, sizeof(text));
+	decode_event(entry, text, sizeof(text));
 	check_text(text, sizeof(text));
-	decode_event_is_trouble(told);
+	decode_event_is_trouble(entry);
 	open_json(&j);
-	decode_event_json(told, &j);
+	decode_event_json(entry, &j);
 	close_json(&j);
 }
 
@@ -158,27 +160,27 @@ static void read_packets(struct xroce_record *r, u32 size)
 
 static void read_tale(const u8 *bytes, u32 size)
 {
-	u32 before = sizeof(struct xroce_tale);
-	struct xroce_told told;
-	struct trace_record tale;
+	u32 before = sizeof(struct xroce_trace_record);
+	struct xroce_trace_entry entry;
+	struct trace_record record;
 	const u8 *data;
 
-	trace_record_begin(&tale, bytes, size);
-	while (trace_record_next(&tale, &told, &data)) {
+	trace_record_begin(&record, bytes, size);
+	while (trace_record_next(&record, &entry, &data)) {
 		const u32 at = (u32)(data - bytes);
 
-		REQUIRE(at == before + sizeof(told) && at + told.size <= size);
-		before = (at + told.size + 7) & ~7u;
-		if (told.kind == XROCE_RECORD_EVENT) {
-			REQUIRE(!told.size);
-			read_event(&told);
+		REQUIRE(at == before + sizeof(entry) && at + entry.size <= size);
+		before = (at + entry.size + 7) & ~7u;
+		if (entry.kind == XROCE_RECORD_EVENT) {
+			REQUIRE(!entry.size);
+			read_event(&entry);
 			continue;
 		}
-		REQUIRE(told.kind == XROCE_RECORD_SENT || told.kind == XROCE_RECORD_LOOPED);
-		REQUIRE(told.size && told.size <= PACKET_FRAME_MAX);
-		read_packet(data, told.size);
+		REQUIRE(entry.kind == XROCE_RECORD_SENT || entry.kind == XROCE_RECORD_LOOPED);
+		REQUIRE(entry.size && entry.size <= PACKET_FRAME_MAX);
+		read_packet(data, entry.size);
 	}
-	REQUIRE(!trace_record_next(&tale, &told, &data));
+	REQUIRE(!trace_record_next(&record, &entry, &data));
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
@@ -191,7 +193,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	r = malloc(size);
 	REQUIRE(r);
 	memcpy(r, data, size);
-	if (r->kind == XROCE_RECORD_TALE)
+	if (r->kind == XROCE_RECORD_TRACE)
 		read_tale(r->data, min_u32((u32)(size - sizeof(*r)), r->len));
 	else
 		read_packets(r, (u32)size);

@@ -15,7 +15,7 @@
  *   a record: run the engine;                                      store the word
  *     armed still: store the word
  *
- * The engine is run by a service thread whenever a packet has come (socket.pml). It may
+ * The engine is run by a worker whenever a packet has come (socket.pml). It may
  * refuse a packet, so the word may have been taken for nothing.
  *
  * Property: at the end, where the CQ is armed its word is, too, or a record is unread: so the next

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A sooner deadline: the service thread sleeps until one, whoever runs the engine sets another.
+ * A sooner deadline: the worker sleeps until one, whoever runs the engine sets another.
  *
  *   user/run/worker.c       worker_sleep, worker_nudge, worker_due_ns
  *   user/run/shard.c        shard_unlock, shard_unlock_once, shard_left_undone
  *   user/engine/engine.c    timer_publish
  *
- *   service thread                             whoever has run the engine
+ *   worker                                     whoever has run the engine
  *   read the deadline                          store the deadline (relaxed, under the lock)
  *   publish sleep_until_ns (seq_cst)           unlock (release)
  *   full fence                                 full fence
@@ -17,7 +17,7 @@
  * at the end sleeps too long if the deadline is sooner than what it sleeps until.
  *
  * Property: nobody sleeps past a deadline.
- * Mutations: 1 the runner's fence; 2 the service thread's fence; 3 its second look; 4 the runner
+ * Mutations: 1 the runner's fence; 2 the worker's fence; 3 its second look; 4 the runner
  * looks before it sets the deadline.
  */
 #define THREADS	  3

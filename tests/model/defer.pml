@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A post waits for the next call of the application, which may not come: the service thread is
+ * A post waits for the next call of the application, which may not come: the worker is
  * awake, or is woken.
  *
  *   user/run/shard.c        shards_post, shard_unlock_once
  *   user/run/pump.c         transmit
  *   user/run/worker.c       worker_may_wait, worker_app_came, worker_sleep, worker_main
  *
- *   poster                                     service thread, in WATCH
+ *   poster                                     worker, in WATCH
  *   push the doorbell (seq_cst)                publish sleep_until_ns (seq_cst)
  *   resume_ns = now (seq_cst)                  full fence
  *   app_progress has moved (relaxed)           read resume_ns: due: awake
@@ -18,7 +18,7 @@
  * doorbells behind the fence that follows its unlocking.
  *
  * Property: at the end what was posted has left. No packet comes, and nobody calls any more.
- * Mutations: 1 the poster asks before it sets resume_ns; 2 the service thread does not read the
+ * Mutations: 1 the poster asks before it sets resume_ns; 2 the worker does not read the
  * deadline again; 3 the other holder does not look for doorbells; 4 STANDBY has no tick.
  */
 #define THREADS	  3

@@ -14,7 +14,7 @@
  *                                              the stack is not empty: trylock, and again
  *
  * A round without room to send takes no bell and says in resume_ns when to come back; then the
- * holder does not look. The service thread comes (deadline.pml).
+ * holder does not look. The worker comes (deadline.pml).
  *
  * Property: when all threads are done, the engine has looked at the queue after the last post.
  * Mutations: 1 the ringer's fence; 2 the holder's fence; 3 the holder's look; 4 the bell is cleared

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A packet in a ring buffer, which wakes those who poll it only if XDP asks for that when it
- * commits the packet: a service thread in WATCH, and a thread that sleeps on a channel.
+ * commits the packet: a worker in WATCH, and a thread that sleeps on a channel.
  *
  *   user/run/worker.c       worker_sleep, worker_sleeper_enter, worker_set_asleep
  *   bpf/deliver.h           deliver
  *   bpf/wake.h              wake_engine
  *
- *   XDP                                      service thread        sleeper
+ *   XDP                                      worker                sleeper
  *   reserve: move the producer (release)     set asleep            watched + 1
  *   count (full barrier)                     fence                 fence
  *   look at watched                          ppoll(): look at      ppoll(): look at the producer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The last sleeper leaves: while threads sleep in port_channel_wait() they watch the shard's
- * sockets themselves, XDP wakes nobody, and the service thread is in its long tick.
+ * sockets themselves, XDP wakes nobody, and the worker is in its long tick.
  *
  *   user/run/channel_sleep.c channel_sleep_wait, channel_sleep_on,
  *                            channel_sleep_await_unannounced, channel_sleep_give_up
@@ -10,7 +10,7 @@
  *   bpf/xroce.bpf.c          xroce_xdp
  *   bpf/wake.h               is_watched, count_unannounced, wake_engine
  *
- *   sleeper                        XDP, for a packet               service thread
+ *   sleeper                        XDP, for a packet               worker
  *   sleepers + 1, watched + 1      watched? mark it                sleepers:
  *   sleep on the sockets           (its descriptor comes later,      set asleep, fence
  *   sleepers - 1, watched - 1,      at the end of the poll)          still sleepers: sleep; the
@@ -26,10 +26,10 @@
  * Property: at the end every packet has been through the engine, though no thread of the
  * application is in the port any more; a queue is watched while a thread sleeps, and not at the
  * end.
- * Mutations: 1 the service thread's first tick is a long one, though XDP may have looked before it;
+ * Mutations: 1 the worker's first tick is a long one, though XDP may have looked before it;
  * 2 watched is not read again behind the count; 3 the last one does not wait for what is counted; 4
  * what is given up is left to nobody; 5 there is no fence behind watched; 6 as it once was:
- * sleepers, not the service thread, set asleep, when the last one leaves and behind watched; 7 as
+ * sleepers, not the worker, set asleep, when the last one leaves and behind watched; 7 as
  * it once was: the first one sets watched and the last one clears it.
  */
 #define THREADS	  2
@@ -41,7 +41,7 @@
 #include "memory.pml"
 
 /*
- * XDP's exchange and its counting are full barriers and the service thread's store is followed by a
+ * XDP's exchange and its counting are full barriers and the worker's store is followed by a
  * fence, so only the sleepers have buffers.
  */
 #define PACKETS 1

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A packet in WATCH: the socket is level-triggered. And how the service thread comes back to WATCH
+ * A packet in WATCH: the socket is level-triggered. And how the worker comes back to WATCH
  * when the application stops driving the shard.
  *
  *   user/run/worker.c       worker_main, worker_serve, worker_sleep, worker_is_deserted,
  *                           worker_app_came
  *   user/run/shard.c        shard_try_to_run
  *
- *   service thread                             application
+ *   worker                                     application
  *   app_progress has moved: STANDBY, one tick        move app_progress (relaxed)
  *   not in a whole tick: serve until idle,     trylock; run the shard
  *     then WATCH: sleep on the sockets

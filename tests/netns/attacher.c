@@ -3,7 +3,7 @@
  * Tries to attach a program to whatever the kernel attaches programs to, by its descriptor alone
  * (hostile.sh):
  *
- *	attacher client SOCKET	the program that a client of a broker gets (ASK_FD_TELL)
+ *	attacher client SOCKET	the program that a client of a broker gets (ASK_FD_TRACE)
  *	attacher xdp|cls	a private one of that type: shows which attempts can succeed
  *
  * First with its own privileges and this namespace's lo, then as root of a new user and network
@@ -196,13 +196,13 @@ static int given_program(const char *socket)
 
 	must(sock >= 0, "%s: %s", socket, strerror(-sock));
 	must(asked_port(sock, 0, fds) == ASK_FDS, "no whole port");
-	return fds[ASK_FD_TELL];
+	return fds[ASK_FD_TRACE];
 }
 
 int main(int argc, char **argv)
 {
-	static struct xroce_telling told;
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
+	static struct xroce_trace_report report;
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
 	int prog;
 
 	must(argc >= 2 && (argc == 3) == !strcmp(argv[1], "client"),

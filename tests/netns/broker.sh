@@ -326,7 +326,7 @@ addresses() {
 }
 
 # Two interfaces of a namespace: each broker knows the other's addresses, of another process too.
-near() { elements "$1" xroce_near; }
+near() { elements "$1" xroce_neighbour; }
 near_is() { [ "$(near "$1")" = "$2" ]; }
 two_interfaces() {
 	local other
@@ -376,7 +376,7 @@ interface_beside() {
 	ip -n $NS_A link set owt up
 	ip -n $NS_A link set two up
 	wait_until 5 near_is "$server" 1 || fail "its addresses: $(near "$server")"
-	bpftool map dump id "$(map_id "$server" xroce_near | sort -n | head -1)" >"$WORK/near.out"
+	bpftool map dump id "$(map_id "$server" xroce_neighbour | sort -n | head -1)" >"$WORK/near.out"
 	need_line near '"hairpin": 0,'
 	# fe80::aa:77ff:fe00:9
 	need_equal "the next hop" "$(tr -d ' \n' <"$WORK/near.out" | grep -oE '"next_hop":\[[^]]*')" \
@@ -641,7 +641,7 @@ services() {
 	need_equal "answers without a port" "$answers" "bind ENOTCONN,unbind ENOENT,"
 	keep holder hello claim 1 bind $port 3
 	need_equal "keys of its service" "$(elements "$server" xroce_service)" 2
-	need_equal "its place, and nobody's" "$(elements "$server" xroce_place)" 2
+	need_equal "its place, and nobody's" "$(elements "$server" xroce_cm_client)" 2
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list ', bound to 1 service;'
 	answers_nobody hello claim 1 bind $port 1 bind $port 2 bind $low 1 bind 0x1060fa1 1 \
@@ -657,7 +657,7 @@ EACCES,bind 0,bind EEXIST,bind EINVAL,bind EINVAL,bind 0,bind 0,bind EDQUOT,"
 	end_server
 }
 none_is_bound() {
-	[ "$(elements "$server" xroce_service)" = 0 ] && [ "$(elements "$server" xroce_place)" = 0 ]
+	[ "$(elements "$server" xroce_service)" = 0 ] && [ "$(elements "$server" xroce_cm_client)" = 0 ]
 }
 
 limits() {

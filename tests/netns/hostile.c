@@ -544,7 +544,7 @@ static void report(const void *bytes, size_t n, bool with_fd)
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control.room);
 	}
-	if (sendmsg(fds[ASK_FD_TELL], &msg, MSG_NOSIGNAL) == (ssize_t)n) {
+	if (sendmsg(fds[ASK_FD_TRACE], &msg, MSG_NOSIGNAL) == (ssize_t)n) {
 		if (with_fd)
 			printf("did send a descriptor\n");
 		return;
@@ -560,24 +560,25 @@ static void report(const void *bytes, size_t n, bool with_fd)
 static void reports(u32 n)
 {
 	static struct {
-		struct xroce_tale tale;
-		u8 told[XROCE_TOLD_BYTES + 64];
+		struct xroce_trace_record record;
+		u8 entries[XROCE_TRACE_ENTRY_BYTES + 64];
 	} t;
 
 	for (u32 i = 0; i < n; i++) {
-		size_t len = sizeof(t.tale) + draw() % sizeof(t.told);
+		size_t len = sizeof(t.record) + draw() % sizeof(t.entries);
 
 		for (u32 k = 0; k < 256; k++)
-			t.told[draw() % sizeof(t.told)] = (u8)draw();
-		t.tale = (struct xroce_tale){ .time_ns = (u64)draw() << 32 | draw(),
-					      .packets = draw() % 2 ? draw() : 1,
-					      .events = draw() % 2 ? draw() : 1,
-					      .lost_packets = draw(),
-					      .lost_events = draw(),
-					      .bytes = draw() % 4 ? (u32)(len - sizeof(t.tale)) :
-								    draw() };
+			t.entries[draw() % sizeof(t.entries)] = (u8)draw();
+		t.record = (struct xroce_trace_record){
+			.time_ns = (u64)draw() << 32 | draw(),
+			.packets = draw() % 2 ? draw() : 1,
+			.events = draw() % 2 ? draw() : 1,
+			.lost_packets = draw(),
+			.lost_events = draw(),
+			.bytes = draw() % 4 ? (u32)(len - sizeof(t.record)) : draw()
+		};
 		if (draw() % 8 == 0)
-			len = 1 + draw() % sizeof(t.tale);
+			len = 1 + draw() % sizeof(t.record);
 		report(&t, len, draw() % 8 == 0);
 	}
 }

@@ -293,40 +293,40 @@ static void map_update(struct map *m)
 	m->is_refused &= !is_done;
 }
 
-/* Sends records: struct xroce_tale, and records of other shapes. */
+/* Sends records: struct xroce_trace_record, and records of other shapes. */
 static void tell(void)
 {
-	static struct xroce_telling telling;
+	static struct xroce_trace_report report;
 	const u32 whole = draw() & 1 ? (u32)(draw() % 4) : word();
 	size_t at = 0;
 
 	if (!num_tellers)
 		return;
-	words_write((u8 *)&telling, sizeof(telling), (enum style)(draw() % STYLES));
-	telling.tale = (struct xroce_tale){ .packets = whole,
-					    .events = draw() & 1 ? whole : word(),
-					    .lost_packets = word(),
-					    .lost_events = word(),
-					    .bytes = draw() & 3 ? (u32)(draw() %
-									sizeof(telling.told)) :
-								  word() };
-	while (at + sizeof(struct xroce_told) + 256 < sizeof(telling.told)) {
-		const struct xroce_told t = { .qpn = word(),
-					      .peer_qpn = word(),
-					      .size = draw() & 1 ? (u16)(draw() % 256) :
-								   (u16)draw(),
-					      .kind = (u8)(draw() % 9),
-					      .event = (u8)(draw() % 32),
-					      .value = word(),
-					      .more = word() };
+	words_write((u8 *)&report, sizeof(report), (enum style)(draw() % STYLES));
+	report.record = (struct xroce_trace_record){
+		.packets = whole,
+		.events = draw() & 1 ? whole : word(),
+		.lost_packets = word(),
+		.lost_events = word(),
+		.bytes = draw() & 3 ? (u32)(draw() % sizeof(report.entries)) : word()
+	};
+	while (at + sizeof(struct xroce_trace_entry) + 256 < sizeof(report.entries)) {
+		const struct xroce_trace_entry t = { .qpn = word(),
+						     .peer_qpn = word(),
+						     .size = draw() & 1 ? (u16)(draw() % 256) :
+									  (u16)draw(),
+						     .kind = (u8)(draw() % 9),
+						     .event = (u8)(draw() % 32),
+						     .value = word(),
+						     .more = word() };
 
-		memcpy(telling.told + at, &t, sizeof(t));
+		memcpy(report.entries + at, &t, sizeof(t));
 		at += sizeof(t) + (draw() & 3 ? (t.size + 7u) / 8 * 8 : 8 * (draw() % 4));
 	}
 	for (u32 i = 0; i < num_tellers; i++) {
 		union bpf_attr attr = { .test = { .prog_fd = (u32)teller[i],
-						  .ctx_in = (uintptr_t)&telling,
-						  .ctx_size_in = sizeof(telling) } };
+						  .ctx_in = (uintptr_t)&report,
+						  .ctx_size_in = sizeof(report) } };
 
 		bpf(BPF_PROG_RUN, &attr);
 	}
@@ -400,7 +400,7 @@ static void program_take(int fd)
 	};
 
 	if (num_tellers < TELLERS && !bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) &&
-	    !strncmp(info.name, "xroce_tell", 10))
+	    !strncmp(info.name, "xroce_trace_tx", 15))
 		teller[num_tellers++] = fd;
 }
 

@@ -29,8 +29,8 @@ program() {
 
 alone() {
 	in_a timeout 60 env LD_LIBRARY_PATH="$BUILD/lib" XROCE_DEV=$IF_A \
-		"$TOOLS/wake_stress" -L -d $DEV_A -n 200 >"$WORK/stress.out" 2>&1 ||
-		{ fail "wake_stress ends with $?"; show stress; }
+		"$TOOLS/cq_notify_stress" -L -d $DEV_A -n 200 >"$WORK/stress.out" 2>&1 ||
+		{ fail "cq_notify_stress ends with $?"; show stress; }
 }
 
 gids_are_lo() {

@@ -8,7 +8,7 @@
 # service and way once. The results are not judged. A tool has to exit with 0, to report all its
 # iterations, and to get its packets through XDP. data.sh checks the bytes.
 . "$(dirname "$0")/lib/case.sh"
-. "$(dirname "$0")/lib/kept.sh"
+. "$(dirname "$0")/lib/pinned_counters.sh"
 . "$(dirname "$0")/lib/perf.sh"
 . "$(dirname "$0")/lib/perftest.sh"
 preload_make halt perftest/halt.c
@@ -22,9 +22,9 @@ counted_perf() {
 	case $tool in
 	ib_send_* | ib_write_*) [ "$size" -le 4096 ] || least=$((n * (size / 4096))) ;;
 	esac
-	kept_read server || return
-	need_least "packets by xroce_rx" "$(kept_value_packets)" "$least"
-	need_equal "packets with a wrong ICRC" "${kept_value[xroce_eng_drop.icrc]:-none}" 0
+	pinned_read server || return
+	need_least "packets by xroce_rx" "$(pinned_value_packets)" "$least"
+	need_equal "packets with a wrong ICRC" "${pinned_value[xroce_eng_drop.icrc]:-none}" 0
 	drop_maps server
 }
 

@@ -8,7 +8,7 @@
 # small and large, two path MTUs. All but the XRC one look at their buffers (-c); that every packet
 # came by our XDP program, and none was refused, is seen in the counters.
 . "$(dirname "$0")/lib/case.sh"
-. "$(dirname "$0")/lib/kept.sh"
+. "$(dirname "$0")/lib/pinned_counters.sh"
 netns_pair 4500
 
 # Drops that may happen in a correct run: packets that arrive after the queue pair was destroyed,
@@ -18,11 +18,11 @@ harmless='qp_unknown|qp_state|psn_duplicate|unexpected_response'
 # by_xdp PACKETS: at least PACKETS reached the server, and none was refused.
 by_xdp() {
 	local name bad=
-	kept_read server || return
-	need_least "packets by xroce_rx" "$(kept_value_packets)" "$1"
-	for name in "${!kept_value[@]}"; do
-		[[ $name =~ ^xroce_(eng_)?drop\. && ${kept_value[$name]} != 0 ]] || continue
-		[[ ${name#*.} =~ ^($harmless)$ ]] || bad+=" ${name#*.} ${kept_value[$name]}"
+	pinned_read server || return
+	need_least "packets by xroce_rx" "$(pinned_value_packets)" "$1"
+	for name in "${!pinned_value[@]}"; do
+		[[ $name =~ ^xroce_(eng_)?drop\. && ${pinned_value[$name]} != 0 ]] || continue
+		[[ ${name#*.} =~ ^($harmless)$ ]] || bad+=" ${name#*.} ${pinned_value[$name]}"
 	done
 	[ -z "$bad" ] || fail "packets were refused:$bad"
 	drop_maps server
@@ -42,8 +42,8 @@ pingpong() {
 		need_no_line $side 'invalid data'
 	done
 	by_xdp $((n * packets)) || return
-	need_least "xroce_rx.redirected_bytes" "${kept_value[xroce_rx.redirected_bytes]:-}" $((bytes / 2))
-	need_least "xroce_eng_stat.rx_packets" "${kept_value[xroce_eng_stat.rx_packets]:-}" $((n * packets))
+	need_least "xroce_rx.redirected_bytes" "${pinned_value[xroce_rx.redirected_bytes]:-}" $((bytes / 2))
+	need_least "xroce_eng_stat.rx_packets" "${pinned_value[xroce_eng_stat.rx_packets]:-}" $((n * packets))
 }
 
 # xrc FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]: it says `success` and does not look at

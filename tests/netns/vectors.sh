@@ -11,7 +11,7 @@ netns_pair 4500 2
 
 # vector PID N FIELD: a field of the process's xroce_vector
 vector() { bpftool map lookup id "$(map_id "$1" xroce_vector)" key "$2" 0 0 0 | field "$3"; }
-# threads PID: the names of the service threads.
+# threads PID: the names of the workers.
 threads() { cat "/proc/$1/task/"*/comm | grep '^xroce/' | sort | tr '\n' ' '; }
 # A thread that has not run yet has another name.
 both_threads() { [ "$(threads "$1")" = "xroce/$IF_A xroce/$IF_A/1 xroce/watch " ]; }
@@ -87,9 +87,9 @@ both_queues() {
 stress() {
 	local hops=${XROCE_WAKE_HOPS:-10000}
 	gids_for v4 || return
-	client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s 3 -- \
-		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s 3 $IP4_A || return
-	need_line server "^wake_stress: seed 3: [0-9]+ events for [0-9]+ completions"
+	client_server 18620 100 "$TOOLS/cq_notify_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s 3 -- \
+		"$TOOLS/cq_notify_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s 3 $IP4_A || return
+	need_line server "^cq_notify_stress: seed 3: [0-9]+ events for [0-9]+ completions"
 }
 
 run_long_case raised_by_vector_0 raised_by 0

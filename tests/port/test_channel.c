@@ -38,7 +38,7 @@ static struct {
 	u32 whole_after; /* of these, the record is not whole yet */
 } ring;
 
-static struct cq_notify wake;
+static struct cq_notify cq_notify;
 static struct cq cq;
 
 int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
@@ -106,7 +106,7 @@ static bool is_readable(const struct port_channel *ch)
 
 static int make_ring(void *arg, struct ring_slot *out)
 {
-	out->slot = XROCE_MAX_QUEUE + wake.rings.num;
+	out->slot = XROCE_MAX_QUEUE + cq_notify.rings.num;
 	out->fd = kernel_ring_insert(MAP_FD, out->slot);
 	return out->fd < 0 ? out->fd : 0;
 }
@@ -117,10 +117,10 @@ static int setup(void **state)
 
 	memset(&memory, 0, sizeof(memory));
 	put_err = 0;
-	channel_rings_init(&wake.rings);
-	wake.rings.make = make_ring;
+	channel_rings_init(&cq_notify.rings);
+	cq_notify.rings.make = make_ring;
 	assert_int_equal(port_channel_create(&ch), 0);
-	assert_int_equal(channel_join(ch, &wake, &cq), 0);
+	assert_int_equal(channel_join(ch, &cq_notify, &cq), 0);
 	*state = ch;
 	return 0;
 }
@@ -129,7 +129,7 @@ static int teardown(void **state)
 {
 	channel_leave(*state, &cq);
 	port_channel_destroy(*state);
-	channel_rings_close(&wake.rings);
+	channel_rings_close(&cq_notify.rings);
 	return 0;
 }
 
@@ -152,19 +152,19 @@ static void channel_consume__round_the_ring(void **state)
 	}
 }
 
-/* A channel without a ring, whatever the reason, has its events from the service thread. */
+/* A channel without a ring, whatever the reason, has its events from the worker. */
 static void channel_join__without_a_ring(void **state)
 {
 	static struct port_channel *ch[SETS + 1];
 	struct port_channel *first = *state;
 
 	channel_leave(first, &cq);
-	channel_rings_close(&wake.rings);
-	channel_rings_init(&wake.rings);
-	wake.rings.make = make_ring;
+	channel_rings_close(&cq_notify.rings);
+	channel_rings_init(&cq_notify.rings);
+	cq_notify.rings.make = make_ring;
 	put_err = -EPERM;
-	assert_int_equal(channel_join(first, &wake, &cq), 0);
-	assert_int_equal(channel_slot(first), XROCE_CHANNEL_SERVICE);
+	assert_int_equal(channel_join(first, &cq_notify, &cq), 0);
+	assert_int_equal(channel_slot(first), XROCE_CHANNEL_WORKER);
 	assert_false(is_readable(first));
 	port_channel_raise(first);
 	assert_true(is_readable(first));
@@ -174,10 +174,9 @@ static void channel_join__without_a_ring(void **state)
 	/* with the first, as many as there are rings, and two more */
 	for (u32 i = 0; i <= SETS; i++) {
 		assert_int_equal(port_channel_create(&ch[i]), 0);
-		assert_int_equal(channel_join(ch[i], &wake, &cq), 0);
-		assert_int_equal(channel_slot(ch[i]), i < SETS - 1 ?
-							      XROCE_MAX_QUEUE + i :
-							      XROCE_CHANNEL_SERVICE);
+		assert_int_equal(channel_join(ch[i], &cq_notify, &cq), 0);
+		assert_int_equal(channel_slot(ch[i]),
+				 i < SETS - 1 ? XROCE_MAX_QUEUE + i : XROCE_CHANNEL_WORKER);
 		assert_false(is_readable(ch[i]));
 		port_channel_raise(ch[i]);
 		assert_true(is_readable(ch[i]));

@@ -274,7 +274,7 @@ static void send_one(struct qp *qp)
 
 /* Unused here. */
 static struct xroce_engine device;
-static struct xdp_maps maps = { .engine = &device, .tell_fd = -1 };
+static struct xdp_maps maps = { .engine = &device, .trace_fd = -1 };
 
 static int setup(void **state)
 {

@@ -108,7 +108,7 @@ static void broker_init(struct broker *b)
 	b->fd[ASK_FD_MR_STAT] =
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_mr_stat), XROCE_MR_STATS);
 	/* a program, which is run only for observers */
-	b->fd[ASK_FD_TELL] = map(BPF_MAP_TYPE_ARRAY, 4, 4, 1);
+	b->fd[ASK_FD_TRACE] = map(BPF_MAP_TYPE_ARRAY, 4, 4, 1);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)
@@ -480,7 +480,7 @@ static void attach_make__calls_no_bpf(void **state)
 	broker_end(b);
 }
 
-/* XDP would find no ring by that key, or that of a service thread. */
+/* XDP would find no ring by that key, or that of a worker. */
 static void attach_ring__refuses_a_key_of_no_channel(void **state)
 {
 	static const u32 keys[] = { 0, XROCE_MAX_QUEUE - 1, XROCE_MAX_CHANNEL };

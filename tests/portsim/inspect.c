@@ -135,13 +135,13 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 {
 	const struct shard *s = &all->shard[i];
 	const struct nic *n = nic_get(number);
-	const struct waiting control = waiting_for(s->service.control_fd);
+	const struct waiting control = waiting_for(s->worker.control_fd);
 	struct undone *before = &undone[number * XROCE_MAX_SHARD + i];
 	u64 wake_ns = control.first_ns, due_ns;
 	const char *what;
 	const bool due = is_due(all, s, n, now_ns, &what);
 
-	if (!control.num && s->service.started && !s->service.stop)
+	if (!control.num && s->worker.started && !s->worker.stop)
 		return; /* it is about to run */
 	for (u32 q = 0; q < s->io->xsks.count; q++) {
 		const u32 queue = xsk_queue(&s->io->xsks, q);
@@ -149,9 +149,9 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 		const struct xroce_vector *v = &all->maps->vector[queue];
 
 		wake_ns = min_u64(wake_ns, socket.first_ns);
-		if (v->watched != s->service.sleepers)
+		if (v->watched != s->worker.sleepers)
 			sched_fail("queue %u of %s is watched by %u, and %u sleep", queue,
-				   nic_name(number), v->watched, s->service.sleepers);
+				   nic_name(number), v->watched, s->worker.sleepers);
 		/* for the next packet; a ring buffer does not wake a thread that only polls it */
 		if (!(xsk_is_ring(&s->io->xsks) ? v->watched : socket.num) && !v->asleep &&
 		    control.first_ns > now_ns + TICK_NS + WAKE_NS &&
@@ -181,21 +181,21 @@ static bool sleeps_on(const struct app_thread *t)
 	return p && p[0].fd == fd;
 }
 
-/* Returns whether a service thread serves CQs whose channels have no ring. */
+/* Returns whether a worker serves CQs whose channels have no ring. */
 static bool threads_have_records(const struct port *port)
 {
 	bool any = false;
 
 	for (u32 i = 0; i < port->shards.num; i++)
 		any |= ring_has_records(xdp_ring(port->shards.shard[i].io->ring_fd)) ||
-		       port->shards.shard[i].service.records;
+		       port->shards.shard[i].worker.records;
 	return any;
 }
 
 static void check_cq(struct app_cq *cq, void *arg)
 {
-	const struct cq_notify *wake = &cq->port->shards.wake;
-	const u32 index = cq->cq.index, word = wake->maps->cq[index].armed;
+	const struct cq_notify *notify = &cq->port->shards.cq_notify;
+	const u32 index = cq->cq.index, word = notify->maps->cq[index].armed;
 	struct app_channel *ch = cq->channel;
 	bool record;
 

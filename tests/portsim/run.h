@@ -17,7 +17,7 @@ struct run_kind {
 	u32 losses; /* in 65536, at most */
 	u32 reorder, stray, move;
 	bool shared;	/* interfaces: ports have a ring buffer, no sockets */
-	bool no_rings;	/* channels have none: XDP wakes service threads for them */
+	bool no_rings;	/* channels have none: XDP wakes workers for them */
 	bool tight;	/* small rings, sends that find no memory */
 	bool churn;	/* a thread makes and destroys channels, CQs and QPs meanwhile */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Actors and time. An actor is a thread of the simulated machine: one of the application's, a
- * service thread, or the kernel's poll of a receive queue. All of them run in one real thread, each
+ * worker, or the kernel's poll of a receive queue. All of them run in one real thread, each
  * with its own stack, one at a time: the scheduler takes the processor away only at points
  * (sched_point()), of which every atomic operation, lock and call to the kernel is one (atomics.c,
  * posix.c, machine.c). Which actor runs next is drawn from the seed, so a seed is a replay.

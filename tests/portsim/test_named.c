@@ -151,7 +151,7 @@ static void next_of_index(void *arg)
 	two_leave();
 	for (u32 i = 0; i < 2; i++) {
 		if (i)
-			app_port(0)->shards.wake.next = index;
+			app_port(0)->shards.cq_notify.next = index;
 		t->channel = ch[i] = app_channel_new();
 		cq[i] = app_cq_new(t, 0, 0);
 	}
@@ -169,7 +169,7 @@ static void next_of_index(void *arg)
 }
 
 /*
- * A post waits for the next call while the service thread sleeps without a deadline: a run of that
+ * A post waits for the next call while the worker sleeps without a deadline: a run of that
  * thread's sent something just before, so the post is one of a burst.
  */
 static void post_waits(void *arg)
@@ -180,7 +180,7 @@ static void post_waits(void *arg)
 	s = &app_port(0)->shards.shard[0];
 	for (u32 i = 0; i < 100; i++)
 		app_poll(&two.thread[0]);
-	while (!atomic_load(&s->service.sleep_until_ns))
+	while (!atomic_load(&s->worker.sleep_until_ns))
 		sched_sleep("computes", NSEC_PER_MSEC);
 	atomic_store(&s->defer.burst_until_ns, sched_now_ns() + NSEC_PER_MSEC);
 	app_post(two.end[0]);

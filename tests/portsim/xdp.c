@@ -102,7 +102,7 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.cq_stat = new_map(XROCE_CQ_STATS * sizeof(*m->shared.cq_stat));
 	m->shared.srq_stat = new_map(XROCE_SRQ_STATS * sizeof(*m->shared.srq_stat));
 	m->shared.mr_stat = new_map(XROCE_MR_STATS * sizeof(*m->shared.mr_stat));
-	m->shared.tell_fd = -1;
+	m->shared.trace_fd = -1;
 	m->shared.group_fd = -1;
 	m->shared.flow_fd = m->shared.flows_fd = m->shared.flow_count_fd = -1;
 	m->shared.copies_fd = m->shared.copying_fd = -1;

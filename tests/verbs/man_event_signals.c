@@ -126,7 +126,7 @@ static bool completion_channel(void)
 	return channel_signals(ibv_create_comp_channel(ctx));
 }
 
-/* A channel that the service thread wakes: the process has no descriptors for rings then. */
+/* A channel that the worker wakes: the process has no descriptors for rings then. */
 static bool completion_channel_without_ring(void)
 {
 	struct ibv_comp_channel *ch;

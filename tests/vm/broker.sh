@@ -80,7 +80,7 @@ ends() {
 	guest_do guest left "ip -o link show type tun" && [ ! -s "$WORK/left.out" ] || { fail "TAP devices are left"; show left; }
 }
 
-# ---- files for all: tests/netns/everyone.sh checks their content ----
+# ---- files for all: tests/netns/sysfs_global.sh checks their content ----
 
 files_begin() {
 	guest_start guest broker "/xroce/bin/xroce serve --files eth0"

@@ -68,9 +68,9 @@ static void broker_follow(struct broker *b)
 		attach_failed(&now, "update the addresses", err);
 }
 
-static void broker_follow_near(struct broker *b)
+static void broker_follow_neighbours(struct broker *b)
 {
-	int err = mux_follow_near(&b->mux);
+	int err = mux_follow_neighbours(&b->mux);
 
 	if (err)
 		attach_failed(&b->dev, "update the addresses of this machine", err);
@@ -82,35 +82,35 @@ static void broker_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 	struct broker *b = arg;
 
 	/* the other end of a veth pair may have entered or left this network namespace */
-	b->has_news |= kind == LINK_EVENTS_LOST || ifindex == b->dev.ifindex ||
-		       (b->dev.is_veth && nlh &&
-			(nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
-	b->has_near_news |= neighbours_concerns(nlh);
+	b->link_changed |= kind == LINK_EVENTS_LOST || ifindex == b->dev.ifindex ||
+			   (b->dev.is_veth && nlh &&
+			    (nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
+	b->neighbours_changed |= neighbours_concerns(nlh);
 }
 
-static void broker_news(struct source *s, u32 events)
+static void broker_take_events(struct source *s, u32 events)
 {
-	struct broker *b = container_of(s, struct broker, news_source);
+	struct broker *b = container_of(s, struct broker, events_source);
 
-	link_events_take(&b->news, broker_hear, b);
-	if (b->has_news)
+	link_events_take(&b->link_events, broker_hear, b);
+	if (b->link_changed)
 		broker_follow(b);
-	if (b->has_near_news && !b->ended)
-		broker_follow_near(b);
-	b->has_news = b->has_near_news = false;
+	if (b->neighbours_changed && !b->ended)
+		broker_follow_neighbours(b);
+	b->link_changed = b->neighbours_changed = false;
 }
 
 static void broker_packets(struct source *s, u32 events)
 {
 	struct broker *b = container_of(s, struct broker, packets_source);
 
-	nobody_begin_turn(b);
+	mad_refuser_begin_turn(b);
 	host_receive_take(&b->mux.receive);
 }
 
-static void broker_knock(struct source *s, u32 events)
+static void broker_accept(struct source *s, u32 events)
 {
-	client_welcome(container_of(s, struct broker, door_source));
+	client_welcome(container_of(s, struct broker, socket_source));
 }
 
 /* ---- start and end ---- */
@@ -162,7 +162,7 @@ static int broker_complain_of_holder(const struct netdev *dev)
 }
 
 /* Takes the interface's name; waits for a broker that starts or ends. */
-static int broker_hold_after(struct broker *b, struct iface_lock *hold)
+static int broker_lock_after(struct broker *b, struct iface_lock *lock)
 {
 	const struct netdev *dev = &b->dev;
 	pid_t pid = 0;
@@ -171,7 +171,7 @@ static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 		if (broker_ask(dev, &pid))
 			return b->options.client_fd >= 0 ? -EALREADY :
 							   broker_complain_of_broker(dev, pid);
-		b->holder_fd = iface_lock_take(hold);
+		b->holder_fd = iface_lock_take(lock);
 		/* EPERM: any process can take a name. The XDP hook decides: it needs privileges. */
 		if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
 			return 0;
@@ -179,29 +179,30 @@ static int broker_hold_after(struct broker *b, struct iface_lock *hold)
 			return broker_complain_of_holder(dev);
 		if (b->holder_fd != -EAGAIN)
 			return attach_failed(dev, "claim the interface", b->holder_fd);
-		iface_lock_await(hold);
+		iface_lock_await(lock);
 	}
 }
 
-static int broker_hold(struct broker *b)
+static int broker_lock(struct broker *b)
 {
-	struct iface_lock hold;
+	struct iface_lock lock;
 	int err;
 
-	iface_lock_begin(&hold, b->dev.ifindex, b->options.udp);
-	err = broker_hold_after(b, &hold);
-	iface_lock_end(&hold);
+	iface_lock_begin(&lock, b->dev.ifindex, b->options.udp);
+	err = broker_lock_after(b, &lock);
+	iface_lock_end(&lock);
 	return err;
 }
 
 /* A broker that is started for its first client serves that one, even if it cannot listen. */
-static int broker_open_door(struct broker *b)
+static int broker_open_socket(struct broker *b)
 {
-	int err = broker_socket_open(&b->door, b->dev.ifindex, b->options.mode, b->options.group);
-	const char *at = b->door.at.sun_path;
+	int err = broker_socket_open(&b->broker_socket, b->dev.ifindex, b->options.mode,
+				     b->options.group);
+	const char *at = b->broker_socket.at.sun_path;
 
 	if (err && b->options.udp)
-		err = broker_socket_open_abstract(&b->door, b->dev.ifindex);
+		err = broker_socket_open_abstract(&b->broker_socket, b->dev.ifindex);
 	if (err && b->options.client_fd >= 0) {
 		b->alone_fd = netdev_say_alone(b->dev.ifindex);
 		return 0;
@@ -257,12 +258,12 @@ static int broker_make_udp_stock(struct broker *b)
 					    .ring_bytes = XROCE_RX_RING_BYTES,
 					    .by_udp = true };
 
-	client_pool_init(&b->stock, &plan);
-	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
+	client_pool_init(&b->client_pool, &plan);
+	mad_sender_init(&b->mad_sender, &b->mux, &b->client_pool.plan);
 	return 0;
 }
 
-static int broker_make_stock(struct broker *b)
+static int broker_make_pool(struct broker *b)
 {
 	const struct instance_plan plan = {
 		.ifindex = b->dev.ifindex,
@@ -276,35 +277,35 @@ static int broker_make_stock(struct broker *b)
 	const char *step;
 	int err;
 
-	client_pool_init(&b->stock, &plan);
-	mad_sender_init(&b->speaker, &b->mux, &b->stock.plan);
+	client_pool_init(&b->client_pool, &plan);
+	mad_sender_init(&b->mad_sender, &b->mux, &b->client_pool.plan);
 	if (b->options.sockets)
 		return sole_begin(b);
-	client_pool_start(&b->stock, mux_tap_single_fd(&b->mux));
+	client_pool_start(&b->client_pool, mux_tap_single_fd(&b->mux));
 	/* detects now any failure that the first client would meet */
-	err = instance_make(&b->stock.spare[0], &b->stock.plan, &step);
+	err = instance_make(&b->client_pool.spare[0], &b->client_pool.plan, &step);
 	if (err)
 		return attach_failed(&b->dev, step, err);
-	b->stock.spares = 1;
+	b->client_pool.spares = 1;
 	return 0;
 }
 
 static int broker_listen(struct broker *b)
 {
-	int err = link_events_open(&b->news);
+	int err = link_events_open(&b->link_events);
 
-	b->door_source = (struct source){ .ready = broker_knock, .fd = b->door.fd };
-	b->news_source = (struct source){ .ready = broker_news, .fd = b->news.fd };
+	b->socket_source = (struct source){ .ready = broker_accept, .fd = b->broker_socket.fd };
+	b->events_source = (struct source){ .ready = broker_take_events, .fd = b->link_events.fd };
 	b->packets_source =
 		(struct source){ .ready = broker_packets, .fd = b->mux.receive.set_fd };
 	if (!err)
-		err = loop_add(b->loop, &b->news_source);
+		err = loop_add(b->loop, &b->events_source);
 	if (!err)
-		err = nobody_open(b);
+		err = mad_refuser_open(b);
 	if (!err && b->mux.host)
 		err = loop_add(b->loop, &b->packets_source);
-	if (!err && b->door.fd >= 0)
-		err = loop_add(b->loop, &b->door_source);
+	if (!err && b->broker_socket.fd >= 0)
+		err = loop_add(b->loop, &b->socket_source);
 	if (!err && b->holder_fd >= 0)
 		err = visitors_begin(&b->of_holder, b->loop, b->holder_fd);
 	if (!err && b->alone_fd >= 0)
@@ -313,7 +314,7 @@ static int broker_listen(struct broker *b)
 	if (!err)
 		broker_follow(b);
 	if (!err && !b->ended)
-		broker_follow_near(b);
+		broker_follow_neighbours(b);
 	return err ? attach_failed(&b->dev, "watch the interface", err) : b->ended ? -ENODEV : 0;
 }
 
@@ -346,7 +347,7 @@ static int broker_receive_by_xdp(struct broker *b)
 	if (!err)
 		err = broker_make_books(b);
 	if (!err)
-		err = broker_make_stock(b);
+		err = broker_make_pool(b);
 	b->lacks_xdp = err;
 	return err;
 }
@@ -361,13 +362,13 @@ static int broker_begin(struct broker *b)
 					      "socket)",
 				     err);
 	b->proof_way = (enum proof_way)err;
-	err = broker_hold(b);
+	err = broker_lock(b);
 	if (!err)
 		err = b->options.udp ? broker_receive_by_udp(b) : broker_receive_by_xdp(b);
 	if (!err)
 		err = pinned_begin(b);
 	if (!err)
-		err = broker_open_door(b);
+		err = broker_open_socket(b);
 	if (!err && b->options.client_fd >= 0)
 		err = broker_welcome_first(b);
 	return err ? err : broker_listen(b);
@@ -376,7 +377,7 @@ static int broker_begin(struct broker *b)
 /* Stops new connections, then packets, ends all clients, and frees their resources. */
 static void broker_end(struct broker *b)
 {
-	broker_socket_close(&b->door);
+	broker_socket_close(&b->broker_socket);
 	if (b->mux.bpf || b->mux.host)
 		mux_detach(&b->mux);
 	if (b->options.ends)
@@ -388,16 +389,16 @@ static void broker_end(struct broker *b)
 	while (client_trace_bury(b))
 		;
 	dead_peers_free(b);
-	nobody_close(b);
-	mad_sender_close(&b->speaker);
+	mad_refuser_close(b);
+	mad_sender_close(&b->mad_sender);
 	sole_drop(b);
-	client_pool_empty(&b->stock);
+	client_pool_empty(&b->client_pool);
 	pinned_end(b);
 	mux_unmake(&b->mux);
 	numbers_unmake(&b->numbers);
 	bindings_unmake(&b->bindings);
 	groups_free(&b->groups);
-	link_events_close(&b->news);
+	link_events_close(&b->link_events);
 	close_fd(&b->reserve_fd);
 	close_fd(&b->alone_fd);
 	close_fd(&b->holder_fd);
@@ -425,12 +426,12 @@ static int brokers_try(struct brokers *all, const struct netdev *dev,
 	b->loop = &all->loop;
 	b->options = *o;
 	b->dev = *dev;
-	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->alone_fd = -1;
+	b->holder_fd = b->stopper_fd = b->broker_socket.fd = b->link_events.fd = b->alone_fd = -1;
 	b->follow_ns = b->held_ns = NSEC_NEVER;
 	visitors_init(&b->of_holder);
 	visitors_init(&b->of_alone);
 	b->mux = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
-	b->speaker.fd = -1;
+	b->mad_sender.fd = -1;
 	b->pins = PINS_NONE;
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	err = broker_begin(b);
@@ -442,7 +443,7 @@ static int brokers_try(struct brokers *all, const struct netdev *dev,
 		return err;
 	}
 	b->unused_ns = o->while_used ? clock_now_ns() + UNUSED_FIRST_NS : NSEC_NEVER;
-	b->rival_ns = o->udp && !b->door.at.sun_path[0] ? 0 : NSEC_NEVER;
+	b->rival_ns = o->udp && !b->broker_socket.at.sun_path[0] ? 0 : NSEC_NEVER;
 	b->next = all->first;
 	all->first = b;
 	return 0;
@@ -523,10 +524,10 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 	c = client_waiting(b, false);
 	if (c)
 		client_serve(c);
-	else if (client_pool_is_due(&b->stock, now_ns))
-		client_pool_reap(&b->stock);
-	else if (idle && client_pool_is_short(&b->stock, now_ns))
-		client_pool_fill(&b->stock, now_ns);
+	else if (client_pool_is_due(&b->client_pool, now_ns))
+		client_pool_reap(&b->client_pool);
+	else if (idle && client_pool_is_short(&b->client_pool, now_ns))
+		client_pool_fill(&b->client_pool, now_ns);
 	else
 		return false;
 	return true;
@@ -562,7 +563,7 @@ static u64 broker_next_ns(struct broker *b)
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
 	next_ns = min_u64(next_ns, unread_next_ns(b));
 	next_ns = min_u64(next_ns, held_next_ns(b));
-	next_ns = min_u64(next_ns, client_pool_next_ns(&b->stock));
+	next_ns = min_u64(next_ns, client_pool_next_ns(&b->client_pool));
 	next_ns = min_u64(next_ns, sole_next_ns(b));
 	next_ns = min_u64(next_ns, b->rival_ns);
 	next_ns = min_u64(next_ns, b->follow_ns);

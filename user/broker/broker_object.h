@@ -16,7 +16,7 @@
 #include "../os/loop.h"
 #include "map_ids.h"
 #include "mux.h"
-#include "nobody.h"
+#include "mad_refuser.h"
 #include "numbers.h"
 #include "proof.h"
 #include "quota.h"
@@ -58,7 +58,7 @@ struct client {
 	struct held_ids maps; /* which it has descriptors of */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* ifindexes of its devices */
-	struct readonly_maps shown; /* for observers */
+	struct readonly_maps readonly_maps; /* for observers */
 	int single_link_fd; /* of the XDP program on the second device; -1: none */
 	u32 prog_id;
 	u32 rings;	/* given */
@@ -66,7 +66,7 @@ struct client {
 	struct host_client *host; /* its memory at a broker with UDP sockets; else NULL */
 	/* client_report.c */
 	struct source reports; /* the socket for reports; fd -1: none */
-	int report_program_fd; /* xroce_tell */
+	int report_program_fd; /* xroce_trace_tx */
 	u32 lost_packets, lost_events; /* of struct xroce_engine, as told to observers */
 	u32 qps;
 	u32 qpns;	/* its list in numbers */
@@ -101,25 +101,25 @@ struct broker {
 	struct visitors of_holder, of_alone; /* connections to these names */
 	int reserve_fd; /* closed to accept and refuse a connection when no descriptor is free */
 	struct mux mux;
-	struct broker_socket door;
-	struct source door_source;
-	struct link_events news;
-	struct source news_source;
+	struct broker_socket broker_socket;
+	struct source socket_source;
+	struct link_events link_events;
+	struct source events_source;
 	struct source packets_source; /* of mux.receive */
-	bool has_news;	/* of this interface */
+	bool link_changed;	      /* of this interface */
 	u64 follow_ns;	/* when to read its state again, after a failure; NSEC_NEVER: not due */
-	bool has_near_news;
+	bool neighbours_changed;
 	struct pins pins;
-	struct client_pool stock;
+	struct client_pool client_pool;
 	struct sole sole;
 	struct numbers numbers;
 	struct bindings bindings;
 	struct groups groups;
 	u64 cm_serial;		/* of the last QP 1 */
-	struct dead_peers *orphans; /* of clients that have ended */
-	struct mad_sender speaker;
+	struct dead_peers *dead_peers; /* of clients that have ended */
+	struct mad_sender mad_sender;
 	struct client *refuser; /* its CM refuses MADs without an owner; NULL: no client does, */
-	struct nobody nobody;	/* and the broker refuses them */
+	struct mad_refuser mad_refuser; /* and the broker refuses them */
 	u32 random[64]; /* fetched together; the first random_left are unused */
 	u32 random_left;
 	struct quota quota;

@@ -16,7 +16,7 @@
 #include "client_trace.h"
 #include "held.h"
 #include "message.h"
-#include "nobody.h"
+#include "mad_refuser.h"
 #include "pinned.h"
 #include "sole.h"
 #include "unread.h"
@@ -83,7 +83,7 @@ static bool client_is_quick(const struct client *c)
 	case ASK_MAPS:
 		return true;
 	default:
-		return c->asked.what == ASK_HELLO && c->broker->stock.spares &&
+		return c->asked.what == ASK_HELLO && c->broker->client_pool.spares &&
 		       c->broker->mux.is_on;
 	}
 }
@@ -202,7 +202,7 @@ void client_drop_taps(struct client *c)
 
 	for (u32 i = 0; i < INSTANCE_TAPS; i++)
 		mux_remove_tap(&b->mux, c->tap[i]);
-	client_pool_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
+	client_pool_doom(&b->client_pool, c->tap, c->single_link_fd, clock_now_ns());
 	memset(c->tap, 0, sizeof(c->tap));
 	c->single_link_fd = -1;
 }
@@ -232,9 +232,9 @@ static int client_note_maps(struct client *c, const struct instance *i, const in
 		return err;
 	for (u32 k = 0; k < ARRAY_SIZE(maps); k++)
 		held_note(c->broker, &c->maps, fd[maps[k]]);
-	/* of ASK_FD_TELL */
+	/* of ASK_FD_TRACE */
 	if (!i->host)
-		held_note(c->broker, &c->maps, i->shown.place.trace_fd);
+		held_note(c->broker, &c->maps, i->readonly_maps.slot.trace_fd);
 	return 0;
 }
 
@@ -258,11 +258,11 @@ static int client_give(struct client *c, const struct instance *i)
 	answer.num_fds = instance_fds(i, fd);
 	err = client_note_maps(c, i, fd);
 	if (!err && by_socket)
-		err = client_report_begin(c, &fd[ASK_FD_TELL]);
+		err = client_report_begin(c, &fd[ASK_FD_TRACE]);
 	if (!err) {
 		err = client_answer(c, &answer, fd);
 		if (by_socket)
-			close(fd[ASK_FD_TELL]);
+			close(fd[ASK_FD_TRACE]);
 		if (err)
 			client_report_end(c);
 	}
@@ -305,8 +305,8 @@ static void client_keep(struct client *c, struct instance *i)
 	pinned_client(c, i);
 	c->single_link_fd = i->single_link_fd;
 	i->single_link_fd = -1;
-	c->shown = i->shown;
-	i->shown = shown_none;
+	c->readonly_maps = i->readonly_maps;
+	i->readonly_maps = readonly_maps_none;
 	c->rings_left = i->rings;
 	i->rings = (struct instance_rings)INSTANCE_RINGS_NONE;
 	if (i->host)
@@ -326,12 +326,12 @@ static int client_serve_beside(struct client *c)
 
 	if (err)
 		return err;
-	err = client_pool_take(&b->stock, clock_now_ns(), &i, &step);
+	err = client_pool_take(&b->client_pool, clock_now_ns(), &i, &step);
 	if (err)
 		return attach_failed(&b->dev, step, err);
 	err = client_connect(c, &i);
 	if (err)
-		client_pool_return(&b->stock, &i);
+		client_pool_return(&b->client_pool, &i);
 	else
 		client_keep(c, &i);
 	return err;
@@ -528,7 +528,7 @@ static int client_arrived(struct client *c)
 	if (c->number == CLIENT_NONE)
 		return -ENOTCONN;
 	if (c->broker->mux.host) {
-		nobody_begin_turn(c->broker);
+		mad_refuser_begin_turn(c->broker);
 		host_receive_take_all(&c->broker->mux.receive, ASK_ARRIVED_LEAST);
 	}
 	return 0;
@@ -623,7 +623,7 @@ static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
 	const struct client *other = client_of(c, ASK_MAPS_CLIENT(number));
-	int err = other ? other->shown.err : -ENOENT;
+	int err = other ? other->readonly_maps.err : -ENOENT;
 	u32 first;
 
 	if (!err)
@@ -632,10 +632,10 @@ static void client_maps(struct client *c, u32 number)
 		client_reply(c, ASK_MAPS, err);
 		return;
 	}
-	first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);
+	first = min_u32(ASK_MAPS_FIRST(number), other->readonly_maps.num);
 	answer.client = client_describe(other);
-	answer.num_fds = min_u32(other->shown.num - first, ASK_FDS);
-	client_send(c, &answer, other->shown.fd + first);
+	answer.num_fds = min_u32(other->readonly_maps.num - first, ASK_FDS);
+	client_send(c, &answer, other->readonly_maps.fd + first);
 }
 
 /* Permits the same clients as ASK_MAPS. */
@@ -915,7 +915,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .single_link_fd = -1,
 				      .unread_ns = NSEC_NEVER,
 				      .pin = PIN_NONE,
-				      .shown = shown_none,
+				      .readonly_maps = readonly_maps_none,
 				      .rings_left = INSTANCE_RINGS_NONE,
 				      .reports = { .fd = -1 },
 				      .qpns = NUMBERS_NONE,
@@ -941,7 +941,7 @@ static void client_turn_away(struct broker *b)
 
 	if (b->reserve_fd >= 0)
 		close(b->reserve_fd);
-	if (!broker_socket_take(&b->door, &v))
+	if (!broker_socket_take(&b->broker_socket, &v))
 		close(v.fd);
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -949,13 +949,13 @@ static void client_turn_away(struct broker *b)
 /* An abstract address has no mode: a broker that listens there serves its own user. */
 static bool client_is_welcome(const struct broker *b, const struct visitor *v)
 {
-	return b->door.at.sun_path[0] || process_is_own_uid(v->uid);
+	return b->broker_socket.at.sun_path[0] || process_is_own_uid(v->uid);
 }
 
 void client_welcome(struct broker *b)
 {
 	struct visitor v;
-	int err = broker_socket_take(&b->door, &v);
+	int err = broker_socket_take(&b->broker_socket, &v);
 
 	if (err == -EMFILE || err == -ENFILE)
 		client_turn_away(b);
@@ -989,7 +989,7 @@ void client_end(struct client *c)
 	pinned_client_end(c);
 	if (c->number != CLIENT_NONE) {
 		client_leave(c);
-		client_pool_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
+		client_pool_doom(&b->client_pool, c->tap, c->single_link_fd, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	held_begin(b, c->user, &c->maps, c->memory_kib, 0);
@@ -1014,7 +1014,7 @@ void client_dismiss(struct client *c)
 	client_report_pass_all(c);
 	client_report_end(c);
 	client_trace_dismiss(c);
-	readonly_maps_close(&c->shown);
+	readonly_maps_close(&c->readonly_maps);
 	instance_rings_close(&c->rings_left);
 	host_client_free(c->host);
 	held_forget(&c->maps);

@@ -10,9 +10,9 @@ u32 client_cm_place(const struct client *c)
 
 /* ---- the client that refuses MADs without an owner ---- */
 
-static struct xroce_place client_cm_describe(const struct client *c)
+static struct xroce_cm_client client_cm_describe(const struct client *c)
 {
-	return (struct xroce_place){
+	return (struct xroce_cm_client){
 		.client = c->number,
 		.pid = c->pid,
 		.serial = c->cm_serial,
@@ -23,17 +23,17 @@ static struct xroce_place client_cm_describe(const struct client *c)
 
 static void client_cm_set_refuser(struct broker *b, struct client *c)
 {
-	struct xroce_place place;
+	struct xroce_cm_client place;
 
 	b->refuser = c;
 	if (c) {
 		place = client_cm_describe(c);
-		if (!mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, &place))
+		if (!mux_put_place(&b->mux, XROCE_CM_PLACE_NONE, &place))
 			return;
-		/* the broker refuses them then (nobody.c) */
+		/* the broker refuses them then (mad_refuser.c) */
 		b->refuser = NULL;
 	}
-	mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, NULL);
+	mux_put_place(&b->mux, XROCE_CM_PLACE_NONE, NULL);
 }
 
 static bool client_cm_is_better(const struct client *c, const struct client *than)
@@ -60,7 +60,7 @@ static void client_cm_find_refuser(struct broker *b)
 int client_cm_claim(struct client *c)
 {
 	struct broker *b = c->broker;
-	struct xroce_place place;
+	struct xroce_cm_client place;
 	int err;
 
 	if (c->has_cm)

@@ -17,9 +17,10 @@
  * Reads a message. Returns 1: it is a report; 0: there is none; -EBADMSG: it is something
  * else; -ECONNRESET: the client has closed the socket.
  */
-static int client_report_read(int fd, struct xroce_telling *t)
+static int client_report_read(int fd, struct xroce_trace_report *t)
 {
-	struct iovec iov = { .iov_base = &t->tale, .iov_len = sizeof(t->tale) + sizeof(t->told) };
+	struct iovec iov = { .iov_base = &t->record,
+			     .iov_len = sizeof(t->record) + sizeof(t->entries) };
 	/* without room for control data the kernel drops descriptors itself */
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	const ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT);
@@ -28,31 +29,31 @@ static int client_report_read(int fd, struct xroce_telling *t)
 		return 0;
 	if (n <= 0)
 		return -ECONNRESET;
-	return n >= (ssize_t)sizeof(t->tale) && !(msg.msg_flags & MSG_TRUNC) &&
-			       (size_t)n == sizeof(t->tale) + t->tale.bytes ?
+	return n >= (ssize_t)sizeof(t->record) && !(msg.msg_flags & MSG_TRUNC) &&
+			       (size_t)n == sizeof(t->record) + t->record.bytes ?
 		       1 :
 		       -EBADMSG;
 }
 
 /* Passes a report on, with the losses before it. Returns whether an observer wants more. */
-static bool client_report_pass(struct client *c, struct xroce_telling *t)
+static bool client_report_pass(struct client *c, struct xroce_trace_report *t)
 {
-	struct xroce_engine *engine = c->shown.engine;
+	struct xroce_engine *engine = c->readonly_maps.engine;
 	const u32 traced = atomic_load_explicit(shared_word(&engine->traced), memory_order_seq_cst);
 	const u32 packets = atomic_load_explicit(shared_word(&engine->lost_packets),
 						 memory_order_relaxed);
 	const u32 events = atomic_load_explicit(shared_word(&engine->lost_events),
 						memory_order_relaxed);
-	const struct xroce_tale tale = t->tale; /* the program may change it */
+	const struct xroce_trace_record record = t->record; /* the program may change it */
 	int wanted;
 
-	t->tale.lost_packets += packets - c->lost_packets;
-	t->tale.lost_events += events - c->lost_events;
+	t->record.lost_packets += packets - c->lost_packets;
+	t->record.lost_events += events - c->lost_events;
 	wanted = kernel_program_run(c->report_program_fd, t, sizeof(*t));
 	if (wanted == -ENOMEM) {
 		/* the next report has these as well */
-		c->lost_packets -= tale.lost_packets + tale.packets;
-		c->lost_events -= tale.lost_events + tale.events;
+		c->lost_packets -= record.lost_packets + record.packets;
+		c->lost_events -= record.lost_events + record.events;
 		return true;
 	}
 	c->lost_packets = packets;
@@ -62,36 +63,36 @@ static bool client_report_pass(struct client *c, struct xroce_telling *t)
 	return wanted > 0;
 }
 
-static struct xroce_telling telling; /* the broker has one thread */
+static struct xroce_trace_report report; /* the broker has one thread */
 
 static void client_report_ready(struct source *s, u32 events)
 {
 	struct client *c = container_of(s, struct client, reports);
-	const int got = client_report_read(c->reports.fd, &telling);
+	const int got = client_report_read(c->reports.fd, &report);
 
-	if (got > 0 && c->shown.engine)
-		client_report_pass(c, &telling);
+	if (got > 0 && c->readonly_maps.engine)
+		client_report_pass(c, &report);
 	if (got == -ECONNRESET)
 		client_report_end(c);
 }
 
 void client_report_pass_all(struct client *c)
 {
-	bool wanted = c->shown.engine != NULL;
+	bool wanted = c->readonly_maps.engine != NULL;
 	int got = c->reports.fd >= 0;
 
 	if (!got)
 		return;
 	for (u32 i = 0; i < REPORTS_MAX && got && got != -ECONNRESET; i++) {
-		got = client_report_read(c->reports.fd, &telling);
+		got = client_report_read(c->reports.fd, &report);
 		if (got > 0 && wanted)
-			wanted = client_report_pass(c, &telling);
+			wanted = client_report_pass(c, &report);
 	}
 	/* losses after the last report */
-	if (wanted && (c->shown.engine->lost_packets != c->lost_packets ||
-		       c->shown.engine->lost_events != c->lost_events)) {
-		telling.tale = (struct xroce_tale){ 0 };
-		client_report_pass(c, &telling);
+	if (wanted && (c->readonly_maps.engine->lost_packets != c->lost_packets ||
+		       c->readonly_maps.engine->lost_events != c->lost_events)) {
+		report.record = (struct xroce_trace_record){ 0 };
+		client_report_pass(c, &report);
 	}
 	if (got == -ECONNRESET)
 		client_report_end(c);

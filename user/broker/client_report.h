@@ -10,8 +10,8 @@
 #include "broker_object.h"
 
 /*
- * Makes the client's socket. *fd: the descriptor of xroce_tell; after success the client's end of
- * the socket, which the caller owns. Returns 0 or -errno.
+ * Makes the client's socket. *fd: the descriptor of xroce_trace_tx; after success the client's end
+ * of the socket, which the caller owns. Returns 0 or -errno.
  */
 int client_report_begin(struct client *c, int *fd);
 /* Passes on the reports that the client has sent. Does nothing without a socket. */

@@ -17,7 +17,7 @@ struct client_trace {
 	u32 pieces;
 	struct held_ids ring; /* which the observer has a descriptor of */
 	u64 lost, lost_before; /* the slot's counter after the last record, and at the start */
-	struct trace_slot place;
+	struct trace_slot slot;
 };
 
 /*
@@ -83,15 +83,15 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 {
 	/* the top bit, which no pid has, marks a broker's */
 	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
-	int err = shown->err ? shown->err : trace_slot_use(&t->place, &shown->place);
+	int err = shown->err ? shown->err : trace_slot_use(&t->slot, &shown->slot);
 
 	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
 	if (err)
 		return err;
-	err = trace_slot_take(&t->place, owner, !c->rights.admin, ASK_LEASE);
+	err = trace_slot_take(&t->slot, owner, !c->rights.admin, ASK_LEASE);
 	if (err)
 		return err;
-	t->lost_before = t->place.lost_before;
+	t->lost_before = t->slot.lost_before;
 	fd[ASK_TRACE_RING] = trace_slot_make_ring(t->pieces * CLIENT_TRACE_PIECE);
 	if (fd[ASK_TRACE_RING] < 0)
 		return fd[ASK_TRACE_RING];
@@ -99,10 +99,10 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	if (err)
 		return err;
 	held_note(c->broker, &t->ring, fd[ASK_TRACE_RING]);
-	fd[ASK_TRACE_PAGE] = fcntl(shown->place.page_fd, F_DUPFD_CLOEXEC, 0);
+	fd[ASK_TRACE_PAGE] = fcntl(shown->slot.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
 		return -errno;
-	return trace_slot_begin(&t->place, want, fd[ASK_TRACE_RING], ASK_LEASE);
+	return trace_slot_begin(&t->slot, want, fd[ASK_TRACE_RING], ASK_LEASE);
 }
 
 int client_trace_begin(struct client *c, struct client *other, const struct ask_trace *want,
@@ -123,24 +123,26 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 		return err;
 	t = malloc(sizeof(*t));
 	if (t) {
-		*t = (struct client_trace){ .next = c->traces, .of = other,
-					    .prog_id = other->prog_id, .pieces = pieces,
-					    .place = place_none };
-		err = client_trace_open(t, want, c, &other->shown, fd);
+		*t = (struct client_trace){ .next = c->traces,
+					    .of = other,
+					    .prog_id = other->prog_id,
+					    .pieces = pieces,
+					    .slot = trace_slot_none };
+		err = client_trace_open(t, want, c, &other->readonly_maps, fd);
 	}
 	if (!t || err) {
 		for (u32 i = 0; t && i < ASK_TRACE_FDS; i++)
 			if (fd[i] >= 0)
 				close(fd[i]);
 		if (t) {
-			trace_slot_leave(&t->place);
+			trace_slot_leave(&t->slot);
 			held_forget(&t->ring);
 		}
 		free(t);
 		client_trace_give_room(c, pieces);
 		return err ? err : -ENOMEM;
 	}
-	traced->place = t->place.number;
+	traced->place = t->slot.number;
 	traced->lost = t->lost_before;
 	c->traces = t;
 	if (!b->traces++)
@@ -153,15 +155,15 @@ static void client_trace_stop(struct broker *b, struct client_trace *t)
 {
 	if (!t->of)
 		return;
-	trace_slot_stop(&t->place);
-	t->lost = t->lost_before + trace_slot_lost(&t->place);
+	trace_slot_stop(&t->slot);
+	t->lost = t->lost_before + trace_slot_lost(&t->slot);
 	t->of = NULL;
 	b->traces--;
 }
 
 static void client_trace_free(struct client_trace *t)
 {
-	trace_slot_leave(&t->place);
+	trace_slot_leave(&t->slot);
 	free(t);
 }
 
@@ -183,7 +185,7 @@ int client_trace_end(struct client *c, u32 prog_id, struct ask_traced *traced)
 	t = client_trace_take_out(c, at);
 	if (t->of) {
 		client_trace_stop(c->broker, t);
-		t->lost = t->lost_before + trace_slot_leave(&t->place);
+		t->lost = t->lost_before + trace_slot_leave(&t->slot);
 	}
 	traced->lost = t->lost;
 	client_trace_free(t);
@@ -226,7 +228,7 @@ void client_trace_renew(struct broker *b, u64 now_ns)
 	for (struct client *c = b->clients; c; c = c->next)
 		for (struct client_trace *t = c->traces; t; t = t->next)
 			if (t->of)
-				trace_slot_renew(&t->place, ASK_LEASE);
+				trace_slot_renew(&t->slot, ASK_LEASE);
 }
 
 u64 client_trace_next_ns(const struct broker *b)

@@ -20,21 +20,21 @@ struct dead_peers {
 	u32 told; /* notified in this round */
 	u32 round;
 	u64 due_ns;
-	struct mux_orphan *of;
+	struct mux_dead_peer *of;
 };
 
 static u32 dead_peers_count(const struct broker *b)
 {
 	u32 n = 0;
 
-	for (const struct dead_peers *o = b->orphans; o; o = o->next)
+	for (const struct dead_peers *o = b->dead_peers; o; o = o->next)
 		n += o->num;
 	return n;
 }
 
 static void dead_peers_remove(struct broker *b, struct dead_peers *gone)
 {
-	struct dead_peers **at = &b->orphans;
+	struct dead_peers **at = &b->dead_peers;
 
 	while (*at != gone)
 		at = &(*at)->next;
@@ -43,10 +43,10 @@ static void dead_peers_remove(struct broker *b, struct dead_peers *gone)
 	free(gone);
 }
 
-static void dead_peers_add(void *arg, const struct mux_orphan *orphan)
+static void dead_peers_add(void *arg, const struct mux_dead_peer *peer)
 {
 	struct dead_peers *o = arg;
-	struct mux_orphan *more;
+	struct mux_dead_peer *more;
 
 	if (o->num == o->room) {
 		const u32 room = o->room ? 2 * o->room : DEAD_PEERS_FIRST;
@@ -57,7 +57,7 @@ static void dead_peers_add(void *arg, const struct mux_orphan *orphan)
 		o->of = more;
 		o->room = room;
 	}
-	o->of[o->num++] = *orphan;
+	o->of[o->num++] = *peer;
 }
 
 void dead_peers_take(struct broker *b, u32 place, u64 serial)
@@ -68,9 +68,9 @@ void dead_peers_take(struct broker *b, u32 place, u64 serial)
 		return;
 	o->place = place;
 	o->due_ns = clock_now_ns();
-	o->next = b->orphans;
-	b->orphans = o;
-	mux_take_orphans(&b->mux, serial, dead_peers_add, o);
+	o->next = b->dead_peers;
+	b->dead_peers = o;
+	mux_take_dead_peers(&b->mux, serial, dead_peers_add, o);
 	if (!o->num || dead_peers_count(b) > DEAD_PEERS_MAX)
 		dead_peers_remove(b, o);
 }
@@ -79,14 +79,14 @@ u64 dead_peers_next_ns(const struct broker *b)
 {
 	u64 next_ns = NSEC_NEVER;
 
-	for (const struct dead_peers *o = b->orphans; o; o = o->next)
+	for (const struct dead_peers *o = b->dead_peers; o; o = o->next)
 		next_ns = min_u64(next_ns, o->due_ns);
 	return next_ns;
 }
 
 static struct dead_peers *dead_peers_due(const struct broker *b, u64 now_ns)
 {
-	struct dead_peers *o = b->orphans;
+	struct dead_peers *o = b->dead_peers;
 
 	while (o && o->due_ns > now_ns)
 		o = o->next;
@@ -107,7 +107,7 @@ void dead_peers_tell(struct broker *b, u64 now_ns)
 	}
 	end = o->told + min_u32(o->num - o->told, DEAD_PEERS_AT_ONCE);
 	for (; o->told < end; o->told++)
-		mad_sender_tell(&b->speaker, o->place, &o->of[o->told]);
+		mad_sender_tell(&b->mad_sender, o->place, &o->of[o->told]);
 	if (o->told < o->num)
 		return;
 	if (o->round == ARRAY_SIZE(round_ns)) {
@@ -120,6 +120,6 @@ void dead_peers_tell(struct broker *b, u64 now_ns)
 
 void dead_peers_free(struct broker *b)
 {
-	while (b->orphans)
-		dead_peers_remove(b, b->orphans);
+	while (b->dead_peers)
+		dead_peers_remove(b, b->dead_peers);
 }

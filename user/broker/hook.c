@@ -24,7 +24,7 @@ struct xroce_bpf *hook_open_program(void)
 	struct xroce_bpf *bpf = xroce_bpf__open();
 
 	if (bpf && !netdev_kernel_syscall_context())
-		bpf_program__set_autoload(bpf->progs.xroce_tell, false);
+		bpf_program__set_autoload(bpf->progs.xroce_trace_tx, false);
 	return bpf;
 }
 

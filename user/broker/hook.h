@@ -24,8 +24,8 @@ struct hook {
 
 /*
  * Opens the programs and maps of a port (bpf/xroce.bpf.c) without loading them. Returns NULL with
- * errno set after an error. Before Linux 6.1 xroce_tell will not be loaded: observers then see no
- * sent packets.
+ * errno set after an error. Before Linux 6.1 xroce_trace_tx will not be loaded: observers then see
+ * no sent packets.
  */
 struct xroce_bpf *hook_open_program(void);
 

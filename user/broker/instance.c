@@ -20,7 +20,7 @@ static const struct instance instance_none = { .others_fd = -1,
 					       .tap_fd = -1,
 					       .single_fd = -1,
 					       .single_link_fd = -1,
-					       .shown = { .place = TRACE_SLOT_MAPS_NONE } };
+					       .readonly_maps = { .slot = TRACE_SLOT_MAPS_NONE } };
 
 int instance_prog_fd(const struct instance *i)
 {
@@ -88,7 +88,7 @@ static int instance_describe(struct instance *i, const struct instance_plan *pla
 }
 
 /*
- * Makes the ring by which XDP wakes the service thread, slot 0 of xroce_channel, and rings for
+ * Makes the ring by which XDP wakes the worker, slot 0 of xroce_channel, and rings for
  * channels, and inserts all at once.
  */
 static int instance_make_rings(struct instance *i)
@@ -181,7 +181,7 @@ static int instance_make_common(struct instance *i, const struct instance_plan *
 	err = instance_describe(i, plan);
 	if (!err) {
 		*step = "open a client's maps for observers";
-		err = readonly_maps_open(&i->shown, i->bpf->obj);
+		err = readonly_maps_open(&i->readonly_maps, i->bpf->obj);
 	}
 	if (!err) {
 		*step = "create a client's ring buffers";
@@ -214,9 +214,10 @@ int instance_make_with_sockets(struct instance *i, struct xroce_bpf *bpf,
 /* Gives observers the maps that they can read. */
 static void instance_show(struct instance *i)
 {
-	_Static_assert(READONLY_MAPS_MAPS >= 13, "those of shown_map_is() that a client has");
-	i->shown.num = i->host->num_shown;
-	memcpy(i->shown.fd, i->host->shown_fd, i->shown.num * sizeof(*i->shown.fd));
+	_Static_assert(READONLY_MAPS_MAPS >= 13, "those of readonly_map_is() that a client has");
+	i->readonly_maps.num = i->host->num_shown;
+	memcpy(i->readonly_maps.fd, i->host->shown_fd,
+	       i->readonly_maps.num * sizeof(*i->readonly_maps.fd));
 	i->host->num_shown = 0;
 }
 
@@ -305,10 +306,10 @@ u32 instance_fds(const struct instance *i, int fd[ASK_SOCKETS_FDS])
 	fd[ASK_FD_CQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_cq_stat);
 	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
 	fd[ASK_FD_MR_STAT] = bpf_map__fd(i->bpf->maps.xroce_mr_stat);
-	fd[ASK_FD_TELL] = bpf_program__fd(i->bpf->progs.xroce_tell);
+	fd[ASK_FD_TRACE] = bpf_program__fd(i->bpf->progs.xroce_trace_tx);
 	/* not loaded on this kernel: sends a descriptor that cannot be run as a program */
-	if (fd[ASK_FD_TELL] < 0)
-		fd[ASK_FD_TELL] = fd[ASK_FD_MR_STAT];
+	if (fd[ASK_FD_TRACE] < 0)
+		fd[ASK_FD_TRACE] = fd[ASK_FD_MR_STAT];
 	return i->has_sockets ? instance_sockets_fds(i, fd) : ASK_FDS;
 }
 
@@ -323,7 +324,7 @@ void instance_close(struct instance *i)
 		if (fd[n] >= 0)
 			close(fd[n]);
 	instance_rings_close(&i->rings);
-	readonly_maps_close(&i->shown);
+	readonly_maps_close(&i->readonly_maps);
 	xroce_bpf__destroy(i->bpf);
 	*i = instance_none;
 }

@@ -36,12 +36,12 @@ struct instance {
 	struct host_client *host; /* for a broker with UDP sockets */
 	bool has_sockets;      /* for a client with AF_XDP sockets: it has no TAP devices, */
 	int others_fd;	       /* but an eventfd (ASK_FD_OTHERS); -1: none */
-	int wake_fd;	       /* the ring of its service thread */
+	int wake_fd;	       /* the ring of its worker */
 	struct instance_rings rings;
 	int tap_fd, single_fd;
 	u32 tap, single;       /* ifindexes of these devices */
 	int single_link_fd;    /* of the XDP program on the second device */
-	struct readonly_maps shown;
+	struct readonly_maps readonly_maps;
 	u32 prog_id;
 	u32 ring_bytes;
 };

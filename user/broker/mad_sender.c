@@ -26,7 +26,7 @@ static bool mad_sender_is_ready(struct mad_sender *s)
 	return s->fd >= 0;
 }
 
-static struct cm_mad mad_sender_farewell(const struct mux_orphan *o)
+static struct cm_mad mad_sender_farewell(const struct mux_dead_peer *o)
 {
 	struct cm_mad m = { .kind = o->is_request ? CM_REJ : CM_DREQ,
 			    .tid = o->tid,
@@ -86,7 +86,7 @@ void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech
 		return;
 }
 
-void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o)
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_dead_peer *o)
 {
 	struct speech speech = { .mad = mad_sender_farewell(o) };
 

@@ -25,10 +25,10 @@ struct speech {
 /* Sends a MAD for a place (mux_speak_for()). Without a device: a line on standard error. */
 void mad_sender_say(struct mad_sender *s, u32 place, const struct speech *speech);
 /*
- * Sends the peer of an orphan of that place a DREQ, or a REJ if it is a request. Errors as in
+ * Sends a dead peer of that place a DREQ, or a REJ if it is a request. Errors as in
  * mad_sender_say().
  */
-void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_orphan *o);
+void mad_sender_tell(struct mad_sender *s, u32 place, const struct mux_dead_peer *o);
 void mad_sender_close(struct mad_sender *s);
 
 #endif

@@ -33,7 +33,7 @@ static int mux_map_fd(const struct mux *m, enum host_map_name which)
 	case HOST_OWNER:
 		return bpf_map__fd(m->bpf->maps.xroce_owner);
 	case HOST_PLACE:
-		return bpf_map__fd(m->bpf->maps.xroce_place);
+		return bpf_map__fd(m->bpf->maps.xroce_cm_client);
 	case HOST_SERVICE:
 		return bpf_map__fd(m->bpf->maps.xroce_service);
 	case HOST_ASKED:
@@ -78,9 +78,9 @@ int mux_turn_fd(const struct mux *m)
 	return bpf_map__fd(m->bpf->maps.xroce_turn);
 }
 
-int mux_nobody_fd(const struct mux *m)
+int mux_unowned_fd(const struct mux *m)
 {
-	return bpf_map__fd(m->bpf->maps.xroce_nobody);
+	return bpf_map__fd(m->bpf->maps.xroce_unowned);
 }
 
 int mux_tap_ingress_fd(const struct mux *m)
@@ -266,7 +266,7 @@ int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *p
 	*m = (struct mux){ .hook = HOOK_NONE, .hairpin_fd = -1, .hairpin_link_fd = -1 };
 	m->dev = *dev;
 	m->dev.num_gids = 0;
-	m->near.ifindex = dev->ifindex;
+	m->neighbours.ifindex = dev->ifindex;
 	m->first_port = mux_read_first_port();
 	err = tap_sweep(dev->ifindex);
 	if (!err) {
@@ -389,11 +389,12 @@ int mux_publish(struct mux *m, const struct netdev *now)
 	return err;
 }
 
-int mux_follow_near(struct mux *m)
+int mux_follow_neighbours(struct mux *m)
 {
 	/* a client's sockets find their way by the kernel's routes */
-	return m->host ? 0 : neighbours_follow(&m->near,
-					       bpf_map__fd(m->bpf->maps.xroce_near));
+	return m->host ?
+		       0 :
+		       neighbours_follow(&m->neighbours, bpf_map__fd(m->bpf->maps.xroce_neighbour));
 }
 
 int mux_add_tap(struct mux *m, const struct mux_client *c, u32 tap)
@@ -456,7 +457,7 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 		mux_map_remove(m, HOST_OWNER, &qpn[i]);
 }
 
-int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p)
+int mux_put_place(struct mux *m, u32 place, const struct xroce_cm_client *p)
 {
 	if (p)
 		return mux_map_put(m, HOST_PLACE, &place, p);

@@ -24,7 +24,7 @@ struct mux {
 	/* all others, which use these maps; NULL: not loaded, and there is no hairpin */
 	struct xroce_broker_bpf *programs;
 	struct netdev dev; /* as published */
-	struct neighbours near;
+	struct neighbours neighbours;
 	struct hook hook;
 	int hairpin_link_fd;
 	int hairpin_fd;
@@ -69,7 +69,7 @@ void mux_detach(struct mux *m);
 int mux_publish(struct mux *m, const struct netdev *now);
 
 /* Updates the addresses of other interfaces (neighbours.h). Returns 0 or -errno. */
-int mux_follow_near(struct mux *m);
+int mux_follow_neighbours(struct mux *m);
 
 int mux_turn_fd(const struct mux *m); /* xroce_turn */
 int mux_gids_fd(const struct mux *m); /* xroce_gid */
@@ -85,18 +85,18 @@ int mux_map_put(struct mux *m, enum host_map_name which, const void *key, const 
 void mux_map_remove(struct mux *m, enum host_map_name which, const void *key);
 
 /* The peer of a client that has ended (mux_conn.c). */
-struct mux_orphan {
+struct mux_dead_peer {
 	struct xroce_conn conn;
 	u64 tid;
 	u32 own_id;	 /* 0 for a request */
 	bool is_request; /* a peer's request without an answer; else a connection */
 };
-typedef void mux_orphan_fn(void *arg, const struct mux_orphan *o);
+typedef void mux_dead_peer_fn(void *arg, const struct mux_dead_peer *o);
 
 /* ---- mux_udp.c ---- */
 void mux_udp_unmake(struct mux *m);
 int mux_udp_publish(struct mux *m, const struct netdev *now);
-void mux_udp_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg);
+void mux_udp_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg);
 /* Sends a frame of the broker's own. */
 void mux_udp_send(struct mux *m, const u8 *frame, u32 len);
 
@@ -127,7 +127,7 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n);
  * Sets the client with a QP 1 whose communication ids have this place; NULL: none. Returns 0 or
  * -errno, for NULL always 0.
  */
-int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p);
+int mux_put_place(struct mux *m, u32 place, const struct xroce_cm_client *p);
 /* Directs requests with these keys to a place: all, or none after -errno. Returns 0 or -errno. */
 int mux_bind(struct mux *m, const struct binding_keys *keys, u32 place, u32 pid);
 void mux_unbind(struct mux *m, const struct binding_keys *keys);
@@ -143,8 +143,8 @@ int mux_put_members(struct mux *m, const struct gid *group, const struct xroce_m
 
 /* ---- mux_conn.c: connections of clients that have ended ---- */
 
-/* Calls fn for each orphan of the QP 1 with this serial. */
-void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg);
+/* Calls fn for each dead peer of the QP 1 with this serial. */
+void mux_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg);
 /* Returns whether a client with a QP 1 has this place. */
 bool mux_has_place(const struct mux *m, u32 place);
 /*
@@ -154,8 +154,8 @@ bool mux_has_place(const struct mux *m, u32 place);
 int mux_speak_for(struct mux *m, u32 tap, u32 place);
 /* Reverts mux_speak_for(). */
 void mux_silence(struct mux *m, u32 tap);
-/* Returns the ring of MADs without an owner (xroce_nobody). */
-int mux_nobody_fd(const struct mux *m);
+/* Returns the ring of MADs without an owner (xroce_unowned). */
+int mux_unowned_fd(const struct mux *m);
 
 /* Adds up the counters of a client's devices. */
 void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_tap *sent);

@@ -14,11 +14,11 @@ _Static_assert(XROCE_MAX_TAP > INSTANCE_TAPS * XROCE_MAX_CLIENT,
 
 bool mux_has_place(const struct mux *m, u32 place)
 {
-	struct xroce_place p;
+	struct xroce_cm_client p;
 
 	if (m->host)
 		return host_map_find(&m->host->map[HOST_PLACE], &place);
-	return !bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_place), &place, &p);
+	return !bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_cm_client), &place, &p);
 }
 
 int mux_speak_for(struct mux *m, u32 tap, u32 place)
@@ -57,7 +57,7 @@ static u32 batch_next(struct batch *b, void *keys, void *values)
 	return err && err != -ENOENT ? 0 : n;
 }
 
-static void mux_take_conns(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
+static void mux_take_conns(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg)
 {
 	struct batch b = { .fd = bpf_map__fd(m->bpf->maps.xroce_conn) };
 	struct xroce_conn conn[BATCH];
@@ -65,7 +65,7 @@ static void mux_take_conns(struct mux *m, u64 serial, mux_orphan_fn *fn, void *a
 
 	while ((n = batch_next(&b, id, conn)))
 		for (u32 i = 0; i < n; i++) {
-			struct mux_orphan o = { .conn = conn[i], .own_id = id[i] };
+			struct mux_dead_peer o = { .conn = conn[i], .own_id = id[i] };
 
 			if (conn[i].serial != serial)
 				continue;
@@ -75,7 +75,7 @@ static void mux_take_conns(struct mux *m, u64 serial, mux_orphan_fn *fn, void *a
 		}
 }
 
-static void mux_take_requests(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
+static void mux_take_requests(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg)
 {
 	struct batch b = { .fd = bpf_map__fd(m->bpf->maps.xroce_asked) };
 	struct xroce_asked_key key[BATCH];
@@ -84,9 +84,9 @@ static void mux_take_requests(struct mux *m, u64 serial, mux_orphan_fn *fn, void
 
 	while ((n = batch_next(&b, key, asked)))
 		for (u32 i = 0; i < n; i++) {
-			struct mux_orphan o = { .is_request = true,
-						.tid = be64toh(asked[i].tid),
-						.conn = { .id = key[i].id } };
+			struct mux_dead_peer o = { .is_request = true,
+						   .tid = be64toh(asked[i].tid),
+						   .conn = { .id = key[i].id } };
 
 			if (asked[i].serial != serial || key[i].kind != CM_REQ ||
 			    asked[i].answered || !asked[i].qpn)
@@ -97,10 +97,10 @@ static void mux_take_requests(struct mux *m, u64 serial, mux_orphan_fn *fn, void
 		}
 }
 
-void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
+void mux_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg)
 {
 	if (m->host) {
-		mux_udp_take_orphans(m, serial, fn, arg);
+		mux_udp_take_dead_peers(m, serial, fn, arg);
 		return;
 	}
 	mux_take_conns(m, serial, fn, arg);

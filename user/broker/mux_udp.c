@@ -119,19 +119,19 @@ void mux_udp_send(struct mux *m, const u8 *frame, u32 len)
 	tx_flush(m->udp);
 }
 
-/* ---- orphans ---- */
+/* ---- dead peers ---- */
 
 struct mux_udp_search {
 	struct mux *m;
 	u64 serial;
-	mux_orphan_fn *fn;
+	mux_dead_peer_fn *fn;
 	void *arg;
 };
 
 static void mux_udp_conn(void *arg, const void *key, const void *value)
 {
 	const struct mux_udp_search *s = arg;
-	struct mux_orphan o = { .conn = *(const struct xroce_conn *)value };
+	struct mux_dead_peer o = { .conn = *(const struct xroce_conn *)value };
 
 	memcpy(&o.own_id, key, sizeof(o.own_id));
 	if (o.conn.serial != s->serial)
@@ -146,9 +146,9 @@ static void mux_udp_request(void *arg, const void *key, const void *value)
 	const struct mux_udp_search *s = arg;
 	const struct xroce_asked_key *k = key;
 	const struct xroce_asked *asked = value;
-	struct mux_orphan o = { .is_request = true,
-				.tid = be64toh(asked->tid),
-				.conn = { .id = k->id } };
+	struct mux_dead_peer o = { .is_request = true,
+				   .tid = be64toh(asked->tid),
+				   .conn = { .id = k->id } };
 
 	/* whether the client has answered is not known */
 	if (asked->serial != s->serial || k->kind != CM_REQ || !asked->qpn)
@@ -158,7 +158,7 @@ static void mux_udp_request(void *arg, const void *key, const void *value)
 	s->fn(s->arg, &o);
 }
 
-void mux_udp_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg)
+void mux_udp_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *arg)
 {
 	struct mux_udp_search s = { m, serial, fn, arg };
 

@@ -29,16 +29,16 @@ static bool neighbours_has(const struct neighbours *n, const struct gid *gid)
 }
 
 static void neighbours_add(struct neighbours *n, const struct gid *gid,
-			   const struct xroce_near *way)
+			   const struct xroce_neighbour *way)
 {
-	if (n->num < XROCE_MAX_NEAR && !neighbours_has(n, gid))
+	if (n->num < XROCE_MAX_NEIGHBOUR && !neighbours_has(n, gid))
 		n->address[n->num++] = (struct neighbours_address){ .gid = *gid, .way = *way };
 }
 
 /* Adds an interface's addresses: none if it does not exist any more or cannot be read. */
 static void neighbours_add_hairpin(void *arg, u32 ifindex, u32 hairpin)
 {
-	const struct xroce_near way = { .hairpin = hairpin };
+	const struct xroce_neighbour way = { .hairpin = hairpin };
 	struct netdev dev = { .ifindex = ifindex };
 	struct neighbours *n = arg;
 
@@ -76,7 +76,7 @@ static bool neighbours_is_on_link(const struct netdev *dev, const struct gid *gi
 }
 
 struct neighbours_scan {
-	struct neighbours *near;
+	struct neighbours *neighbours;
 	struct netdev own;
 };
 
@@ -84,20 +84,20 @@ static void neighbours_add_beside(void *arg, const struct netdev *dev)
 {
 	const struct neighbours_scan *s = arg;
 	const struct gid *hop = neighbours_link_local(dev);
-	struct xroce_near way = { 0 };
+	struct xroce_neighbour way = { 0 };
 
 	if (!hop || dev->ifindex == s->own.ifindex)
 		return;
 	memcpy(way.next_hop, hop->raw, sizeof(way.next_hop));
 	for (u32 i = 0; i < dev->num_gids; i++)
 		if (neighbours_is_on_link(&s->own, &dev->gid[i].gid))
-			neighbours_add(s->near, &dev->gid[i].gid, &way);
+			neighbours_add(s->neighbours, &dev->gid[i].gid, &way);
 }
 
 /* Adds interfaces without a broker, after all interfaces with one. Returns 0 or -errno. */
 static int neighbours_scan_beside(struct neighbours *n)
 {
-	struct neighbours_scan s = { .near = n, .own.ifindex = n->ifindex };
+	struct neighbours_scan s = { .neighbours = n, .own.ifindex = n->ifindex };
 	int err = netdev_refresh(&s.own);
 
 	if (err == -ENODEV)

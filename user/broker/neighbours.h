@@ -23,8 +23,8 @@ struct neighbours {
 	u32 num;
 	struct neighbours_address {
 		struct gid gid;
-		struct xroce_near way;
-	} address[XROCE_MAX_NEAR];
+		struct xroce_neighbour way;
+	} address[XROCE_MAX_NEIGHBOUR];
 };
 
 /*
@@ -34,7 +34,7 @@ struct neighbours {
 bool neighbours_concerns(const struct nlmsghdr *nlh);
 
 /*
- * Updates the map (xroce_near) to the present addresses. n: the map's last content; at first 0
+ * Updates the map (xroce_neighbour) to the present addresses. n: the map's last content; at first 0
  * except for ifindex. Returns 0, or -errno of the first failure.
  */
 int neighbours_follow(struct neighbours *n, int map_fd);

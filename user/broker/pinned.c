@@ -17,7 +17,7 @@ int pinned_begin(struct broker *b)
 	}
 	err = pins_begin(&b->pins, b->options.pin, &b->dev, "broker", b->options.pin_group);
 	if (!err) {
-		err = pin_maps(&b->pins, &b->pins.own, b->mux.bpf->obj, shown_map_is_brokers);
+		err = pin_maps(&b->pins, &b->pins.own, b->mux.bpf->obj, readonly_map_is_brokers);
 		if (err) {
 			attach_failed(&b->dev, "pin the maps", err);
 			pins_end(&b->pins);
@@ -44,7 +44,7 @@ void pinned_client(struct client *c, const struct instance *i)
 	snprintf(name, sizeof(name), "client-%u-%u", c->number, c->pid);
 	err = pins_add(&b->pins, name, &c->pin);
 	if (!err)
-		err = pin_maps(&b->pins, &c->pin, i->bpf->obj, shown_map_is);
+		err = pin_maps(&b->pins, &c->pin, i->bpf->obj, readonly_map_is);
 	if (err)
 		attach_failed(&b->dev, "pin a client's maps", err);
 }

@@ -10,7 +10,7 @@
 #include "../os/xdp_maps.h"
 #include "readonly_maps.h"
 
-const struct readonly_maps shown_none = { .place = TRACE_SLOT_MAPS_NONE };
+const struct readonly_maps readonly_maps_none = { .slot = TRACE_SLOT_MAPS_NONE };
 
 /* ---- read-only descriptors ---- */
 
@@ -67,13 +67,13 @@ static int readonly_maps_add_engine(struct readonly_maps *s, int fd)
 		s->engine = NULL;
 		return -errno;
 	}
-	return readonly_maps_copy(fd, &s->place.engine_fd);
+	return readonly_maps_copy(fd, &s->slot.engine_fd);
 }
 
 static int readonly_maps_add_page(struct readonly_maps *s, int fd, u32 id)
 {
-	s->place.page_fd = readonly_maps_note(s, readonly_maps_reopen(fd, id));
-	return readonly_maps_copy(fd, &s->place.trace_fd);
+	s->slot.page_fd = readonly_maps_note(s, readonly_maps_reopen(fd, id));
+	return readonly_maps_copy(fd, &s->slot.trace_fd);
 }
 
 /* The descriptor stays the caller's. Returns 0 or -errno. */
@@ -83,17 +83,17 @@ static int readonly_maps_add(struct readonly_maps *s, int fd)
 	u32 len = sizeof(map);
 	int err = bpf_obj_get_info_by_fd(fd, &map, &len), one;
 
-	if (!err && shown_map_is(map.name) && s->num < READONLY_MAPS_MAPS) {
+	if (!err && readonly_map_is(map.name) && s->num < READONLY_MAPS_MAPS) {
 		one = readonly_maps_note(s, readonly_maps_reopen(fd, map.id));
 		if (one >= 0)
 			s->fd[s->num++] = one;
 	}
 	if (!err && !strcmp(map.name, XROCE_MAP_ENGINE) && !s->engine)
 		err = readonly_maps_add_engine(s, fd);
-	else if (!err && !strcmp(map.name, XROCE_MAP_TRACE) && s->place.trace_fd < 0)
+	else if (!err && !strcmp(map.name, XROCE_MAP_TRACE) && s->slot.trace_fd < 0)
 		err = readonly_maps_add_page(s, fd, map.id);
-	else if (!err && !strcmp(map.name, XROCE_MAP_TRACER) && s->place.rings_fd < 0)
-		err = readonly_maps_copy(fd, &s->place.rings_fd);
+	else if (!err && !strcmp(map.name, XROCE_MAP_TRACER) && s->slot.rings_fd < 0)
+		err = readonly_maps_copy(fd, &s->slot.rings_fd);
 	return err;
 }
 
@@ -104,7 +104,7 @@ int readonly_maps_open(struct readonly_maps *s, const struct bpf_object *object)
 	const struct bpf_map *map;
 	int err = 0;
 
-	*s = shown_none;
+	*s = readonly_maps_none;
 	bpf_object__for_each_map(map, object) {
 		if (!err && bpf_map__fd(map) >= 0)
 			err = readonly_maps_add(s, bpf_map__fd(map));
@@ -120,6 +120,6 @@ void readonly_maps_close(struct readonly_maps *s)
 		close(s->fd[i]);
 	if (s->engine)
 		munmap(s->engine, sizeof(*s->engine));
-	trace_slot_maps_close(&s->place);
-	*s = shown_none;
+	trace_slot_maps_close(&s->slot);
+	*s = readonly_maps_none;
 }

@@ -17,7 +17,7 @@ struct readonly_maps {
 	int fd[READONLY_MAPS_MAPS]; /* read-only; the first num are open */
 	u32 num;
 	int err;	    /* 0, or the -errno for observers: a map cannot be opened */
-	struct trace_slot_maps place;
+	struct trace_slot_maps slot;
 	/*
 	 * The arming word of tracers, mapped for writing. The kernel refuses BPF_MAP_FREEZE for a
 	 * map with such a mapping; tracers could not map a frozen map.
@@ -25,7 +25,7 @@ struct readonly_maps {
 	struct xroce_engine *engine;
 };
 
-extern const struct readonly_maps shown_none;
+extern const struct readonly_maps readonly_maps_none;
 
 /*
  * Opens the maps of a loaded object. Returns 0 or -errno. If maps cannot be opened for reading,

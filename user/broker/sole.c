@@ -22,7 +22,7 @@
  */
 static int sole_put_on(struct broker *b, struct xroce_bpf **bpf)
 {
-	struct instance_plan *plan = &b->stock.plan;
+	struct instance_plan *plan = &b->client_pool.plan;
 	int err;
 
 	plan->without_others |= !privilege_verifies_fast();
@@ -45,7 +45,7 @@ static int sole_make(struct broker *b, struct instance *i)
 		instance_free_program(bpf);
 		return err;
 	}
-	err = instance_make_with_sockets(i, bpf, &b->stock.plan, &step);
+	err = instance_make_with_sockets(i, bpf, &b->client_pool.plan, &step);
 	if (!err)
 		return 0;
 	mux_take_off(&b->mux);
@@ -123,7 +123,7 @@ void sole_leave(struct client *c)
  */
 static bool sole_forbid_raw(const struct client *c)
 {
-	struct xroce_engine *engine = c->shown.engine;
+	struct xroce_engine *engine = c->readonly_maps.engine;
 
 	/* seq_cst, both: pairs with port_take_raw() (user/port/port_qp.c) */
 	atomic_store_explicit(shared_word(&engine->others), 1, memory_order_seq_cst);
@@ -135,9 +135,8 @@ static bool sole_forbid_raw(const struct client *c)
 
 static bool sole_may_be_told(const struct broker *b)
 {
-	return !b->sole.refuses && !b->stock.plan.without_others &&
-	       !hook_is_in_dispatcher(&b->mux.hook) &&
-	       sole_forbid_raw(b->sole.client);
+	return !b->sole.refuses && !b->client_pool.plan.without_others &&
+	       !hook_is_in_dispatcher(&b->mux.hook) && sole_forbid_raw(b->sole.client);
 }
 
 static bool sole_is_wanted(const struct broker *b)
@@ -160,7 +159,7 @@ int sole_make_way(struct broker *b)
 	err = mux_put_on(&b->mux);
 	if (err)
 		return err;
-	client_pool_start(&b->stock, mux_tap_single_fd(&b->mux));
+	client_pool_start(&b->client_pool, mux_tap_single_fd(&b->mux));
 	sole_drop(b);
 	if (s->client)
 		s->state = SOLE_BESIDE;
@@ -178,7 +177,7 @@ int sole_answer_others(struct client *c)
 		return -EPERM;
 	if (b->sole.state == SOLE_ALONE)
 		return -ENOENT;
-	fd = instance_make_tap(&b->stock.plan, &tap);
+	fd = instance_make_tap(&b->client_pool.plan, &tap);
 	if (fd < 0)
 		return fd;
 	err = mux_add_tap(&b->mux, &sender, tap);
@@ -201,7 +200,7 @@ static bool sole_go_back(struct broker *b)
 
 	if (mux_put_client_on(&b->mux, s->prog_fd))
 		return false;
-	atomic_store_explicit(shared_word(&s->client->shown.engine->others), 0,
+	atomic_store_explicit(shared_word(&s->client->readonly_maps.engine->others), 0,
 			      memory_order_seq_cst);
 	s->state = SOLE_ALONE;
 	client_drop_taps(s->client);

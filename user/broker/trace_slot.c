@@ -9,7 +9,7 @@
 
 #define TRACE_SLOT_IDS 64 /* more maps than any program of ours has */
 
-const struct trace_slot place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
+const struct trace_slot trace_slot_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
 /* ---- the maps ---- */
 
@@ -94,14 +94,14 @@ static void trace_slot_forget(struct trace_slot *p)
 		munmap(p->trace, sizeof(*p->trace));
 	if (p->engine)
 		munmap(p->engine, sizeof(*p->engine));
-	*p = place_none;
+	*p = trace_slot_none;
 }
 
 int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
 {
 	int err;
 
-	*p = place_none;
+	*p = trace_slot_none;
 	err = trace_slot_map_memory(maps->trace_fd, sizeof(*p->trace), (void **)&p->trace);
 	if (!err)
 		err = trace_slot_map_memory(maps->engine_fd, sizeof(*p->engine),
@@ -123,7 +123,7 @@ int trace_slot_find(struct trace_slot *p, u32 prog_id)
 	struct trace_slot_ids ids;
 	int err = trace_slot_list(prog_id, &ids);
 
-	*p = place_none;
+	*p = trace_slot_none;
 	if (err)
 		return err;
 	maps.trace_fd = trace_slot_map(&ids, XROCE_MAP_TRACE);

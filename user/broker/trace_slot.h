@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A tracer's slot at one of our programs (a place in xroce/trace.h): found by the program's number
+ * A tracer's slot at one of our programs (xroce/trace.h): found by the program's number
  * or its maps, taken, leased, released. `xroce capture` and `xroce trace` use slots as root; a
  * broker uses them for users.
  *
@@ -37,7 +37,7 @@ struct trace_slot {
 	u64 lost_before;
 };
 
-extern const struct trace_slot place_none;
+extern const struct trace_slot trace_slot_none;
 
 /*
  * Finds the maps by the program's number, which takes CAP_SYS_ADMIN. Returns 0; -ENOENT: no program
@@ -62,8 +62,8 @@ u64 trace_slot_lost(const struct trace_slot *p);
 /* Stops the records. */
 void trace_slot_stop(struct trace_slot *p);
 /*
- * Stops the records and frees the slot, if it is ours. Sets *p to place_none. Waits until no CPU
- * uses the ring. Returns trace_slot_lost() at the end.
+ * Stops the records and frees the slot, if it is ours. Sets *p to trace_slot_none. Waits until no
+ * CPU uses the ring. Returns trace_slot_lost() at the end.
  */
 u64 trace_slot_leave(struct trace_slot *p);
 

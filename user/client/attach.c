@@ -210,7 +210,7 @@ static int shared_map_all(struct attachment *m)
 	m->maps.group_fd = -1;
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
 	m->maps.copies_fd = m->maps.copying_fd = -1;
-	m->maps.tell_fd = m->fd[ASK_FD_TELL];
+	m->maps.trace_fd = m->fd[ASK_FD_TRACE];
 	m->maps.tells_by_socket = m->hello & ASK_REPORTS_BY_SOCKET;
 	return 0;
 }
@@ -381,7 +381,7 @@ void attach_init(const struct netdev *dev, struct attachment *m)
 				  .hello = attach_hello(),
 				  .tap_fd = -1,
 				  .info = { .pkeys = options_pkeys() },
-				  .maps = { .tell_fd = -1 } };
+				  .maps = { .trace_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].ring_event_fd = -1;
 	for (u32 i = 0; i < ASK_SOCKETS_FDS; i++)
@@ -671,5 +671,5 @@ void attach_abandon(struct attachment *m)
 #undef X
 	ask_abandon(&m->asker);
 	close_everything(m);
-	m->maps.tell_fd = -1;
+	m->maps.trace_fd = -1;
 }

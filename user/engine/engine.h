@@ -277,7 +277,7 @@ bool group_takes_frame(const struct engine *e, const struct rx_frame *frame);
 struct engine_note {
 	u32 qpn, peer_qpn;
 	enum xroce_event event;
-	u32 value, more; /* as in struct xroce_told */
+	u32 value, more; /* as in struct xroce_trace_entry */
 };
 
 struct engine_notes {

@@ -186,7 +186,7 @@ static void *host_client_map(struct host_client *c, int *fd, const char *name, s
 	*fd = host_file(name, bytes);
 	if (*fd < 0)
 		return NULL;
-	shown_fd = shown_map_is(name) ? host_file_read_only(*fd) : -1;
+	shown_fd = readonly_map_is(name) ? host_file_read_only(*fd) : -1;
 	if (shown_fd >= 0)
 		c->shown_fd[c->num_shown++] = shown_fd;
 	return shared_map(*fd, bytes);
@@ -282,5 +282,5 @@ void host_client_fds(const struct host_client *c, int fd[ASK_FDS])
 	fd[ASK_FD_WAKE] = c->wake.fd;
 	fd[ASK_FD_WAKE_EVENT] = c->wake.event_fd;
 	/* no tracer: as of a program that cannot be run */
-	fd[ASK_FD_TELL] = c->map_fd[ASK_FD_MR_STAT];
+	fd[ASK_FD_TRACE] = c->map_fd[ASK_FD_MR_STAT];
 }

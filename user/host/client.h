@@ -44,7 +44,7 @@ void host_ring_wake(struct host_ring *r);
 struct host_client {
 	struct xdp_maps maps;	   /* descriptors are not used */
 	int map_fd[ASK_FDS];	   /* of the maps; -1: none */
-	struct host_ring rx, wake; /* wake: of the service thread */
+	struct host_ring rx, wake; /* wake: of the worker */
 	/* counted by the program, in memory that the client does not get */
 	struct xroce_drops *drops;
 	struct xroce_rx_stats *stats;

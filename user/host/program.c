@@ -27,12 +27,12 @@ static struct host_client *now_client;
 
 static struct host_map *host_map_of(const void *map)
 {
-	return &now->map[map == &xroce_owner   ? HOST_OWNER :
-			 map == &xroce_place   ? HOST_PLACE :
-			 map == &xroce_service ? HOST_SERVICE :
-			 map == &xroce_asked   ? HOST_ASKED :
-			 map == &xroce_conn    ? HOST_CONN :
-						 HOST_GID];
+	return &now->map[map == &xroce_owner	 ? HOST_OWNER :
+			 map == &xroce_cm_client ? HOST_PLACE :
+			 map == &xroce_service	 ? HOST_SERVICE :
+			 map == &xroce_asked	 ? HOST_ASKED :
+			 map == &xroce_conn	 ? HOST_CONN :
+						   HOST_GID];
 }
 
 static inline __attribute__((always_inline)) void *host_lookup(const void *map, const void *key)
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void *host_lookup(const void *map, 
 		return c ? c->drops : &now->drops;
 	if (map == &xroce_rx)
 		return c ? c->stats : &now->stats;
-	if (map == &xroce_owner || map == &xroce_place || map == &xroce_service ||
+	if (map == &xroce_owner || map == &xroce_cm_client || map == &xroce_service ||
 	    map == &xroce_asked || map == &xroce_conn || map == &xroce_gid)
 		return host_map_find(host_map_of(map), key);
 	memcpy(&k, key, sizeof(k));
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) void *host_lookup(const void *map, 
 		return k < XROCE_MAX_CQ ? &c->maps.cq[k] : NULL;
 	if (map == &xroce_vector)
 		return k < XROCE_MAX_QUEUE ? &c->maps.vector[k] : NULL;
-	/* channels have no rings: their CQs wake the service thread */
+	/* channels have no rings: their CQs wake the worker */
 	if (map == &xroce_channel)
 		return k ? NULL : &c->wake;
 	/* no flows, no copies, no groups of one client alone, no tracers */
@@ -214,9 +214,9 @@ void host_input(struct host *h, u8 *frame, u32 len)
 	}
 	if (drop == XROCE_DROP_none)
 		drop = host_find(&ctx, &p, &client);
-	if (drop == XROCE_DROP_none && client == MUX_MAD_OF_BROKER && h->nobody) {
+	if (drop == XROCE_DROP_none && client == MUX_MAD_OF_BROKER && h->unowned) {
 		count_received_by_all(&p);
-		h->nobody(h->nobody_arg, frame, len);
+		h->unowned(h->unowned_arg, frame, len);
 		return;
 	}
 	if (drop == XROCE_DROP_none && client < XROCE_MAX_CLIENT && h->client[client])
@@ -236,7 +236,7 @@ int host_make(struct host **out)
 	if (!err)                                                                             \
 		err = host_map_make(&h->map[which], sizeof(key), sizeof(value), max, is_lru);
 	MAKE(HOST_OWNER, u32, struct xroce_owner, XROCE_MAX_OWNED, false)
-	MAKE(HOST_PLACE, u32, struct xroce_place, XROCE_MAX_CLIENT + 1, false)
+	MAKE(HOST_PLACE, u32, struct xroce_cm_client, XROCE_MAX_CLIENT + 1, false)
 	MAKE(HOST_SERVICE, struct xroce_service_key, struct xroce_service, XROCE_MAX_SERVICE, false)
 	MAKE(HOST_ASKED, struct xroce_asked_key, struct xroce_asked, XROCE_MAX_ASKED, true)
 	MAKE(HOST_CONN, u32, struct xroce_conn, XROCE_MAX_CONN, true)

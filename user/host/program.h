@@ -28,9 +28,9 @@ struct host {
 	struct xroce_engine engine; /* entry 0 of the GID table */
 	struct xroce_drops drops;
 	struct xroce_rx_stats stats;
-	/* gets the frames of MADs without an owner (xroce_nobody); NULL: they are dropped */
-	void (*nobody)(void *arg, const u8 *frame, u32 len);
-	void *nobody_arg;
+	/* gets the frames of MADs without an owner (xroce_unowned); NULL: they are dropped */
+	void (*unowned)(void *arg, const u8 *frame, u32 len);
+	void *unowned_arg;
 	struct host_client *client[XROCE_MAX_CLIENT];
 	/* clients whose rings have new records */
 	u32 num_fed;

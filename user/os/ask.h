@@ -125,7 +125,7 @@ enum ask_hello {
 	/* the port may have AF_XDP sockets (port.sockets); then with ASK_SOCKETS_FDS descriptors */
 	ASK_CAN_USE_SOCKETS = 1,
 	ASK_TO_BE_ALONE = 2, /* a port with sockets, and no other process may have one; or -EBUSY */
-	/* ASK_FD_TELL is a socket for reports (struct xroce_tale), without answers */
+	/* ASK_FD_TRACE is a socket for reports (struct xroce_trace_record), without answers */
 	ASK_REPORTS_BY_SOCKET = 4,
 	ASK_HELLO_ALL = 7
 };
@@ -157,14 +157,14 @@ enum ask_fd {
 	ASK_FD_STATS,
 	ASK_FD_DROPS,
 	ASK_FD_RX,   /* xroce_ring: received packets */
-	ASK_FD_WAKE, /* of the service thread: already in slot 0 of xroce_channel */
+	ASK_FD_WAKE, /* of the worker: already in slot 0 of xroce_channel */
 	ASK_FD_TAP,
 	ASK_FD_SINGLE, /* the TAP device for single frames; the other one has IFF_VNET_HDR */
 	ASK_FD_QP_STAT,
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,
 	ASK_FD_MR_STAT,
-	ASK_FD_TELL, /* the program that shows sent packets to observers, or a socket */
+	ASK_FD_TRACE, /* the program that shows sent packets to observers, or a socket */
 	ASK_FDS,
 	/* of a port by UDP, in place of two others: sockets that wake the rings' readers */
 	ASK_FD_RX_EVENT = ASK_FD_TAP,

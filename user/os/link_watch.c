@@ -39,7 +39,7 @@ struct interface {
 	struct watcher *watcher;
 	struct link_watch *watches; /* the urgent ones first */
 	struct netdev now;
-	bool news;
+	bool changed;
 	bool gone;
 };
 
@@ -48,7 +48,7 @@ struct watcher {
 	struct interface *interfaces;
 	struct link_watch_job *jobs;
 	u64 netns;
-	struct link_events news;
+	struct link_events events;
 	int control_fd;		/* an eventfd: a job was requested, or the thread shall exit */
 	int hangup_set;		/* readable when one of the watches' sockets has hung up */
 	bool ending;
@@ -217,13 +217,13 @@ static void take_link(struct interface *i, const struct nlmsghdr *nlh)
 
 	if (netdev_link_message(nlh, &now.is_enabled, &now.is_up))
 		link_watch_update(i, &now);
-	i->news = true;
+	i->changed = true;
 }
 
-static void all_have_news(struct watcher *r)
+static void link_watch_all_changed(struct watcher *r)
 {
 	for (struct interface *i = r->interfaces; i; i = i->next)
-		i->news = true;
+		i->changed = true;
 }
 
 static void link_watch_hear(void *arg, enum link_events_kind kind, u32 ifindex,
@@ -233,7 +233,7 @@ static void link_watch_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 	struct interface *i = kind == LINK_EVENTS_LOST ? NULL : link_watch_find(r, ifindex);
 
 	if (kind == LINK_EVENTS_LOST)
-		all_have_news(r);
+		link_watch_all_changed(r);
 	else if (!i)
 		return;
 	else if (kind == LINK_EVENTS_GONE)
@@ -241,7 +241,7 @@ static void link_watch_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 	else if (kind == LINK_EVENTS_LINK)
 		take_link(i, nlh);
 	else
-		i->news = true;
+		i->changed = true;
 }
 
 static void link_watch_look(struct interface *i)
@@ -249,16 +249,16 @@ static void link_watch_look(struct interface *i)
 	struct netdev now = i->now;
 	int err;
 
-	if (!i->news || i->gone)
+	if (!i->changed || i->gone)
 		return;
-	i->news = false;
+	i->changed = false;
 	err = netdev_refresh(&now);
 	if (err == -ENODEV)
 		link_watch_lose(i);
 	else if (!err)
 		link_watch_update(i, &now);
 	else
-		i->news = true; /* no memory now: again with the next message */
+		i->changed = true; /* no memory now: again with the next message */
 }
 
 static void do_jobs(struct watcher *r)
@@ -294,7 +294,7 @@ static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
 	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN },
-				{ .fd = r->news.fd, .events = POLLIN },
+				{ .fd = r->events.fd, .events = POLLIN },
 				{ .fd = r->hangup_set, .events = POLLIN } };
 
 	int timeout_ms = -1;
@@ -312,7 +312,7 @@ static void *watcher_main(void *arg)
 		}
 		if (fds[0].revents)
 			do_jobs(r);
-		link_events_take(&r->news, link_watch_hear, r);
+		link_events_take(&r->events, link_watch_hear, r);
 		for (struct interface *i = r->interfaces; i; i = i->next) {
 			link_watch_look_for_hangups(i);
 			link_watch_look(i);
@@ -328,7 +328,7 @@ static void *watcher_main(void *arg)
 
 static void close_watcher(struct watcher *r)
 {
-	link_events_close(&r->news);
+	link_events_close(&r->events);
 	close_fd(&r->control_fd);
 	close_fd(&r->hangup_set);
 }
@@ -350,8 +350,8 @@ static int watcher_get(struct watcher **out)
 	r->netns = netns;
 	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->hangup_set = epoll_create1(EPOLL_CLOEXEC);
-	r->news.fd = -1;
-	err = r->control_fd < 0 || r->hangup_set < 0 ? -errno : link_events_open(&r->news);
+	r->events.fd = -1;
+	err = r->control_fd < 0 || r->hangup_set < 0 ? -errno : link_events_open(&r->events);
 	if (!err)
 		err = thread_start(&r->thread, watcher_main, r);
 	if (err) {

@@ -11,7 +11,7 @@
 struct link_cache {
 	struct netdev_session *session;
 	pthread_mutex_t lock;
-	struct link_events news;
+	struct link_events events;
 	u64 changes; /* changes reported by the kernel */
 	u32 room, next;
 	struct netdev at[]; /* ifindex 0: none */
@@ -26,7 +26,7 @@ int link_cache_new(u32 room, struct link_cache **out)
 		return -ENOMEM;
 	pthread_mutex_init(&k->lock, NULL);
 	k->room = room;
-	err = link_events_open(&k->news);
+	err = link_events_open(&k->events);
 	if (!err)
 		err = netdev_session_open(&k->session);
 	if (err)
@@ -40,7 +40,7 @@ void link_cache_free(struct link_cache *k)
 {
 	if (!k)
 		return;
-	link_events_close(&k->news);
+	link_events_close(&k->events);
 	netdev_session_close(k->session);
 	pthread_mutex_destroy(&k->lock);
 	free(k);
@@ -59,8 +59,8 @@ static void link_cache_drop(struct link_cache *k, u32 ifindex)
 			k->at[i].ifindex = 0;
 }
 
-static void link_cache_take_news(void *arg, enum link_events_kind kind, u32 ifindex,
-				 const struct nlmsghdr *nlh)
+static void link_cache_event(void *arg, enum link_events_kind kind, u32 ifindex,
+			     const struct nlmsghdr *nlh)
 {
 	struct link_cache *k = arg;
 
@@ -71,7 +71,7 @@ static void link_cache_take_news(void *arg, enum link_events_kind kind, u32 ifin
 
 static void link_cache_hear(struct link_cache *k)
 {
-	link_events_take(&k->news, link_cache_take_news, k);
+	link_events_take(&k->events, link_cache_event, k);
 }
 
 static const struct netdev *link_cache_find(const struct link_cache *k, u32 ifindex)

@@ -54,7 +54,7 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_SPIN_US] = {
 		"XROCE_SPIN_US", "spin", "US", OPTION_IS_NUMBER,
 		.least = 0, .most = 1000000, .fallback = 100,
-		.help = "spin at most US microseconds after work in a service thread",
+		.help = "spin at most US microseconds after work in a worker thread",
 	},
 	[OPTION_YIELD] = {
 		"XROCE_YIELD", "yield", "POLLS", OPTION_IS_NUMBER,
@@ -64,12 +64,12 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_VECTOR_CPUS] = {
 		"XROCE_VECTOR_CPUS", "cpus", "LIST", OPTION_IS_CPUS,
 		.most = CPU_SETSIZE - 1,
-		.help = "run the service thread of each shard on a CPU of LIST",
+		.help = "run the worker thread of each shard on a CPU of LIST",
 	},
 	[OPTION_SHARDS] = {
 		"XROCE_SHARDS", "shards", "N", OPTION_IS_NUMBER,
 		.least = 1, .most = XROCE_MAX_SHARD, .fallback = XROCE_MAX_SHARD,
-		.help = "use at most N shards (an engine and a service thread each)",
+		.help = "use at most N shards (an engine and a worker thread each)",
 	},
 	[OPTION_TX] = {
 		"XROCE_TX", "tx", "WAY", OPTION_IS_WORD, tx_words,

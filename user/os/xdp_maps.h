@@ -21,7 +21,7 @@ struct xdp_maps {
 	int flow_fd, flows_fd, flow_count_fd;
 	/* -1 likewise; copying_fd: a map of one word, the program's xroce_copying */
 	int copies_fd, copying_fd;
-	int tell_fd;			  /* xroce_tell, or a socket; -1: a forked child */
+	int trace_fd;			  /* xroce_trace_tx, or a socket; -1: a forked child */
 	bool tells_by_socket;		  /* ASK_REPORTS_BY_SOCKET */
 	struct xroce_qp *qp;		  /* XROCE_MAX_QP */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
@@ -54,7 +54,7 @@ static inline void traced_clear(struct xroce_engine *engine, u32 traced)
  * xroce_others), and maps by which frames arrive.
  */
 
-static inline bool shown_map_is(const char *name)
+static inline bool readonly_map_is(const char *name)
 {
 	static const char *const shown[] = {
 		XROCE_MAP_QP,	XROCE_MAP_CQ,	 XROCE_MAP_VECTOR,     XROCE_MAP_ENGINE,
@@ -70,7 +70,7 @@ static inline bool shown_map_is(const char *name)
 }
 
 /* A broker's maps with its settings and counters, and none that packets are steered by. */
-static inline bool shown_map_is_brokers(const char *name)
+static inline bool readonly_map_is_brokers(const char *name)
 {
 	static const char *const shown[] = {
 		XROCE_MAP_OWNER,   XROCE_MAP_RX,   XROCE_MAP_DROP,    XROCE_MAP_REFUSED,

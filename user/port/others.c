@@ -24,7 +24,7 @@ static int others_connect(struct port *port)
 	port->shards.shared = !err;
 	xsk_join(&port->made.io[0].xsks, &port->made.local);
 	port_unlock(port);
-	/* its service thread does not sleep on the ring yet */
+	/* its worker does not sleep on the ring yet */
 	worker_kick(&port->shards.shard[0]);
 	return err;
 }

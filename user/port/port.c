@@ -107,7 +107,7 @@ static void port_free(struct port *port)
 			engine_destroy(s->engine);
 		pthread_mutex_destroy(&s->lock);
 	}
-	cq_notify_destroy(&port->shards.wake);
+	cq_notify_destroy(&port->shards.cq_notify);
 	pthread_mutex_destroy(&port->numbers);
 	pthread_mutex_destroy(&port->listeners);
 	free(port->services.at);
@@ -173,13 +173,13 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	const u32 n = port->made.info.shards;
 	int err = 0;
 
-	all->maps = all->wake.maps = &port->made.maps;
-	all->queues = all->wake.num_vectors = port->made.info.queues;
+	all->maps = all->cq_notify.maps = &port->made.maps;
+	all->queues = all->cq_notify.num_vectors = port->made.info.queues;
 	all->shared = port->made.info.shared;
 	all->loopback = dev->is_loopback;
 	all->mtu = dev->mtu;
-	all->wake.rings.make = port_ask_ring;
-	all->wake.rings.make_arg = port;
+	all->cq_notify.rings.make = port_ask_ring;
+	all->cq_notify.rings.make_arg = port;
 	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
 		return -ENOMEM;
@@ -189,7 +189,7 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 		s->all = all;
 		s->number = i;
 		s->io = &port->made.io[i];
-		s->service.control_fd = -1;
+		s->worker.control_fd = -1;
 		atomic_store_explicit(&s->resume_ns, NSEC_NEVER, memory_order_relaxed);
 		atomic_store_explicit(&s->account_ns, NSEC_NEVER, memory_order_relaxed);
 		shard_init_lock(s);
@@ -285,7 +285,7 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	port->netns = netns;
 	atomic_store_explicit(&port->shards.refs, 1, memory_order_relaxed);
 	port->macs_fd = -1;
-	cq_notify_init(&port->shards.wake);
+	cq_notify_init(&port->shards.cq_notify);
 	pthread_mutex_init(&port->numbers, NULL);
 	pthread_mutex_init(&port->listeners, NULL);
 
@@ -312,7 +312,7 @@ fail:
 }
 
 /*
- * A forked child has no service thread. Its copies of the parent's descriptors would keep the
+ * A forked child has no worker. Its copies of the parent's descriptors would keep the
  * interface attached after the parent's exit, so the child closes them. Its objects stay valid
  * memory that does nothing. All shards are locked during fork(), so that the child's copy of each
  * engine is consistent.
@@ -343,10 +343,10 @@ static void port_after_fork_child(void)
 		port_close_copies(port);
 		port_close_groups(port);
 		port_close_macs(port);
-		channel_rings_close(&port->shards.wake.rings);
+		channel_rings_close(&port->shards.cq_notify.rings);
 		for (u32 i = 0; i < port->shards.num; i++)
 			shard_init_lock(&port->shards.shard[i]);
-		cq_notify_init(&port->shards.wake);
+		cq_notify_init(&port->shards.cq_notify);
 		pthread_mutex_init(&port->numbers, NULL);
 		pthread_mutex_init(&port->listeners, NULL);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A port is one interface in use by this process: an XDP program with its maps, UMEM, AF_XDP
- * sockets, and shards. A shard is an engine, its lock and a service thread; there is one for each
+ * sockets, and shards. A shard is an engine, its lock and a worker; there is one for each
  * receive queue, up to XROCE_MAX_SHARD. All contexts of a process that open the same interface
  * share one port.
  *

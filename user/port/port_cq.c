@@ -25,31 +25,31 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 	if (next != atomic_load_explicit(&cq->armed_at, memory_order_relaxed))
 		cq_let_turns_end(&port->shards, cq);
 	atomic_store_explicit(&cq->armed_at, cq_next_index(cq), memory_order_relaxed);
-	cq_notify_arm(&port->shards.wake, cq, solicited_only);
+	cq_notify_arm(&port->shards.cq_notify, cq, solicited_only);
 }
 
 void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns)
 {
 	port_lock(port);
 	engine_cq_moderate(port_engine(port), cq, count, period_ns);
-	cq_notify_taken(&port->shards.wake, cq);
+	cq_notify_taken(&port->shards.cq_notify, cq);
 	port_unlock(port);
 }
 
 int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 vector)
 {
-	struct cq_notify *wake = &port->shards.wake;
-	int err = ch ? channel_join(ch, wake, cq) : 0;
+	struct cq_notify *notify = &port->shards.cq_notify;
+	int err = ch ? channel_join(ch, notify, cq) : 0;
 
 	if (err)
 		return err;
-	err = cq_notify_add(wake, cq, ch, vector);
+	err = cq_notify_add(notify, cq, ch, vector);
 	if (err && ch)
 		channel_leave(ch, cq);
 	if (err)
 		return err;
 	port_lock(port);
-	port_show_cq(port, cq, vector % wake->num_vectors, ch != NULL);
+	port_show_cq(port, cq, vector % notify->num_vectors, ch != NULL);
 	port_unlock(port);
 	return 0;
 }
@@ -62,18 +62,18 @@ static void cq_drop_records(struct shards *all, struct port_channel *ch)
 {
 	u32 record[RECORDS_MAX];
 
-	cq_notify_rearm(&all->wake, record, channel_consume(ch, record));
+	cq_notify_rearm(&all->cq_notify, record, channel_consume(ch, record));
 }
 
 void port_cq_remove(struct port *port, struct cq *cq)
 {
-	struct cq_notify *wake = &port->shards.wake;
+	struct cq_notify *notify = &port->shards.cq_notify;
 	struct port_channel *ch;
 
-	cq_notify_hide(wake, cq);
+	cq_notify_hide(notify, cq);
 	port_lock(port);
 	engine_cq_forget(port_engine(port), cq);
-	ch = cq_notify_remove(wake, cq);
+	ch = cq_notify_remove(notify, cq);
 	port_hide_cq(port, cq);
 	port_unlock(port);
 	/* a forked child's channels have no CQs */

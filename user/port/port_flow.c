@@ -274,7 +274,7 @@ int port_open_copies(struct port *port)
 		port_lock(port);
 		xsk_join(&port->made.io[0].xsks, &port->copies.set);
 		port_unlock(port);
-		/* its service thread does not sleep on the new ring yet */
+		/* its worker does not sleep on the new ring yet */
 		worker_kick(&port->shards.shard[0]);
 	}
 	pthread_mutex_unlock(&port->numbers);

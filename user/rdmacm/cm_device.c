@@ -447,41 +447,41 @@ EXPORT void rdma_free_devices(struct ibv_context **list)
  * changes, so that it misses none while it sleeps.
  */
 
-#define INTERFACES_KEPT 16
+#define INTERFACES_CACHED 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the lock of this file. A forked child creates its own. */
 static struct {
-	struct link_cache *kept;
+	struct link_cache *links;
 	struct {
 		u32 ifindex; /* 0: none */
 		enum ibv_mtu mtu;
 		u64 changes;
-	} mtu[INTERFACES_KEPT];
+	} mtu[INTERFACES_CACHED];
 	u32 next;
 } cache;
 
 /* Under rdmacm_lock. */
 static struct {
-	struct link_events news;
+	struct link_events events;
 	struct source input;
-} followed = { .news = { .fd = -1 } };
+} followed = { .events = { .fd = -1 } };
 
 /* ---- cache ---- */
 
 /* Returns 0 or -errno. */
-static int interfaces_kept(struct link_cache **out)
+static int interfaces_cache(struct link_cache **out)
 {
 	int err = 0;
 
 	cancel_hold();
 	pthread_mutex_lock(&lock);
-	if (!cache.kept)
-		err = link_cache_new(INTERFACES_KEPT, &cache.kept);
+	if (!cache.links)
+		err = link_cache_new(INTERFACES_CACHED, &cache.links);
 	if (err)
-		cache.kept = NULL;
-	*out = cache.kept;
+		cache.links = NULL;
+	*out = cache.links;
 	pthread_mutex_unlock(&lock);
 	cancel_release();
 	return err;
@@ -489,20 +489,20 @@ static int interfaces_kept(struct link_cache **out)
 
 int interfaces_session(struct netdev_session **out)
 {
-	struct link_cache *kept;
-	int err = interfaces_kept(&kept);
+	struct link_cache *links;
+	int err = interfaces_cache(&links);
 
 	if (!err)
-		*out = link_cache_session(kept);
+		*out = link_cache_session(links);
 	return err;
 }
 
 int interfaces_get(u32 ifindex, struct netdev *out)
 {
-	struct link_cache *kept;
-	int err = interfaces_kept(&kept);
+	struct link_cache *links;
+	int err = interfaces_cache(&links);
 
-	return err ? err : link_cache_get(kept, ifindex, out, NULL);
+	return err ? err : link_cache_get(links, ifindex, out, NULL);
 }
 
 /* Returns 0 if not known. */
@@ -511,7 +511,7 @@ static enum ibv_mtu interfaces_find_mtu(u32 ifindex, u64 changes)
 	enum ibv_mtu mtu = 0;
 
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < INTERFACES_KEPT; i++)
+	for (int i = 0; i < INTERFACES_CACHED; i++)
 		if (cache.mtu[i].ifindex == ifindex && cache.mtu[i].changes == changes)
 			mtu = cache.mtu[i].mtu;
 	pthread_mutex_unlock(&lock);
@@ -521,7 +521,7 @@ static enum ibv_mtu interfaces_find_mtu(u32 ifindex, u64 changes)
 static void interfaces_keep_mtu(u32 ifindex, u64 changes, enum ibv_mtu mtu)
 {
 	pthread_mutex_lock(&lock);
-	cache.next = (cache.next + 1) % INTERFACES_KEPT;
+	cache.next = (cache.next + 1) % INTERFACES_CACHED;
 	cache.mtu[cache.next].ifindex = ifindex;
 	cache.mtu[cache.next].changes = changes;
 	cache.mtu[cache.next].mtu = mtu;
@@ -532,12 +532,12 @@ int interfaces_mtu(u32 ifindex, struct ibv_context *verbs, enum ibv_mtu *mtu)
 {
 	struct ibv_port_attr port;
 	struct netdev nd;
-	struct link_cache *kept;
+	struct link_cache *links;
 	u64 changes;
-	int err = interfaces_kept(&kept);
+	int err = interfaces_cache(&links);
 
 	if (!err)
-		err = link_cache_get(kept, ifindex, &nd, &changes);
+		err = link_cache_get(links, ifindex, &nd, &changes);
 	if (err)
 		return err;
 	*mtu = interfaces_find_mtu(ifindex, changes);
@@ -572,16 +572,16 @@ void interfaces_after_fork(void)
 /* Closes the parent's descriptors: later the program may have others of these numbers. */
 void interfaces_after_fork_child(void)
 {
-	if (cache.kept)
-		link_cache_free(cache.kept);
+	if (cache.links)
+		link_cache_free(cache.links);
 	memset(&cache, 0, sizeof(cache));
-	link_events_close(&followed.news);
+	link_events_close(&followed.events);
 	pthread_mutex_init(&lock, NULL);
 }
 
 /* ---- changes ---- */
 
-static void interfaces_news(void *arg, enum link_events_kind kind, u32 ifindex,
+static void interfaces_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 			    const struct nlmsghdr *nlh)
 {
 	(void)kind, (void)ifindex, (void)nlh;
@@ -592,7 +592,7 @@ static void interfaces_readable(struct source *s, u32 events)
 {
 	bool any = false;
 
-	link_events_take(&followed.news, interfaces_news, &any);
+	link_events_take(&followed.events, interfaces_hear, &any);
 	if (any)
 		interfaces_changed();
 }
@@ -604,14 +604,14 @@ int interfaces_follow(void)
 	if (err)
 		return err;
 	rdmacm_enter();
-	if (followed.news.fd < 0) {
-		err = link_events_open(&followed.news);
+	if (followed.events.fd < 0) {
+		err = link_events_open(&followed.events);
 		followed.input.ready = interfaces_readable;
-		followed.input.fd = followed.news.fd;
+		followed.input.fd = followed.events.fd;
 		if (!err)
 			err = loop_add(&cm_loop, &followed.input);
 		if (err)
-			link_events_close(&followed.news);
+			link_events_close(&followed.events);
 	}
 	rdmacm_leave();
 	return err;

@@ -31,8 +31,8 @@ static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
 
 	*shards = 0;
 	pthread_mutex_lock(&ch->lock);
-	if (ch->wake)
-		all = container_of(ch->wake, struct shards, wake);
+	if (ch->cq_notify)
+		all = container_of(ch->cq_notify, struct shards, cq_notify);
 	if (all && all->dead)
 		all = NULL;
 	if (all) {
@@ -93,11 +93,11 @@ static bool channel_sleep_run(const struct view *v, bool in_hand)
 	if (!n && in_hand)
 		return false;
 	channel_sleep_run_shards(v);
-	if (!n || !cq_notify_rearm(&v->all->wake, record, n))
+	if (!n || !cq_notify_rearm(&v->all->cq_notify, record, n))
 		return n > 0;
 	channel_sleep_run_shards(&everywhere);
 	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
-	while (cq_notify_rearm(&v->all->wake, record, n) && clock_now_ns() < until_ns) {
+	while (cq_notify_rearm(&v->all->cq_notify, record, n) && clock_now_ns() < until_ns) {
 		channel_sleep_await_packet(&everywhere, until_ns);
 		if (in_hand)
 			break;
@@ -130,7 +130,7 @@ static bool channel_sleep_any_missing(const struct shards *all, const struct sha
 
 /*
  * Stops waiting for missing packets. They are late, on a CPU that the hypervisor has taken away, or
- * the kernel dropped them at a full ring. The service thread restarts its state with a short tick.
+ * the kernel dropped them at a full ring. The worker restarts its state with a short tick.
  */
 static void channel_sleep_give_up(struct shard *s)
 {
@@ -159,7 +159,7 @@ static void channel_sleep_await_unannounced(const struct view *v, struct shard *
 	u64 until_ns = 0, now_ns;
 
 	while (unlikely(channel_sleep_any_missing(v->all, s)) &&
-	       !atomic_load_explicit(&s->service.sleepers, memory_order_seq_cst) &&
+	       !atomic_load_explicit(&s->worker.sleepers, memory_order_seq_cst) &&
 	       !atomic_load_explicit(&v->all->gone, memory_order_relaxed)) {
 		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
@@ -179,7 +179,7 @@ static void channel_sleep_leave(const struct view *v)
 		worker_sleeper_leave(&v->all->shard[__builtin_ctz(left)]);
 }
 
-/* Runs when a sleeping thread is cancelled: the service threads take over the packets. */
+/* Runs when a sleeping thread is cancelled: the workers take over the packets. */
 static void channel_sleep_cancelled(void *arg)
 {
 	const struct view *v = arg;
@@ -285,7 +285,7 @@ void port_channel_extra(struct port_channel *ch)
 		return;
 	any = channel_extra(ch, &index);
 	shard_lock(&v.all->shard[0]);
-	cq = any ? cq_notify_on_channel(&v.all->wake, ch, index) : NULL;
+	cq = any ? cq_notify_on_channel(&v.all->cq_notify, ch, index) : NULL;
 	if (cq)
 		shard_raise(cq);
 	shard_unlock(&v.all->shard[0]);

@@ -126,7 +126,7 @@ static void cq_notify_set_word(_Atomic u32 *word, u32 want)
 /*
  * Sets the word that XDP takes. A moderated CQ has none, as XDP would wake the channel for each
  * completion. Its events come from the thread that runs the engine: a sleeper in
- * port_channel_wait(), which watches the sockets, or the service thread. The load pairs with the
+ * port_channel_wait(), which watches the sockets, or the worker. The load pairs with the
  * store in cq_moderate().
  */
 static void cq_notify_arm_shared(const struct cq_notify *w, const struct cq *cq, u32 want)
@@ -234,10 +234,10 @@ void cq_notify_leave_slot(struct cq_notify *w, struct port_channel *ch)
 		/* skips hidden CQs. Relaxed: XDP may use either slot */
 		if (w->channel_of[i] == ch)
 			atomic_compare_exchange_strong_explicit(
-				shared_word(&w->maps->cq[i].channel), &slot, XROCE_CHANNEL_SERVICE,
+				shared_word(&w->maps->cq[i].channel), &slot, XROCE_CHANNEL_WORKER,
 				memory_order_relaxed, memory_order_relaxed);
 	}
-	ch->slot = XROCE_CHANNEL_SERVICE;
+	ch->slot = XROCE_CHANNEL_WORKER;
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -64,7 +64,7 @@ void cq_notify_destroy(struct cq_notify *w);
  * channel to XDP. Returns 0, or -ENOSPC if XROCE_MAX_CQ have joined.
  */
 int cq_notify_add(struct cq_notify *w, struct cq *cq, struct port_channel *ch, u32 vector);
-/* Moves the events of the channel's CQs from XDP to the service threads. Channel locked. */
+/* Moves the events of the channel's CQs from XDP to the workers. Channel locked. */
 void cq_notify_leave_slot(struct cq_notify *w, struct port_channel *ch);
 /* Makes XDP ignore the CQ's arm word. [any thread] */
 void cq_notify_hide(struct cq_notify *w, const struct cq *cq);

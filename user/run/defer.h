@@ -7,7 +7,7 @@
  * polls. Soon after a long burst, the first post waits as well. ACKs of a poll that finds
  * completions wait for the application's next posts. Nothing waits while a CQ of the QP is armed
  * for a sleeping thread (cq_is_awaited()), or a thread sleeps on the shard's sockets. If the
- * application stays away, the service thread's next tick sends everything, and then nothing waits
+ * application stays away, the worker's next tick sends everything, and then nothing waits
  * for 10 ms. (docs/shard.md has the gain of each part.)
  *
  * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns; posting threads raise

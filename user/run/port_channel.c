@@ -24,7 +24,7 @@ static int on_record(void *arg, void *data, size_t len)
 
 /*
  * Number of this process's channels that have an epoll set. Only these can have a ring; for the
- * others XDP wakes the service thread, which raises their events. A channel with a ring takes three
+ * others XDP wakes the worker, which raises their events. A channel with a ring takes three
  * descriptors, another one takes one; channels with rings may be 1 / SETS_PART of the descriptor
  * limit.
  */
@@ -127,7 +127,7 @@ void port_channel_abandon(struct port_channel *ch, bool again)
 	pthread_mutex_init(&ch->lock, NULL);
 	/* the state that the parent's other threads left is ignored */
 	close_ring(ch);
-	ch->wake = NULL;
+	ch->cq_notify = NULL;
 	ch->num_cqs = 0;
 	ch->records = 0;
 	if (again)
@@ -169,21 +169,21 @@ static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 
 /*
  * Attaches the channel to a port as the first CQ joins. Takes a ring for XDP's records; without
- * one, for any reason, XDP wakes the service thread for the channel's CQs. Channel locked.
+ * one, for any reason, XDP wakes the worker for the channel's CQs. Channel locked.
  */
-static void channel_enter(struct port_channel *ch, struct cq_notify *wake)
+static void channel_enter(struct port_channel *ch, struct cq_notify *notify)
 {
 	const bool wants = has_set(ch) && !ch->has_left;
 	struct ring_slot ring;
 
-	ch->wake = wake;
-	ch->slot = XROCE_CHANNEL_SERVICE;
-	if (wants && !channel_rings_take(&wake->rings, &ring) && read_ring(ch, &ring))
-		channel_rings_give(&wake->rings, &ring);
+	ch->cq_notify = notify;
+	ch->slot = XROCE_CHANNEL_WORKER;
+	if (wants && !channel_rings_take(&notify->rings, &ring) && read_ring(ch, &ring))
+		channel_rings_give(&notify->rings, &ring);
 }
 
 /* Stops reading the ring and releases it for the next channel. Channel locked. */
-static void give_ring(struct port_channel *ch, struct cq_notify *wake, u32 slot)
+static void give_ring(struct port_channel *ch, struct cq_notify *notify, u32 slot)
 {
 	const struct ring_slot ring = { ch->ring_fd, slot };
 
@@ -192,19 +192,19 @@ static void give_ring(struct port_channel *ch, struct cq_notify *wake, u32 slot)
 	ch->ring = NULL;
 	ch->ring_fd = -1;
 	ch->records = 0;
-	channel_rings_give(&wake->rings, &ring);
+	channel_rings_give(&notify->rings, &ring);
 }
 
 /* Detaches the channel from the port after the last CQ left. Channel locked. */
 static void channel_exit(struct port_channel *ch)
 {
-	struct cq_notify *wake = ch->wake;
+	struct cq_notify *notify = ch->cq_notify;
 
-	ch->wake = NULL;
+	ch->cq_notify = NULL;
 	if (!ch->ring)
 		return;
 	kernel_ring_consume(ch->ring);
-	give_ring(ch, wake, ch->slot);
+	give_ring(ch, notify, ch->slot);
 }
 
 /*
@@ -216,10 +216,10 @@ static void leave_ring(struct port_channel *ch)
 {
 	const u32 slot = ch->slot;
 
-	cq_notify_leave_slot(ch->wake, ch);
+	cq_notify_leave_slot(ch->cq_notify, ch);
 	kernel_ring_consume(ch->ring);
-	cq_notify_rearm(ch->wake, ch->record, ch->records);
-	give_ring(ch, ch->wake, slot);
+	cq_notify_rearm(ch->cq_notify, ch->record, ch->records);
+	give_ring(ch, ch->cq_notify, slot);
 }
 
 int port_channel_leave_fd(struct port_channel *ch)
@@ -255,17 +255,17 @@ static int make_room(struct port_channel *ch)
 	return 0;
 }
 
-int channel_join(struct port_channel *ch, struct cq_notify *wake, struct cq *cq)
+int channel_join(struct port_channel *ch, struct cq_notify *notify, struct cq *cq)
 {
 	int err;
 
 	pthread_mutex_lock(&ch->lock);
 	err = make_room(ch);
 	/* A channel belongs to one device: ibv_create_comp_channel(3). */
-	if (!err && ch->wake && ch->wake != wake)
+	if (!err && ch->cq_notify && ch->cq_notify != notify)
 		err = -EINVAL;
-	if (!err && !ch->wake)
-		channel_enter(ch, wake);
+	if (!err && !ch->cq_notify)
+		channel_enter(ch, notify);
 	if (!err)
 		ch->cq[ch->num_cqs++] = cq;
 	pthread_mutex_unlock(&ch->lock);

@@ -23,7 +23,7 @@ void port_channel_abandon(struct port_channel *ch, bool again);
 int port_channel_fd(const struct port_channel *ch);
 /*
  * Moves the channel to another descriptor of its file, as the program's descriptor becomes another
- * file (os/signals.h); XDP leaves its events to the service threads. Call it once, while the
+ * file (os/signals.h); XDP leaves its events to the workers. Call it once, while the
  * descriptor of port_channel_fd() is open; the caller closes that one. Returns the new descriptor,
  * or -errno if nothing changed.
  */

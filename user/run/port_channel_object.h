@@ -30,10 +30,10 @@ struct port_channel {
 	int event_fd;	/* constant */
 	/* the fields below are under lock */
 	pthread_mutex_t lock;
-	struct cq_notify *wake; /* of the port whose CQs are on the channel; NULL: no CQ */
+	struct cq_notify *cq_notify; /* of the port whose CQs are on the channel; NULL: no CQ */
 	struct cq **cq;	/* num_cqs of them, room for max_cqs */
 	u32 num_cqs, max_cqs;
-	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE without a ring */
+	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_WORKER without a ring */
 	bool has_left;	/* after port_channel_leave_fd(): no ring any more */
 	int ring_fd;
 	struct ring_reader *ring; /* NULL: none */
@@ -47,9 +47,9 @@ struct port_channel {
  * Adds a CQ of the port. Returns 0, -EINVAL if CQs of another port are on the channel, or -ENOMEM.
  * Call channel_leave() before the CQ is freed.
  */
-int channel_join(struct port_channel *ch, struct cq_notify *wake, struct cq *cq);
+int channel_join(struct port_channel *ch, struct cq_notify *notify, struct cq *cq);
 void channel_leave(struct port_channel *ch, struct cq *cq);
-/* Returns the channel's key in xroce_channel, or XROCE_CHANNEL_SERVICE, for its CQs. */
+/* Returns the channel's key in xroce_channel, or XROCE_CHANNEL_WORKER, for its CQs. */
 static inline u32 channel_slot(const struct port_channel *ch)
 {
 	return ch->slot;

@@ -9,7 +9,7 @@
  * (migration.h).
  *
  * One call does a bounded amount of work. resume_ns tells when work is left, for the application or
- * the service thread.
+ * the worker.
  */
 #include "../os/clock.h"
 #include "fault.h"
@@ -470,7 +470,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 		}
 		++*moved;
 		route = pump_route(s, frame, len, false);
-		if (unlikely(s->telling))
+		if (unlikely(s->trace_tx))
 			trace_tx_sent(s, frame, len, route == ROUTE_LOOP);
 		if (unlikely(copies))
 			n += pump_copy(s, frame, len,
@@ -480,7 +480,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 		n += pump_send(s, frame, len, route, false);
 	}
 	/* before the frames, whose answers may arrive at once */
-	if (unlikely(s->telling))
+	if (unlikely(s->trace_tx))
 		trace_tx_all(s);
 	return pump_flush(s) ? result : SENT_BLOCKED;
 }

@@ -79,7 +79,7 @@ static void shard_report_events(struct shard *s)
 			continue;
 		}
 		if (event.type == EVENT_COMPLETION) {
-			cq_notify_taken(&all->wake, event.cq);
+			cq_notify_taken(&all->cq_notify, event.cq);
 			all->maps->vector[s->number].events++;
 		}
 		if (handler)
@@ -141,7 +141,7 @@ static struct deferred_work shard_unlock_once(struct shard *s)
 	}
 }
 
-/* Leaves shards that cannot be run now to their service threads. */
+/* Leaves shards that cannot be run now to their workers. */
 static void shards_leave_to_threads(struct shards *all, u32 shards)
 {
 	for (; shards; shards &= shards - 1) {

@@ -36,7 +36,7 @@ struct loop_frame {
 };
 
 /*
- * A shard's service thread; worker.c draws who writes which field. It serves the completion vectors
+ * A shard's worker; worker.c draws who writes which field. It serves the completion vectors
  * whose number, modulo the number of shards, is the shard's.
  */
 struct worker {
@@ -83,11 +83,11 @@ struct shard {
 	u32 to_run;
 	struct migration migration;
 	struct segments segments; /* of the super-packet being cut */
-	struct trace_tx *telling; /* NULL: no observer (trace_tx.c) */
+	struct trace_tx *trace_tx; /* NULL: no observer (trace_tx.c) */
 
 	struct defer defer cache_aligned;
 	struct handover handover;
-	struct worker service;
+	struct worker worker;
 };
 
 /* The shards of a port and their common state. */
@@ -108,7 +108,7 @@ struct shards {
 	/* references to the port: shards_hold(), shards_put() */
 	_Atomic u32 refs;
 	void (*last_put)(struct shards *all);
-	struct cq_notify wake;
+	struct cq_notify cq_notify;
 };
 
 /* Return the shard of an engine, and the shard that owns a QP. A hint without a lock. */
@@ -177,29 +177,29 @@ int shards_steer_group(struct shards *all, const struct gid *address);
 /* Publishes the flows of all raw packet QPs, after any change. Returns 0 or -errno. */
 int shards_steer_flows(struct shards *all);
 
-/* ---- worker.c: what others signal to a shard's service thread (worker.h) ---- */
+/* ---- worker.c: what others signal to a shard's worker (worker.h) ---- */
 void worker_kick(struct shard *s);
 /*
- * Wakes the service thread if a deadline is now sooner than the end of its sleep. Call it after
+ * Wakes the worker if a deadline is now sooner than the end of its sleep. Call it after
  * work on the shard, after a full fence, without the lock.
  */
 void worker_nudge(struct shard *s);
 /* Records that the application drives the shard. */
 void worker_app_came(struct shard *s);
 /*
- * Returns whether work may wait for the application's next call. If there is no call, the service
- * thread, now awake, does the work within two ticks.
+ * Returns whether work may wait for the application's next call. If there is no call, the worker,
+ * now awake, does the work within two ticks.
  */
 bool worker_may_wait(struct shard *s);
 /* Mark the start and end of a thread's sleep on the shard's sockets. */
 void worker_sleeper_enter(struct shard *s);
 void worker_sleeper_leave(struct shard *s);
-/* Returns when the service thread must run the shard at the latest. */
+/* Returns when the worker must run the shard at the latest. */
 u64 worker_due_ns(const struct shard *s);
 static inline bool worker_has_sleepers(const struct shard *s)
 {
 	/* pairs with the subtraction in worker_sleeper_leave() */
-	return atomic_load_explicit(&((struct shard *)s)->service.sleepers, memory_order_seq_cst);
+	return atomic_load_explicit(&((struct shard *)s)->worker.sleepers, memory_order_seq_cst);
 }
 /* Set and read `asleep` in struct xroce_vector, for all queues of the shard. */
 void worker_set_asleep(struct shard *s, u32 asleep);
@@ -209,11 +209,11 @@ bool worker_is_asleep(const struct shard *s);
  * ---- trace_tx.c ----
  * Reports a shard's packets and events to observers (xroce/trace.h): packets sent by any way, and
  * notes of its engine. They are collected for a batch, and put into the observers' rings by running
- * xroce_tell, which returns whether an observer is left; or by the broker, which runs it. Without
- * observers nothing is allocated, and a batch costs one load. Under the shard's lock.
+ * xroce_trace_tx, which returns whether an observer is left; or by the broker, which runs it.
+ * Without observers nothing is allocated, and a batch costs one load. Under the shard's lock.
  */
 
-/* Updates s->telling: NULL, or the state for reporting. */
+/* Updates s->trace_tx: NULL, or the state for reporting. */
 void trace_tx_look(struct shard *s);
 /* Reports a packet that the engine has written; looped: it returns to this process. */
 void trace_tx_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
@@ -232,7 +232,7 @@ static inline u32 trace_tx_traced(const struct shard *s)
 /* Called at the start of a turn. */
 static inline void trace_tx_begin(struct shard *s)
 {
-	if (unlikely(trace_tx_traced(s) & XROCE_TRACED || s->telling))
+	if (unlikely(trace_tx_traced(s) & XROCE_TRACED || s->trace_tx))
 		trace_tx_look(s);
 }
 

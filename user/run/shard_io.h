@@ -16,7 +16,7 @@ struct shard_io {
 	struct tx *tx;
 	/* for frames to QPs of other processes on the interface; NULL: none, or tx sends them */
 	struct tx *local_tx;
-	int ring_fd;	/* ring buffer by which XDP wakes the shard's service thread */
+	int ring_fd;	   /* ring buffer by which XDP wakes the shard's worker */
 	int ring_event_fd; /* a socket that becomes readable with it; -1: ring_fd itself does */
 	struct xroce_engine_stats *stats;
 	struct xroce_drops *drops;

@@ -37,7 +37,7 @@ void shards_poll_cq(struct shards *all, struct cq *cq);
 /*
  * Rings the doorbell of qp, on which work was published, and runs its engine as shards_poll() does.
  * In a burst of a thread that polls its CQs, the work waits instead for the next call, or for the
- * service thread's next tick. [any thread]
+ * worker's next tick. [any thread]
  */
 void shards_post(struct shards *all, struct qp *qp);
 /* Does the work of shards_poll(), between shards_lock() and shards_unlock(). */

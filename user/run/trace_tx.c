@@ -10,87 +10,87 @@
 struct trace_tx {
 	struct engine_notes notes;
 	u32 traced; /* of struct xroce_engine, at the start of the turn */
-	/* argument of the program, which changes all but `told` */
-	struct xroce_telling what;
-	struct xroce_tale tale;
+	/* argument of the program, which changes all but `entries` */
+	struct xroce_trace_report report;
+	struct xroce_trace_record record;
 };
 
-_Static_assert(sizeof(struct xroce_told) + PACKET_FRAME_MAX + 8 <= XROCE_TOLD_BYTES,
+_Static_assert(sizeof(struct xroce_trace_entry) + PACKET_FRAME_MAX + 8 <= XROCE_TRACE_ENTRY_BYTES,
 	       "a packet fits");
 
 void trace_tx_look(struct shard *s)
 {
 	const u32 traced = trace_tx_traced(s);
 
-	if (!(traced & XROCE_TRACED) || s->all->maps->tell_fd < 0) {
+	if (!(traced & XROCE_TRACED) || s->all->maps->trace_fd < 0) {
 		trace_tx_end(s);
 		return;
 	}
-	if (!s->telling) {
-		s->telling = calloc(1, sizeof(*s->telling));
-		if (!s->telling)
+	if (!s->trace_tx) {
+		s->trace_tx = calloc(1, sizeof(*s->trace_tx));
+		if (!s->trace_tx)
 			return;
-		engine_set_notes(s->engine, &s->telling->notes);
+		engine_set_notes(s->engine, &s->trace_tx->notes);
 	}
-	s->telling->traced = traced;
+	s->trace_tx->traced = traced;
 	/* notes since the last turn: state changes by the application */
 	trace_tx_all(s);
 }
 
 void trace_tx_end(struct shard *s)
 {
-	if (!s->telling)
+	if (!s->trace_tx)
 		return;
 	engine_set_notes(s->engine, NULL);
-	free(s->telling);
-	s->telling = NULL;
+	free(s->trace_tx);
+	s->trace_tx = NULL;
 }
 
-/* Runs xroce_tell. If the records are lost, the next tale has their number. */
+/* Runs xroce_trace_tx. If the records are lost, the next record has their number. */
 static void trace_tx_run(struct shard *s)
 {
-	struct trace_tx *t = s->telling;
-	struct xroce_tale next = { 0 };
+	struct trace_tx *t = s->trace_tx;
+	struct xroce_trace_record next = { 0 };
 	int wanted;
 
-	t->what.tale = t->tale;
-	wanted = kernel_program_run(s->all->maps->tell_fd, &t->what, sizeof(t->what));
+	t->report.record = t->record;
+	wanted = kernel_program_run(s->all->maps->trace_fd, &t->report, sizeof(t->report));
 	if (wanted == -ENOMEM) {
-		next.lost_packets = t->tale.lost_packets + t->tale.packets;
-		next.lost_events = t->tale.lost_events + t->tale.events;
+		next.lost_packets = t->record.lost_packets + t->record.packets;
+		next.lost_events = t->record.lost_events + t->record.events;
 	} else if (wanted <= 0) {
 		traced_clear(s->all->maps->engine, t->traced);
 	}
-	t->tale = next;
+	t->record = next;
 }
 
 /* Sends a report to the broker, which reads the number of lost records from struct xroce_engine. */
 static void trace_tx_send(struct shard *s)
 {
-	struct trace_tx *t = s->telling;
+	struct trace_tx *t = s->trace_tx;
 	struct xroce_engine *engine = s->all->maps->engine;
 	int err;
 
-	t->what.tale = t->tale;
-	t->what.tale.time_ns = clock_now_ns();
-	err = kernel_send(s->all->maps->tell_fd, &t->what.tale,
-			  (u32)sizeof(t->what.tale) + t->what.tale.bytes);
+	t->report.record = t->record;
+	t->report.record.time_ns = clock_now_ns();
+	err = kernel_send(s->all->maps->trace_fd, &t->report.record,
+			  (u32)sizeof(t->report.record) + t->report.record.bytes);
 	if (err && err != -EPIPE && err != -ECONNRESET) {
 		atomic_fetch_add_explicit(shared_word(&engine->lost_packets),
-					  t->tale.lost_packets + t->tale.packets,
+					  t->record.lost_packets + t->record.packets,
 					  memory_order_relaxed);
 		atomic_fetch_add_explicit(shared_word(&engine->lost_events),
-					  t->tale.lost_events + t->tale.events,
+					  t->record.lost_events + t->record.events,
 					  memory_order_relaxed);
 	}
-	t->tale = (struct xroce_tale){ 0 };
+	t->record = (struct xroce_trace_record){ 0 };
 }
 
 static void trace_tx_flush(struct shard *s)
 {
-	const struct xroce_tale *tale = &s->telling->tale;
+	const struct xroce_trace_record *record = &s->trace_tx->record;
 
-	if (!tale->packets && !tale->events)
+	if (!record->packets && !record->events)
 		return;
 	if (s->all->maps->tells_by_socket)
 		trace_tx_send(s);
@@ -98,58 +98,58 @@ static void trace_tx_flush(struct shard *s)
 		trace_tx_run(s);
 }
 
-static void trace_tx_add(struct shard *s, const struct xroce_told *told, const u8 *data)
+static void trace_tx_add(struct shard *s, const struct xroce_trace_entry *entry, const u8 *data)
 {
-	struct trace_tx *t = s->telling;
-	const u32 bytes = (sizeof(*told) + told->size + 7) & ~7u;
+	struct trace_tx *t = s->trace_tx;
+	const u32 bytes = (sizeof(*entry) + entry->size + 7) & ~7u;
 	u8 *at;
 
-	if (t->tale.bytes + bytes > sizeof(t->what.told))
+	if (t->record.bytes + bytes > sizeof(t->report.entries))
 		trace_tx_flush(s);
-	at = t->what.told + t->tale.bytes;
-	memcpy(at, told, sizeof(*told));
-	if (told->size)
-		memcpy(at + sizeof(*told), data, told->size);
-	t->tale.bytes += bytes;
-	if (told->kind == XROCE_RECORD_EVENT)
-		t->tale.events++;
+	at = t->report.entries + t->record.bytes;
+	memcpy(at, entry, sizeof(*entry));
+	if (entry->size)
+		memcpy(at + sizeof(*entry), data, entry->size);
+	t->record.bytes += bytes;
+	if (entry->kind == XROCE_RECORD_EVENT)
+		t->record.events++;
 	else
-		t->tale.packets++;
+		t->record.packets++;
 }
 
 static void trace_tx_notes(struct shard *s)
 {
-	struct engine_notes *n = &s->telling->notes;
+	struct engine_notes *n = &s->trace_tx->notes;
 
 	for (u32 i = 0; i < n->num; i++) {
 		const struct engine_note *note = &n->note[i];
 
 		trace_tx_add(s,
-			     &(struct xroce_told){ .qpn = note->qpn,
-						   .peer_qpn = note->peer_qpn,
-						   .kind = XROCE_RECORD_EVENT,
-						   .event = (u8)note->event,
-						   .value = note->value,
-						   .more = note->more },
+			     &(struct xroce_trace_entry){ .qpn = note->qpn,
+							  .peer_qpn = note->peer_qpn,
+							  .kind = XROCE_RECORD_EVENT,
+							  .event = (u8)note->event,
+							  .value = note->value,
+							  .more = note->more },
 			     NULL);
 	}
-	s->telling->tale.lost_events += n->lost;
+	s->trace_tx->record.lost_events += n->lost;
 	n->num = n->lost = 0;
 }
 
 void trace_tx_sent(struct shard *s, const u8 *frame, u32 len, bool looped)
 {
-	struct engine_notes *n = &s->telling->notes;
+	struct engine_notes *n = &s->trace_tx->notes;
 
 	/* notes about the packet come first */
 	trace_tx_notes(s);
-	trace_tx_add(
-		s,
-		&(struct xroce_told){ .qpn = n->output_qpn,
-				      .peer_qpn = n->output_peer_qpn,
-				      .size = (u16)len,
-				      .kind = looped ? XROCE_RECORD_LOOPED : XROCE_RECORD_SENT },
-		frame);
+	trace_tx_add(s,
+		     &(struct xroce_trace_entry){ .qpn = n->output_qpn,
+						  .peer_qpn = n->output_peer_qpn,
+						  .size = (u16)len,
+						  .kind = looped ? XROCE_RECORD_LOOPED :
+								   XROCE_RECORD_SENT },
+		     frame);
 	n->output_qpn = n->output_peer_qpn = 0;
 }
 

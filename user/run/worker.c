@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The service threads, one for each shard. A thread runs the shard while the application does not,
+ * The workers, one for each shard. A thread runs the shard while the application does not,
  * so that ACKs, READ responses and retransmissions leave while the application computes or sleeps.
  * It uses no CPU while nothing happens, and raises the events that it finds.
  *
@@ -56,7 +56,7 @@
 /* Runs the shard until it has been idle for spin_ns, or the application drives it. */
 static void worker_serve(struct shard *sh, u64 progress)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	u64 idle_since_ns = 0;
 	u64 now_ns;
 	bool moved;
@@ -93,7 +93,7 @@ static void worker_adapt_spin(struct worker *s, u64 slept_ns)
 /* Takes wake-ups other than the sockets': kicks and XDP's records. */
 static void worker_take_wakeup(struct shard *sh, const struct pollfd fds[2])
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 
 	if (fds[0].revents & POLLNVAL)
 		/* the application closed a descriptor of ours: exiting is better than spinning */
@@ -114,11 +114,11 @@ static void worker_take_wakeup(struct shard *sh, const struct pollfd fds[2])
  */
 static void worker_rearm(struct shard *sh)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 
 	if (!s->records)
 		return;
-	cq_notify_rearm(&sh->all->wake, s->record, s->records);
+	cq_notify_rearm(&sh->all->cq_notify, s->record, s->records);
 	s->records = 0;
 }
 
@@ -130,7 +130,7 @@ static u64 worker_tick_ns(const struct worker *s, bool sleepers, u64 tick_ns)
 /* Sleeps from since_ns on, depending on the state (top of this file), then takes wake-ups. */
 static void worker_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_ns)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XSK_POLLS] = { { .fd = s->control_fd, .events = POLLIN },
 					     { .fd = sh->io->ring_event_fd >= 0 ?
@@ -219,7 +219,7 @@ static bool worker_is_late(const struct shard *sh, bool sleepers, u64 now_ns)
 static void *worker_main(void *arg)
 {
 	struct shard *sh = arg;
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	u64 last_progress = 0;
 
 	worker_enter(sh);
@@ -278,7 +278,7 @@ static void worker_pin(const struct shard *sh)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	pthread_setaffinity_np(sh->service.thread, sizeof(set), &set);
+	pthread_setaffinity_np(sh->worker.thread, sizeof(set), &set);
 }
 
 /* Notes the CQ of a record; a record without a CQ only wakes the thread. */
@@ -307,7 +307,7 @@ static void worker_close(struct worker *s)
 
 static int worker_start_one(struct shard *sh)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	int err = kernel_ring_open(sh->io->ring_fd, worker_on_record, s, &s->ring);
 
 	if (!err)
@@ -333,7 +333,7 @@ int worker_start(struct shards *all)
 
 	/* All threads can be kicked before the first one starts. */
 	for (u32 i = 0; i < all->num && !err; i++) {
-		struct worker *s = &all->shard[i].service;
+		struct worker *s = &all->shard[i].worker;
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
@@ -349,33 +349,33 @@ void worker_stop(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++)
 		/* relaxed: the eventfd of worker_kick() orders it before the thread's read */
-		atomic_store_explicit(&all->shard[i].service.stop, true, memory_order_relaxed);
+		atomic_store_explicit(&all->shard[i].worker.stop, true, memory_order_relaxed);
 	for (u32 i = 0; i < all->num; i++)
-		if (all->shard[i].service.started)
+		if (all->shard[i].worker.started)
 			worker_kick(&all->shard[i]);
 	/* A thread that still runs may kick another one. */
 	for (u32 i = 0; i < all->num; i++)
-		if (all->shard[i].service.started)
-			pthread_join(all->shard[i].service.thread, NULL);
+		if (all->shard[i].worker.started)
+			pthread_join(all->shard[i].worker.thread, NULL);
 	worker_abandon(all);
 }
 
 void worker_abandon(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++) {
-		all->shard[i].service.started = false;
-		worker_close(&all->shard[i].service);
+		all->shard[i].worker.started = false;
+		worker_close(&all->shard[i].worker);
 	}
 }
 
-/* ---- what threads that drive a shard signal to its service thread ---- */
+/* ---- what threads that drive a shard signal to its worker ---- */
 
 /* sleepers run the shard first at a deadline that they know */
 #define SLEEPERS_SLACK_NS NSEC_PER_MSEC
 
 void worker_app_came(struct shard *sh)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	const u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 
 	/* Two threads may store the same value: it has changed all the same. */
@@ -384,12 +384,12 @@ void worker_app_came(struct shard *sh)
 
 void worker_kick(struct shard *sh)
 {
-	kernel_event_raise(sh->service.control_fd);
+	kernel_event_raise(sh->worker.control_fd);
 }
 
 bool worker_may_wait(struct shard *sh)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 
 	if (atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
@@ -414,7 +414,7 @@ u64 worker_due_ns(const struct shard *sh)
 
 void worker_nudge(struct shard *sh)
 {
-	struct worker *s = &sh->service;
+	struct worker *s = &sh->worker;
 	/*
 	 * Between the deadline and this load is the fence in shard_left_undone() or the store of
 	 * resume_ns. Pairs with the fence in worker_sleep(): the thread sees the deadline, or this
@@ -465,7 +465,7 @@ bool worker_is_asleep(const struct shard *sh)
 void worker_sleeper_enter(struct shard *sh)
 {
 	/* pairs with the reads in worker_has_sleepers() and channel_sleep_await_unannounced() */
-	atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&sh->worker.sleepers, 1, memory_order_seq_cst);
 	worker_watch(sh, 1);
 	/*
 	 * pairs with the count in deliver() (bpf/deliver.h): ppoll() sees the packet in a ring
@@ -478,7 +478,7 @@ void worker_sleeper_leave(struct shard *sh)
 {
 	worker_app_came(sh);
 	/* pairs with the fence in worker_sleep(): it sees this, or worker_nudge() its sleep */
-	atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
+	atomic_fetch_sub_explicit(&sh->worker.sleepers, 1, memory_order_seq_cst);
 	worker_watch(sh, -1u);
 	/*
 	 * pairs with the count in wake_count_unannounced() (bpf/wake.h): either

@@ -76,7 +76,7 @@ const struct counters_field counters_fields[] = {
 	XDP(dropped, "frames that XDP dropped"),
 	XDP(passed, "frames to the RoCEv2 port, but not to an address of the interface"),
 	XDP(cq_wakeups, "wake-ups for completions"),
-	XDP(engine_wakeups, "wake-ups of service threads"),
+	XDP(engine_wakeups, "wake-ups of worker threads"),
 	XDP(super_packets, "of xdp_redirected, UDP super-packets"),
 	XDP(super_segments, "packets in these super-packets"),
 	SOCK(rx_frames, "frames taken from the receive rings"),

@@ -146,7 +146,7 @@ static int ah_ask(struct vcontext *ctx, const struct ibv_ah_attr *attr, int time
 		return EINVAL;
 	local = nd.gid[attr->grh.sgid_index].gid;
 	memset(path, 0, sizeof(*path));
-	err = -netdev_resolve(link_cache_session(ctx->kept), &nd, &local, &key.peer,
+	err = -netdev_resolve(link_cache_session(ctx->links), &nd, &local, &key.peer,
 			      ah_wait_ms(ctx, &key, timeout_ms), ah_heard_mac(&key.peer), path);
 	ah_record(ctx, &key, timeout_ms, err);
 	return err;

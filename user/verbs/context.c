@@ -40,7 +40,7 @@ void context_put(struct vcontext *ctx)
 		return;
 	fork_remove(&ctx->forks);
 	link_watch_stop(ctx->watch);
-	link_cache_free(ctx->kept);
+	link_cache_free(ctx->links);
 	if (ctx->port)
 		port_put(ctx->port);
 	async_free(ctx);
@@ -101,7 +101,7 @@ int context_netdev(struct ibv_context *context, struct netdev *nd)
 
 	if (context_gone(context))
 		return EIO;
-	return context_errno(link_cache_get(ctx->kept, ctx->dev->nd.ifindex, nd, NULL));
+	return context_errno(link_cache_get(ctx->links, ctx->dev->nd.ifindex, nd, NULL));
 }
 
 int context_netdev_link(struct ibv_context *context, struct netdev *nd)
@@ -249,7 +249,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;
 	device_get(dev);
-	err = link_cache_new(1, &ctx->kept);
+	err = link_cache_new(1, &ctx->links);
 	if (!err)
 		err = link_watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
 	if (!err)

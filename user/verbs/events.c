@@ -448,11 +448,11 @@ static bool channel_signals(struct vchannel *ch)
 	if (!sigio_is_asked(ch->ibv.fd))
 		return false;
 	if (!ch->left_fd) {
-		ch->kept = port_channel_leave_fd(ch->pc);
-		ch->left_fd = ch->kept >= 0;
+		ch->pc_fd = port_channel_leave_fd(ch->pc);
+		ch->left_fd = ch->pc_fd >= 0;
 	}
 	if (ch->left_fd)
-		ch->sigio = sigio_start(ch->ibv.fd, ch->kept);
+		ch->sigio = sigio_start(ch->ibv.fd, ch->pc_fd);
 	return ch->sigio;
 }
 

@@ -182,7 +182,7 @@ struct vcontext {
 	bool inherited;		/* copy in a forked child; gone is set as well */
 	struct fork_entry forks;
 	struct link_watch *watch;
-	struct link_cache *kept;
+	struct link_cache *links;
 	pthread_mutex_t async_lock; /* guards the next five */
 	struct async_node *async_head, **async_tail;
 	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
@@ -284,7 +284,7 @@ struct vchannel {
 	struct vcq *head, **tail;
 	bool raised;	      /* the descriptor is readable because the queue is not empty */
 	bool left_fd;	      /* ibv.fd is no longer pc's: port_channel_leave_fd() */
-	int kept;	      /* then: pc's descriptor */
+	int pc_fd;	      /* then: pc's descriptor */
 	struct sigio *sigio;  /* of ibv.fd, once signals are requested on it; else NULL */
 	struct fork_entry forks;
 	struct vchannel *next; /* next channel of the context */

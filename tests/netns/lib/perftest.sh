@@ -13,7 +13,7 @@
 #   two       two processes of a user, on one interface of a broker (perftest_shared.sh)
 #   mixed     a user on a broker's interface, root alone on the other (shared.sh)
 #   far       users on two hosts, both with brokers (shared_far.sh)
-#   near      two interfaces of one network namespace (near.sh)
+#   near      two interfaces of one network namespace (neighbours.sh)
 #   between within user    by rdma_cm, in the three places of cm.sh (cm_perftest.sh)
 perftest_table() {
 	cat <<'END'

@@ -90,9 +90,8 @@ static int observed_take(struct observed *p, int fd)
 	is_file = !fstat(fd, &st) && S_ISREG(st.st_mode);
 	if ((is_file ? !observed_describe_file(fd, &info) :
 		       bpf_obj_get_info_by_fd(fd, &info, &len)) ||
-	    info.value_size > OBSERVED_VALUE_MAX ||
-	    info.max_entries > OBSERVED_ENTRIES_MAX ||
-	    info.key_size > sizeof(struct xroce_service_key) || !shown_map_is(info.name)) {
+	    info.value_size > OBSERVED_VALUE_MAX || info.max_entries > OBSERVED_ENTRIES_MAX ||
+	    info.key_size > sizeof(struct xroce_service_key) || !readonly_map_is(info.name)) {
 		close(fd);
 		return 0;
 	}

@@ -37,7 +37,7 @@ struct keeper {
 	u32 n;
 	struct pkey_table pkeys;
 	struct sysfs_counters counters;
-	struct link_events *news;
+	struct link_events *link_events;
 	int events_fd;
 };
 
@@ -113,7 +113,7 @@ static void keeper_write_one(struct keeper *k, struct sysfs_global_dir *d,
 }
 
 /* Events: of interfaces; of the kernel's classes and devices. */
-enum { HEARD_NEWS = 1, HEARD_EVENTS = 2 };
+enum { HEARD_LINK = 1, HEARD_EVENTS = 2 };
 
 /* Returns false if another process holds the lock. */
 static bool keeper_write(struct keeper *k, u32 heard)
@@ -123,7 +123,7 @@ static bool keeper_write(struct keeper *k, u32 heard)
 
 	if (err)
 		return err != -EBUSY;
-	for (u32 i = 0; heard & HEARD_NEWS && i < k->n; i++)
+	for (u32 i = 0; heard & HEARD_LINK && i < k->n; i++)
 		if (k->devices[i].owner_fd >= 0)
 			keeper_write_one(k, &d, &k->devices[i]);
 	if (heard & HEARD_EVENTS)
@@ -175,10 +175,10 @@ static void keeper_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 	struct heard *h = arg;
 
 	if (kind == LINK_EVENTS_LOST)
-		h->what |= HEARD_NEWS;
+		h->what |= HEARD_LINK;
 	for (u32 i = 0; i < h->keeper->n; i++)
 		if (h->keeper->devices[i].dev.ifindex == ifindex)
-			h->what |= HEARD_NEWS;
+			h->what |= HEARD_LINK;
 }
 
 /* Waits for the caller or events. Returns false at hang-up. *heard: pending changes, or 0. */
@@ -187,7 +187,7 @@ static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 	struct heard h = { .keeper = k };
 	struct pollfd p[] = {
 		{ .fd = k->fd, .events = POLLIN },
-		{ .fd = k->news->fd, .events = POLLIN },
+		{ .fd = k->link_events->fd, .events = POLLIN },
 		{ .fd = k->events_fd, .events = POLLIN },
 	};
 
@@ -197,7 +197,7 @@ static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 	if (p[0].revents)
 		return keeper_obey(k);
 	if (p[1].revents)
-		link_events_take(k->news, keeper_hear, &h);
+		link_events_take(k->link_events, keeper_hear, &h);
 	if (p[2].revents && sysfs_global_hear(k->events_fd))
 		h.what |= HEARD_EVENTS;
 	*heard = h.what;
@@ -236,8 +236,8 @@ static void keeper_work(void *arg)
 	struct netdev *devs = calloc(k->n, sizeof(*devs));
 
 	umask(0);
-	k->news = calloc(1, sizeof(*k->news));
-	word.err = devs && k->news ? link_events_open(k->news) : -ENOMEM;
+	k->link_events = calloc(1, sizeof(*k->link_events));
+	word.err = devs && k->link_events ? link_events_open(k->link_events) : -ENOMEM;
 	k->events_fd = word.err ? -1 : sysfs_global_listen();
 	for (u32 i = 0; devs && i < k->n; i++)
 		devs[i] = k->devices[i].dev;
@@ -249,7 +249,7 @@ static void keeper_work(void *arg)
 	}
 	/* the caller's data is older than the event socket */
 	if (!word.err)
-		keeper_write(k, HEARD_NEWS);
+		keeper_write(k, HEARD_LINK);
 	if (send(k->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !word.err)
 		keeper_run(k);
 	if (!word.err)

@@ -114,7 +114,7 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 	struct one_packet one;
 	char text[PCAPNG_COMMENT_MAX];
 
-	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TALE ||
+	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TRACE ||
 	    r->cqe.rx_time_ns >= c->until_ns)
 		return;
 	packets_begin(&c->packets, r, size);

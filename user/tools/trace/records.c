@@ -17,25 +17,27 @@
 
 void trace_record_begin(struct trace_record *t, const u8 *bytes, u32 size)
 {
-	*t = (struct trace_record){ .bytes = bytes, .at = sizeof(struct xroce_tale), .size = size };
+	*t = (struct trace_record){ .bytes = bytes,
+				    .at = sizeof(struct xroce_trace_record),
+				    .size = size };
 }
 
-bool trace_record_next(struct trace_record *t, struct xroce_told *told, const u8 **data)
+bool trace_record_next(struct trace_record *t, struct xroce_trace_entry *entry, const u8 **data)
 {
 	const u32 at = t->at;
 	u32 whole;
 
-	if (at > t->size || t->size - at < sizeof(*told))
+	if (at > t->size || t->size - at < sizeof(*entry))
 		return false;
-	memcpy(told, t->bytes + at, sizeof(*told));
-	whole = (u32)(sizeof(*told) + told->size + 7) & ~7u;
+	memcpy(entry, t->bytes + at, sizeof(*entry));
+	whole = (u32)(sizeof(*entry) + entry->size + 7) & ~7u;
 	t->at = t->size;
-	if (whole > t->size - at || told->kind < XROCE_RECORD_SENT ||
-	    told->kind > XROCE_RECORD_EVENT ||
-	    (told->kind == XROCE_RECORD_EVENT) != !told->size || told->size > PACKET_FRAME_MAX)
+	if (whole > t->size - at || entry->kind < XROCE_RECORD_SENT ||
+	    entry->kind > XROCE_RECORD_EVENT ||
+	    (entry->kind == XROCE_RECORD_EVENT) != !entry->size || entry->size > PACKET_FRAME_MAX)
 		return false;
 	t->at = at + whole;
-	*data = t->bytes + at + sizeof(*told);
+	*data = t->bytes + at + sizeof(*entry);
 	return true;
 }
 
@@ -362,39 +364,39 @@ static const char *decode_reason(u32 reason)
 	return text ? text : "unknown";
 }
 
-void decode_event(const struct xroce_told *told, char *text, size_t n)
+void decode_event(const struct xroce_trace_entry *entry, char *text, size_t n)
 {
-	const char *what = event_texts[decode_known(told->event)][1];
+	const char *what = event_texts[decode_known(entry->event)][1];
 
-	if (told->event == XROCE_EVENT_state)
-		snprintf(text, n, "%s %s", what, decode_state(told->value));
-	else if (told->event == XROCE_EVENT_error)
-		snprintf(text, n, "%s %s: %s (%u)", what, decode_status(told->value),
-			 decode_reason(told->more), told->more);
+	if (entry->event == XROCE_EVENT_state)
+		snprintf(text, n, "%s %s", what, decode_state(entry->value));
+	else if (entry->event == XROCE_EVENT_error)
+		snprintf(text, n, "%s %s: %s (%u)", what, decode_status(entry->value),
+			 decode_reason(entry->more), entry->more);
 	else
 		snprintf(text, n, "%s; oldest PSN not acknowledged %u, next expected %u", what,
-			 told->value, told->more);
+			 entry->value, entry->more);
 }
 
-void decode_event_json(const struct xroce_told *told, struct json *j)
+void decode_event_json(const struct xroce_trace_entry *entry, struct json *j)
 {
-	json_text(j, "event", decode_event_name(told->event));
-	json_text(j, "text", event_texts[decode_known(told->event)][1]);
-	if (told->event == XROCE_EVENT_state) {
-		json_text(j, "state", decode_state(told->value));
-	} else if (told->event == XROCE_EVENT_error) {
-		json_text(j, "status", decode_status(told->value));
-		json_number(j, "reason", told->more);
-		json_text(j, "reason_text", decode_reason(told->more));
+	json_text(j, "event", decode_event_name(entry->event));
+	json_text(j, "text", event_texts[decode_known(entry->event)][1]);
+	if (entry->event == XROCE_EVENT_state) {
+		json_text(j, "state", decode_state(entry->value));
+	} else if (entry->event == XROCE_EVENT_error) {
+		json_text(j, "status", decode_status(entry->value));
+		json_number(j, "reason", entry->more);
+		json_text(j, "reason_text", decode_reason(entry->more));
 	} else {
-		json_number(j, "unacked_psn", told->value);
-		json_number(j, "expected_psn", told->more);
+		json_number(j, "unacked_psn", entry->value);
+		json_number(j, "expected_psn", entry->more);
 	}
 }
 
-bool decode_event_is_trouble(const struct xroce_told *told)
+bool decode_event_is_trouble(const struct xroce_trace_entry *entry)
 {
-	switch (told->event) {
+	switch (entry->event) {
 	case XROCE_EVENT_rx_writes:
 	case XROCE_EVENT_rx_reads:
 	case XROCE_EVENT_rx_atomics:
@@ -402,7 +404,7 @@ bool decode_event_is_trouble(const struct xroce_told *told)
 	case XROCE_EVENT_flow_waits:
 		return false;
 	case XROCE_EVENT_state:
-		return told->value == XROCE_QPS_ERR || told->value == XROCE_QPS_SQE;
+		return entry->value == XROCE_QPS_ERR || entry->value == XROCE_QPS_SQE;
 	}
 	return true;
 }

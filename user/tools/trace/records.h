@@ -17,8 +17,9 @@
 /* ---- a batch ---- */
 
 /*
- * Reads a batch of records from a process (struct xroce_tale). Its content is not trusted: records
- * that are whole and of a valid kind are returned, and the first other record ends the batch.
+ * Reads a batch of records from a process (struct xroce_trace_record). Its content is not trusted:
+ * records that are whole and of a valid kind are returned, and the first other record ends the
+ * batch.
  */
 struct trace_record {
 	const u8 *bytes;
@@ -26,8 +27,8 @@ struct trace_record {
 };
 
 void trace_record_begin(struct trace_record *t, const u8 *bytes, u32 size);
-/* Sets *data to told->size bytes of a packet; an event has none. Returns false at the end. */
-bool trace_record_next(struct trace_record *t, struct xroce_told *told, const u8 **data);
+/* Sets *data to entry->size bytes of a packet; an event has none. Returns false at the end. */
+bool trace_record_next(struct trace_record *t, struct xroce_trace_entry *entry, const u8 **data);
 
 /* ---- packets of a record ---- */
 
@@ -113,9 +114,9 @@ const char *decode_drop(u8 drop, const char **name);
 /* Returns an event's name, or "unknown". */
 const char *decode_event_name(u8 event);
 /* Formats an event, for example "sequence NAK received: the peer misses packets". */
-void decode_event(const struct xroce_told *told, char *text, size_t n);
-void decode_event_json(const struct xroce_told *told, struct json *j);
+void decode_event(const struct xroce_trace_entry *entry, char *text, size_t n);
+void decode_event_json(const struct xroce_trace_entry *entry, struct json *j);
 /* Returns true for an event that reports a fault. */
-bool decode_event_is_trouble(const struct xroce_told *told);
+bool decode_event_is_trouble(const struct xroce_trace_entry *entry);
 
 #endif

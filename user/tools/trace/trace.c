@@ -79,24 +79,24 @@ static const char *trace_kind(const struct xroce_record *r, const char **arrow)
 
 static void trace_event(struct trace *t, const struct traced *from, const struct xroce_record *r)
 {
-	struct xroce_told told;
+	struct xroce_trace_entry entry;
 	char text[DECODE_TEXT];
 	struct json j;
 	bool trouble;
 
-	memcpy(&told, r->data, sizeof(told));
-	trouble = decode_event_is_trouble(&told);
+	memcpy(&entry, r->data, sizeof(entry));
+	trouble = decode_event_is_trouble(&entry);
 	if (t->opcode || (t->errors && !trouble))
 		return;
 	t->lines++;
 	if (t->json) {
 		trace_json_head(t, from, r, "event", &j);
-		decode_event_json(&told, &j);
+		decode_event_json(&entry, &j);
 		json_close(&j);
 		json_end(&j);
 		return;
 	}
-	decode_event(&told, text, sizeof(text));
+	decode_event(&entry, text, sizeof(text));
 	trace_print_head(t, from, r, "*");
 	printf(t->coloured && trouble ? "\033[31m%s\033[m\n" : "%s\n", text);
 }

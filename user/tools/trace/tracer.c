@@ -22,9 +22,9 @@
 #define SILENT_NS   (2 * NSEC_PER_SEC)
 #define ROUND_BYTES (64u << 20)		  /* limit over all ports of a round */
 
-static const struct tracer tracer_none = {
-	.place = { .rings_fd = -1, .number = XROCE_TRACERS }, .page_fd = -1, .ring_fd = -1
-};
+static const struct tracer tracer_none = { .slot = { .rings_fd = -1, .number = XROCE_TRACERS },
+					   .page_fd = -1,
+					   .ring_fd = -1 };
 
 static struct ask_trace tracer_wants(const struct tracer *t)
 {
@@ -57,14 +57,14 @@ static int tracer_map_ring(struct tracer *t)
 
 static int tracer_take(struct tracer *t)
 {
-	return trace_slot_take(&t->place, (u32)getpid(), false, XROCE_TRACE_LEASE);
+	return trace_slot_take(&t->slot, (u32)getpid(), false, XROCE_TRACE_LEASE);
 }
 
 static int tracer_begin(struct tracer *t)
 {
 	const struct ask_trace want = tracer_wants(t);
 
-	return trace_slot_begin(&t->place, &want, t->ring_fd, XROCE_TRACE_LEASE);
+	return trace_slot_begin(&t->slot, &want, t->ring_fd, XROCE_TRACE_LEASE);
 }
 
 int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, tracer_fn *fn,
@@ -77,7 +77,7 @@ int tracer_open(struct tracer *t, u32 prog_id, const struct tracer_want *want, t
 	t->fn = fn;
 	t->arg = arg;
 	t->prog_id = prog_id;
-	err = trace_slot_find(&t->place, prog_id);
+	err = trace_slot_find(&t->slot, prog_id);
 	if (!err) {
 		t->ring_fd = trace_slot_make_ring(want->ring_bytes);
 		err = t->ring_fd < 0 ? t->ring_fd : 0;
@@ -129,11 +129,11 @@ bool tracer_renew(struct tracer *t)
 {
 	const bool was_out = t->is_out;
 
-	if (t->page_fd >= 0 || !t->place.trace ||
-	    likely(trace_slot_renew(&t->place, XROCE_TRACE_LEASE)))
+	if (t->page_fd >= 0 || !t->slot.trace ||
+	    likely(trace_slot_renew(&t->slot, XROCE_TRACE_LEASE)))
 		return false;
 	/* the lease expired, so another tracer may have taken the slot */
-	if (!trace_slot_is_ours(&t->place)) {
+	if (!trace_slot_is_ours(&t->slot)) {
 		t->lost_before = 0;
 		t->lost_elsewhere += t->lost;
 		t->lost = 0;
@@ -150,8 +150,8 @@ bool tracer_read(struct tracer *t)
 
 	if (t->asker)
 		observe_trace_lost(t->page_fd, t->number, &t->lost);
-	else if (trace_slot_is_ours(&t->place))
-		t->lost = trace_slot_lost(&t->place);
+	else if (trace_slot_is_ours(&t->slot))
+		t->lost = trace_slot_lost(&t->slot);
 	return is_whole;
 }
 
@@ -166,11 +166,11 @@ void tracer_stop(struct tracer *t)
 
 	if (t->asker) {
 		ask_untrace(t->asker, t->prog_id, &t->lost);
-	} else if (trace_slot_is_ours(&t->place)) {
+	} else if (trace_slot_is_ours(&t->slot)) {
 		/* what a process has reported to its broker is passed on before */
 		if (t->broker)
 			ask_untrace(t->broker, t->prog_id, &lost);
-		t->lost = trace_slot_leave(&t->place);
+		t->lost = trace_slot_leave(&t->slot);
 	}
 	t->asker = t->broker = NULL;
 }
@@ -178,7 +178,7 @@ void tracer_stop(struct tracer *t)
 void tracer_close(struct tracer *t)
 {
 	tracer_stop(t);
-	trace_slot_leave(&t->place);
+	trace_slot_leave(&t->slot);
 	if (t->ring)
 		ring_buffer__free(t->ring);
 	if (t->ring_fd >= 0)
@@ -200,15 +200,16 @@ static int tracers_put(struct traced *from, const struct xroce_record *head, con
 	return err;
 }
 
-/* Returns whether told matches the wanted QP and peer, which XDP did not check. */
-static bool tracers_wants(const struct tracers *t, const struct xroce_told *told, const u8 *data)
+/* Returns whether the entry matches the wanted QP and peer, which XDP did not check. */
+static bool tracers_wants(const struct tracers *t, const struct xroce_trace_entry *entry,
+			  const u8 *data)
 {
-	const struct rx_frame frame = { .data = data, .len = told->size };
-	const bool event = told->kind == XROCE_RECORD_EVENT;
+	const struct rx_frame frame = { .data = data, .len = entry->size };
+	const bool event = entry->kind == XROCE_RECORD_EVENT;
 	struct packet p;
 
 	if (!(t->want.what & (event ? XROCE_TRACE_EVENTS : XROCE_TRACE_SENT)) ||
-	    (t->want.qpn && t->want.qpn != told->qpn))
+	    (t->want.qpn && t->want.qpn != entry->qpn))
 		return false;
 	if (event || !t->want.has_peer)
 		return true;
@@ -218,25 +219,25 @@ static bool tracers_wants(const struct tracers *t, const struct xroce_told *told
 /* Takes the records of a batch that a process wrote at time_ns. */
 static int tracers_take_tale(struct traced *from, u64 time_ns, const u8 *bytes, u32 size)
 {
-	struct xroce_told told;
-	struct trace_record tale;
+	struct xroce_trace_entry entry;
+	struct trace_record record;
 	const u8 *data;
 	int err = 0;
 
-	trace_record_begin(&tale, bytes, size);
-	while (!err && trace_record_next(&tale, &told, &data)) {
+	trace_record_begin(&record, bytes, size);
+	while (!err && trace_record_next(&record, &entry, &data)) {
 		const struct xroce_record head = { .cqe = { .rx_time_ns = time_ns,
-							    .qpn = told.qpn,
-							    .src_qpn = told.peer_qpn },
-						   .kind = told.kind,
-						   .drop = told.event,
-						   .len = told.size };
+							    .qpn = entry.qpn,
+							    .src_qpn = entry.peer_qpn },
+						   .kind = entry.kind,
+						   .drop = entry.event,
+						   .len = entry.size };
 
-		if (!tracers_wants(from->all, &told, data))
+		if (!tracers_wants(from->all, &entry, data))
 			continue;
-		err = told.kind == XROCE_RECORD_EVENT ?
-			      tracers_put(from, &head, &told, sizeof(told)) :
-			      tracers_put(from, &head, data, told.size);
+		err = entry.kind == XROCE_RECORD_EVENT ?
+			      tracers_put(from, &head, &entry, sizeof(entry)) :
+			      tracers_put(from, &head, data, entry.size);
 	}
 	return err;
 }
@@ -256,7 +257,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 	case XROCE_RECORD_DROPPED:
 		err = tracers_put(from, r, r->data, bytes);
 		break;
-	case XROCE_RECORD_TALE:
+	case XROCE_RECORD_TRACE:
 		err = tracers_take_tale(from, r->cqe.rx_time_ns, r->data,
 					min_u32(bytes, r->len));
 		break;

@@ -37,7 +37,7 @@ typedef int tracer_fn(void *arg, const struct xroce_record *r, u32 size);
 
 struct tracer {
 	struct tracer_want want;
-	struct trace_slot place; /* slot taken by root */
+	struct trace_slot slot; /* slot taken by root */
 	struct asker *asker;	/* NULL: root's tracer, or a stopped one */
 	struct asker *broker;	/* of root's tracer, which passes on reports; NULL: none */
 	u32 prog_id;

@@ -10,7 +10,7 @@ if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
 . "$(dirname "$0")/lib/case.sh"
-. "$(dirname "$0")/lib/everyone.sh"
+. "$(dirname "$0")/lib/sysfs_global.sh"
 
 # one more interface on A
 ip -n $NS_A link add other type veth peer name peer && ip -n $NS_A addr add 10.78.0.1/24 dev other &&

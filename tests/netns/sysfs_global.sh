@@ -10,7 +10,7 @@ if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
 . "$(dirname "$0")/lib/case.sh"
-. "$(dirname "$0")/lib/everyone.sh"
+. "$(dirname "$0")/lib/sysfs_global.sh"
 
 # The same, except for the counters, which cannot be read.
 compare_without_counters() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* How long service threads spin, by the environment and by how many processors there are. */
+/* How long workers spin, by the environment and by how many processors there are. */
 #include "../unit/unit.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void spins(const char *text, long on, u64 us)
 	assert_int_equal(worker_spin_max_ns(), us * NSEC_PER_USEC);
 }
 
-static void service_spin_max_ns__where_another_processor_can_bring_work(void **state)
+static void worker_spin_max_ns__where_another_processor_can_bring_work(void **state)
 {
 	spins(NULL, 2, 100);
 	spins(NULL, 64, 100);
@@ -34,7 +34,7 @@ static void service_spin_max_ns__where_another_processor_can_bring_work(void **s
 	spins(NULL, -1, 100); /* not told */
 }
 
-static void service_spin_max_ns__as_the_environment_says(void **state)
+static void worker_spin_max_ns__as_the_environment_says(void **state)
 {
 	spins("20", 2, 20);
 	spins("20", 1, 20);
@@ -45,8 +45,8 @@ static void service_spin_max_ns__as_the_environment_says(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(service_spin_max_ns__where_another_processor_can_bring_work),
-		cmocka_unit_test(service_spin_max_ns__as_the_environment_says),
+		cmocka_unit_test(worker_spin_max_ns__where_another_processor_can_bring_work),
+		cmocka_unit_test(worker_spin_max_ns__as_the_environment_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

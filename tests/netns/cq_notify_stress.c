@@ -13,8 +13,8 @@
  * since the CQ was armed is counted as extra. A packet makes two events at the most: XDP's
  * announcement, if the packet came later than the library waits (docs/events.md), and its own.
  *
- *	wake_stress -d DEVICE -g GID-INDEX -n HOPS [-s SEED] [HOST]	two processes
- *	wake_stress -L ...	both sides in one process, over the same GID
+ *	cq_notify_stress -d DEVICE -g GID-INDEX -n HOPS [-s SEED] [HOST]	two processes
+ *	cq_notify_stress -L ...	both sides in one process, over the same GID
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -337,7 +337,7 @@ static void game_end(struct game *g, uint64_t seed)
 		events += g->side->end[i].events;
 		completions += g->side->end[i].completions;
 	}
-	printf("wake_stress: seed %llu: %llu events for %llu completions, %llu extra, %llu "
+	printf("cq_notify_stress: seed %llu: %llu events for %llu completions, %llu extra, %llu "
 	       "readable without event\n",
 	       (unsigned long long)seed, (unsigned long long)events,
 	       (unsigned long long)completions, (unsigned long long)g->side->extra,
@@ -361,11 +361,11 @@ int main(int argc, char **argv)
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'L': loopback = true; break;
 		default:
-			die("wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
+			die("cq_notify_stress -d DEVICE [-g GID] [-n HOPS] [-s SEED] [-L | HOST]");
 		}
 	}
 	must(device && hops >= 2 && hops < 1u << 31,
-	     "wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
+	     "cq_notify_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
 	a.gid_index = b.gid_index = gid_index;
 	a.hops = b.hops = hops;
 	a.seed = seed;

@@ -4,25 +4,25 @@
 # All counters that keep_maps holds, read once: a test of many counters would start two programs for
 # each. Sourced after case.sh.
 
-# kept_read TAG: into $kept_value, by MAP.COUNTER, each summed over elements and CPUs. Fails if a
-# map cannot be read.
-declare -A kept_value
-kept_read() {
+# pinned_read TAG: into $pinned_value, by MAP.COUNTER, each summed over elements and CPUs. Fails if
+# a map cannot be read.
+declare -A pinned_value
+pinned_read() {
 	local maps="xroce_rx xroce_drop xroce_eng_stat xroce_eng_drop" tag=$1 name value
-	kept_value=()
+	pinned_value=()
 	# shellcheck disable=SC2086 # a word a map
 	while read -r name value; do
-		kept_value[$name]=$value
+		pinned_value[$name]=$value
 	done < <(printf "map dump pinned $WORK/bpf/$tag-%s\n" $maps | bpftool batch file - |
 		awk -v maps="$maps" 'BEGIN { split(maps, map) }
 			/^\[/ { n++ }
 			/^ *"[a-z_0-9]+": [0-9]/ && $1 !~ /"(key|cpu)"/ { gsub(/[":,]/, ""); sum[map[n] "." $1] += $2 }
 			/^processed 4 commands/ { for (name in sum) print name, sum[name] }')
-	[ ${#kept_value[@]} -gt 0 ] || fail "the counters of $tag cannot be read"
+	[ ${#pinned_value[@]} -gt 0 ] || fail "the counters of $tag cannot be read"
 }
 
 # RoCEv2 packets that XDP handed over, counted one by one.
-kept_value_packets() {
+pinned_value_packets() {
 	local rx=xroce_rx
-	echo $((kept_value[$rx.redirected] - kept_value[$rx.super_packets] + kept_value[$rx.super_segments]))
+	echo $((pinned_value[$rx.redirected] - pinned_value[$rx.super_packets] + pinned_value[$rx.super_segments]))
 }

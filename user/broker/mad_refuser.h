@@ -4,24 +4,24 @@
  * refusal at once, and `xroce ping` an answer. xroce_mux puts the MADs into a ring. If it is full,
  * they are dropped, and their senders repeat them.
  */
-#ifndef BROKER_NOBODY_H
-#define BROKER_NOBODY_H
+#ifndef BROKER_MAD_REFUSER_H
+#define BROKER_MAD_REFUSER_H
 
 #include "../os/loop.h"
 
 struct broker;
 struct ring_buffer;
 
-struct nobody {
+struct mad_refuser {
 	struct ring_buffer *ring; /* NULL: not open */
 	struct source source;
 	u32 left;		  /* records still to read in this turn */
 };
 
 /* Returns 0 or -errno. */
-int nobody_open(struct broker *b);
-void nobody_close(struct broker *b);
+int mad_refuser_open(struct broker *b);
+void mad_refuser_close(struct broker *b);
 /* Before a broker reads its UDP sockets: allows the refusals of a turn. */
-void nobody_begin_turn(struct broker *b);
+void mad_refuser_begin_turn(struct broker *b);
 
 #endif

@@ -6,7 +6,7 @@
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
 #
-# No wake-up is lost: wake_stress.c, and the two examples of ibv_get_cq_event(3) as they stand there
+# No wake-up is lost: cq_notify_stress.c, and the two examples of ibv_get_cq_event(3) as they are
 # (cq_example.c), over a real path.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
@@ -14,12 +14,12 @@ netns_pair 4500
 stress() {
 	local family=$1 hops=$2 seed=$3
 	gids_for "$family" || return
-	keep=1 client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s "$seed" -- \
-		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s "$seed" $IP4_A || return
-	need_line server "^wake_stress: seed $seed: [0-9]+ events for [0-9]+ completions"
-	grep '^wake_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*wake_stress/#/'
+	keep=1 client_server 18620 100 "$TOOLS/cq_notify_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s "$seed" -- \
+		"$TOOLS/cq_notify_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s "$seed" $IP4_A || return
+	need_line server "^cq_notify_stress: seed $seed: [0-9]+ events for [0-9]+ completions"
+	grep '^cq_notify_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*cq_notify_stress/#/'
 	# Readable means that there is an event.
-	awk '/^wake_stress/ && $11 { exit 1 }' "$WORK/server.out" "$WORK/client.out" ||
+	awk '/^cq_notify_stress/ && $11 { exit 1 }' "$WORK/server.out" "$WORK/client.out" ||
 		fail "the descriptor was readable without an event"
 	# The scheduler decides the number: threads that are awake already are not woken. arming.sh
 	# counts the required ones.

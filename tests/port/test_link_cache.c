@@ -28,7 +28,7 @@ static int setup(void **state)
 {
 	(void)state;
 	if (unshare(CLONE_NEWNET)) {
-		fprintf(stderr, "test_kept: cannot make network namespaces: run as root\n");
+		fprintf(stderr, "test_link_cache: cannot make network namespaces: run as root\n");
 		return -1;
 	}
 	sh("ip link set lo up; ip link add va type veth peer name vb");
