@@ -226,7 +226,11 @@ gids_for v4 || netns_die "no GID"
 : >"$WORK/own/go"
 pair near 18700 a
 pair wire 18701 b
-in_a "$OWN/asker" "$SOCKET" again 10 >/dev/null
+# When a client of a user has ended, the broker loads the program that lists maps, and keeps it.
+programs=$(bpf_ids "$broker" prog | wc -l)
+lists_maps() { [ "$(bpf_ids "$broker" prog | wc -l)" -gt "$programs" ]; }
+in_a "${HONEST[@]}" "$OWN/asker" "$SOCKET" again 10 >/dev/null
+wait_until 20 lists_maps
 wait_until 10 settles
 memory=$(anonymous)
 

@@ -136,7 +136,8 @@ static const struct cli_option serve_table[] = {
 	  "(auto, the default)", "auto, xdp or sockets" },
 	{ OPTION_PKEYS, "pkey", "LIST",
 	  "add the P_Keys of LIST after the default 0xffff to the\n"
-	  "table, up to 31: 0x8001 for full, 0x0001 for limited members", NULL },
+	  "table, up to 31 of them: 0x8001 for full members, 0x0001\n"
+	  "for limited ones", NULL },
 	{ OPTION_PINS, "pin", "[=DIR]",
 	  "pin the readable maps of the broker and of its clients in\n"
 	  "DIR of a BPF file system, default " PIN_DIR, "an absolute path" },
