@@ -830,7 +830,7 @@ run_case broker_numbers numbers
 run_long_case broker_services services
 run_long_case broker_limits limits
 run_long_case broker_memory memory
-run_case broker_kept_memory kept_memory
+run_long_case broker_kept_memory kept_memory
 run_case broker_orphans orphans
 run_long_case broker_many many
 run_long_case broker_nothing_leaks nothing_leaks

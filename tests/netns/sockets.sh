@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# needs: alone
 #
 # XROCE_PORT=sockets: unmodified programs of a user without any capability, whose broker receives by
-# UDP sockets: between hosts, on one host, on lo; what observers see; what ends leave behind.
+# UDP sockets: between hosts, on one host, on lo; what observers see; what ends leave behind. Alone:
+# docs/sockets.md, "busy processors".
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"
