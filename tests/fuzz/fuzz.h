@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
@@ -37,6 +38,25 @@ static inline void fuzz_seed(const char *name, size_t number, const void *head, 
 		perror(path);
 		exit(1);
 	}
+}
+
+/*
+ * Splits an input into its head and the frame behind it, a copy for free() with its *len bytes.
+ * NULL: the input has no frame, or one of more than most bytes.
+ */
+static inline unsigned char *fuzz_frame(const unsigned char *data, size_t size, void *head,
+					size_t head_bytes, size_t most, unsigned int *len)
+{
+	unsigned char *frame;
+
+	if (size <= head_bytes || size - head_bytes > most)
+		return NULL;
+	memcpy(head, data, head_bytes);
+	*len = (unsigned int)(size - head_bytes);
+	frame = malloc(*len);
+	REQUIRE(frame);
+	memcpy(frame, data + head_bytes, *len);
+	return frame;
 }
 
 #endif

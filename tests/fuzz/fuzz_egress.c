@@ -333,13 +333,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	u8 *frame;
 	u32 len;
 
-	if (size <= sizeof(shape) || size - sizeof(shape) > HOST_FRAME_MAX)
+	frame = fuzz_frame(data, size, &shape, sizeof(shape), HOST_FRAME_MAX, &len);
+	if (!frame)
 		return 0;
-	memcpy(&shape, data, sizeof(shape));
-	len = (u32)(size - sizeof(shape));
-	frame = malloc(len);
-	REQUIRE(frame);
-	memcpy(frame, data + sizeof(shape), len);
 	host_fix(frame, len, shape.fixes);
 	tap.privileged = shape.flags & IS_PRIVILEGED;
 	skb = take(&shape, frame, len);

@@ -504,13 +504,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	u32 len;
 	u8 *frame;
 
-	if (size <= sizeof(shape) || size - sizeof(shape) > FRAME_MAX)
+	frame = fuzz_frame(data, size, &shape, sizeof(shape), FRAME_MAX, &len);
+	if (!frame)
 		return 0;
-	memcpy(&shape, data, sizeof(shape));
-	len = (u32)(size - sizeof(shape));
-	frame = malloc(len);
-	REQUIRE(frame);
-	memcpy(frame, data + sizeof(shape), len);
 	run(&shape, frame, len);
 	free(frame);
 	return 0;

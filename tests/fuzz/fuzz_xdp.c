@@ -225,13 +225,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	u32 len, linear;
 	u8 *frame;
 
-	if (size <= sizeof(shape) || size - sizeof(shape) > HOST_FRAME_MAX)
+	frame = fuzz_frame(data, size, &shape, sizeof(shape), HOST_FRAME_MAX, &len);
+	if (!frame)
 		return 0;
-	memcpy(&shape, data, sizeof(shape));
-	len = (u32)(size - sizeof(shape));
-	frame = malloc(len);
-	REQUIRE(frame);
-	memcpy(frame, data + sizeof(shape), len);
 	host_fix(frame, len, shape.fixes);
 	linear = min_u32(shape.fixes & IS_SHORT ? shape.linear : shape.linear + LINEAR_MIN, len);
 	host_take(frame, len, linear);
