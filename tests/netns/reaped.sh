@@ -15,14 +15,8 @@ declare -A as=([root]='' [nobody]="${NOBODY[*]}")
 
 # A first process that waits for no child. It runs the command TIMES times, one after the other, and
 # prints exit statuses, and the names of zombies that are not its own children's.
-cat >"$OWN/first.py" <<'END'
+cat "$here/tests/netns/lib/process_stat.py" - >"$OWN/first.py" <<'END'
 import os, signal, sys, time
-def stat(pid):
-    try:
-        name, rest = open(f"/proc/{pid}/stat").read().rsplit(")", 1)
-        return name.split("(", 1)[1], rest.split()[0]
-    except OSError:
-        return None
 mine = []
 for _ in range(int(sys.argv[1])):
     pid = os.fork()

@@ -224,14 +224,8 @@ unseen() {
 
 # A first process of a PID namespace that waits for no child, or blocks SIGCHLD and waits for all.
 # It starts the command three times, and reports the fate of the processes that serve counters.
-cat >"$OWN/first.py" <<'END'
+cat "$here/tests/netns/lib/process_stat.py" - >"$OWN/first.py" <<'END'
 import os, signal, sys, time
-def stat(pid):
-    try:
-        name, rest = open(f"/proc/{pid}/stat").read().rsplit(")", 1)
-        return name.split("(", 1)[1], rest.split()[0]
-    except OSError:
-        return None
 def wait():
     while sys.argv[1] == "waits":
         try:
