@@ -535,6 +535,31 @@ static bool requests_of_one_address(void)
 	return true;
 }
 
+/* Connections that are established, and wait for raccept(), leave the reserved places. */
+static bool backlog_of_one_address(int family)
+{
+	enum { BACKLOG = 16 };
+	struct pollfd p = { .events = POLLOUT };
+	union address to;
+	int l, c[BACKLOG];
+
+	MUST(server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, BACKLOG));
+	for (int i = 0; i < BACKLOG; i++) {
+		MUST((c[i] = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+		MUST_ERR(rconnect(c[i], &to.sa, length_of(family)), EINPROGRESS);
+	}
+	for (int i = 0; i < BACKLOG; i++) {
+		p.fd = c[i];
+		MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+		MUST_EQ(p.revents, POLLOUT);
+	}
+	for (int i = 0; i < BACKLOG; i++)
+		MUST_EQ(rclose(c[i]), 0);
+	return !rclose(l);
+}
+
+BOTH(backlog_of_one_address)
+
 /* ---- connect() after one that failed ---- */
 
 /* The port is shared by SO_REUSEADDR, which holds for each attempt. */
@@ -583,6 +608,8 @@ const struct test_case man_cases[] = {
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
 	CASE(requests_of_one_address),
+	CASE(backlog_of_one_address_v4),
+	CASE(backlog_of_one_address_v6),
 	CASE(connects_again_v4),
 	CASE(connects_again_v6),
 	{ 0 },

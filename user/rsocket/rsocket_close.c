@@ -50,29 +50,6 @@ void ending_fork(void)
 
 /* ---- announcements ---- */
 
-void stream_announce(struct stream *s)
-{
-	const bool both = s->announced == WIRE_DISCONNECT;
-	struct ibv_send_wr wr = {
-		.wr_id = stream_wr_id(both ? STREAM_GOODBYE : STREAM_CONTROL, 0),
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.imm_data = htobe32(wire_message(WIRE_CTRL, s->announced)),
-	};
-
-	if (!s->announces || s->state != STREAM_CONNECTED || !stream_credit_control(&s->credit))
-		return;
-	s->announces = false;
-	stream_post(s, &wr);
-}
-
-/* Announces the end of sending, or of both directions: now, or when a slot is free. */
-static void stream_say(struct stream *s, enum wire_ctrl what)
-{
-	s->announces = true;
-	s->announced = what;
-	stream_announce(s);
-}
-
 static bool stream_data_is_sent(struct rsocket *rs)
 {
 	struct stream *s = stream_of(rs);
@@ -88,9 +65,35 @@ static bool stream_all_sent(struct rsocket *rs)
 	       (stream_data_is_sent(rs) && s->credit.controls == STREAM_CONTROLS && !s->announces);
 }
 
+void stream_announce(struct stream *s)
+{
+	const bool both = s->announced == WIRE_DISCONNECT;
+	struct ibv_send_wr wr = {
+		.wr_id = stream_wr_id(both ? STREAM_GOODBYE : STREAM_CONTROL, 0),
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32(wire_message(WIRE_CTRL, s->announced)),
+	};
+
+	/* Both directions have ended, and the peer has received everything. */
+	if (s->peer_ended && !s->writes && stream_all_sent(&s->rs))
+		stream_finish(s, 0);
+	if (!s->announces || s->state != STREAM_CONNECTED || !stream_credit_control(&s->credit))
+		return;
+	s->announces = false;
+	stream_post(s, &wr);
+}
+
+/* Announces the end of sending, or of both directions: now, or when a slot is free. */
+static void stream_say(struct stream *s, enum wire_ctrl what)
+{
+	s->announces = true;
+	s->announced = what;
+	stream_announce(s);
+}
+
 /* ---- streams that end ---- */
 
-/* Gives up the oldest other stream if there are too many. Caller holds the lock. */
+/* Gives up the oldest stream if there are too many. Caller holds the lock. */
 static void ending_limit(const struct stream *newest, s64 now)
 {
 	const u32 most = min_u32(MOST_ENDING, kernel_descriptors_max() / DESCRIPTORS_PER_ENDING);
@@ -112,7 +115,7 @@ static void ending_limit(const struct stream *newest, s64 now)
 		oldest = oldest_of_host;
 	else if (all <= most)
 		return;
-	if (oldest && now - oldest->began_at >= SAFE_NS)
+	if (now - oldest->began_at >= SAFE_NS)
 		oldest->ends_at = oldest->look_at = now;
 }
 
@@ -161,6 +164,12 @@ static void ending_remove(struct stream **place)
 	pthread_cond_broadcast(&removed);
 }
 
+/* SO_LINGER of zero seconds: rclose() breaks the connection. */
+static bool close_aborts(const struct stream *s)
+{
+	return s->rs.linger.l_onoff && s->rs.linger.l_linger <= 0;
+}
+
 /* Processes completions. Returns whether the stream needs the thread no longer. */
 static bool ending_look(struct stream *s)
 {
@@ -169,7 +178,7 @@ static bool ending_look(struct stream *s)
 	pthread_mutex_lock(&s->rs.lock);
 	stream_progress(s);
 	done = s->state != STREAM_CONNECTED ||
-	       (s->rs.closed ? stream_all_sent(&s->rs) : !s->announces);
+	       (s->rs.closed ? close_aborts(s) || stream_all_sent(&s->rs) : !s->announces);
 	rsocket_unlock(&s->rs);
 	return done;
 }
@@ -249,16 +258,13 @@ int stream_shutdown(struct stream *s, int how)
 /* Returns the end of rclose()'s wait: 0, no wait, unless set by SO_LINGER. */
 static s64 close_deadline(const struct stream *s)
 {
-	if (!s->rs.linger.l_onoff || s->rs.linger.l_linger <= 0)
+	if (!s->rs.linger.l_onoff || close_aborts(s))
 		return 0;
 	return rsocket_deadline(&(struct timeval){ .tv_sec = s->rs.linger.l_linger });
 }
 
 void stream_close(struct stream *s)
 {
-	const bool aborts = s->rs.linger.l_onoff && s->rs.linger.l_linger <= 0;
-	bool goes_on = false;
-
 	pthread_mutex_lock(&s->rs.lock);
 	stream_progress(s);
 	if (s->state == STREAM_CONNECTED) {
@@ -267,14 +273,13 @@ void stream_close(struct stream *s)
 		waiters_wake(&s->rs);
 		stream_say(s, WIRE_DISCONNECT);
 		rsocket_wait_on(&s->rs, stream_all_sent, close_deadline(s));
-		goes_on = !aborts && !stream_all_sent(&s->rs);
+		if (!close_aborts(s) && !stream_all_sent(&s->rs))
+			ending_add(s);
 	}
 	s->rs.closed = true;
 	connect_keepalive(s, false);
 	waiters_wake(&s->rs);
 	rsocket_unlock(&s->rs);
-	if (goes_on)
-		ending_add(s);
 	listen_end(s);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../os/kernel.h"
 #include "../os/thread.h"
 #include "rsocket_stream.h"
 
@@ -131,7 +132,7 @@ static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 		if (s->state == STREAM_REQUESTED)
 			connect_established(s, e);
 		else if (s->state == STREAM_ANSWERED)
-			return listen_established(s);
+			listen_established(s);
 		else if (s->state == STREAM_FAILED)
 			rdma_disconnect(s->id); /* rshutdown() ended the wait */
 		return false;
@@ -167,7 +168,7 @@ static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
 static void connect_handle(struct rdma_cm_event *e)
 {
 	struct rdma_cm_id *orphan = NULL;
-	struct stream *s, *gone = NULL;
+	struct stream *s, *gone = NULL, *listener = NULL;
 
 	if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		s = e->listen_id->context;
@@ -180,6 +181,12 @@ static void connect_handle(struct rdma_cm_event *e)
 		/* Events of its earlier ids are ignored, and once it is being destroyed. */
 		if ((!s->rs.closed || ending_has(s)) && e->id == s->id && connect_event(s, e))
 			gone = s;
+		/* Its address has one answered connection less; raccept() may put the reference. */
+		if (e->event == RDMA_CM_EVENT_ESTABLISHED && s->listener) {
+			listener = s->listener;
+			atomic_fetch_add_explicit(&listener->rs.references, 1,
+						  memory_order_relaxed);
+		}
 		rsocket_unlock(&s->rs);
 	}
 	rdma_ack_cm_event(e);
@@ -189,6 +196,10 @@ static void connect_handle(struct rdma_cm_event *e)
 		/* The stream still references its listener. */
 		listen_next(gone->listener);
 		rsocket_put(&gone->rs);
+	}
+	if (listener) {
+		listen_next(listener);
+		rsocket_put(&listener->rs);
 	}
 }
 
@@ -293,10 +304,11 @@ int connect_id(struct stream *s)
 
 void connect_wake(void)
 {
-	const u64 one = 1;
+	const int saved = errno;
 
-	if (wake_fd >= 0 && write(wake_fd, &one, sizeof(one)) < 0)
-		errno = 0; /* readable already */
+	if (wake_fd >= 0)
+		kernel_event_raise(wake_fd);
+	errno = saved;
 }
 
 /* ---- rconnect() ---- */
@@ -480,7 +492,7 @@ void connect_keepalive(struct stream *s, bool on)
 {
 	struct stream **place;
 
-	if (!s->rs.keepalive_s)
+	if (on && !s->rs.keepalive_s)
 		s->rs.keepalive_s = keepalive_default();
 	pthread_mutex_lock(&keepalive_lock);
 	for (place = &keepalives; *place && *place != s; place = &(*place)->keepalive_next)
@@ -494,5 +506,6 @@ void connect_keepalive(struct stream *s, bool on)
 		keepalives = s;
 	}
 	pthread_mutex_unlock(&keepalive_lock);
-	connect_wake();
+	if (on)
+		connect_wake();
 }

@@ -279,7 +279,7 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 	return gone ? s : NULL;
 }
 
-bool listen_established(struct stream *s)
+void listen_established(struct stream *s)
 {
 	struct stream *l = s->listener;
 
@@ -292,7 +292,6 @@ bool listen_established(struct stream *s)
 		waiters_wake(&l->rs);
 	}
 	rsocket_unlock(&l->rs);
-	return false;
 }
 
 void listen_device_gone(struct stream *l)

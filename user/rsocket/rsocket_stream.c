@@ -258,10 +258,9 @@ static void stream_received(struct stream *s, const struct ibv_wc *wc)
 			stream_finish(s, ECONNRESET);
 		break;
 	case MESSAGE_SHUTDOWN:
+		/* stream_announce() finishes the stream if its own end was announced. */
 		s->peer_ended = true;
 		s->reads = false;
-		if (!s->writes)
-			stream_finish(s, 0);
 		break;
 	case MESSAGE_DISCONNECT:
 		stream_finish(s, 0);

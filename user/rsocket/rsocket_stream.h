@@ -176,8 +176,8 @@ int listen_accept(struct stream *s, struct stream **accepted);
  * context is NULL, and puts the returned stream, if any.
  */
 struct stream *listen_asked(struct stream *s, struct rdma_cm_event *e);
-/* Handle events of an incoming connection. True: the caller must put it after the event. */
-bool listen_established(struct stream *s);
+/* Handle events of an incoming connection. listen_failed() is true: the caller must put it. */
+void listen_established(struct stream *s);
 bool listen_failed(struct stream *s);
 /* Answers waiting requests of a listener while there is room. Also after listen_failed(). */
 void listen_next(struct stream *l);
