@@ -46,7 +46,7 @@ struct {
 /* MADs for the broker, as struct xroce_rx_record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, XROCE_NOBODY_BYTES);
+	__uint(max_entries, XROCE_UNOWNED_BYTES);
 } xroce_unowned SEC(".maps");
 
 struct {

@@ -192,7 +192,7 @@ __attribute__((noinline)) int trace_report_one(struct xroce_trace_report *report
 	__u32 what;
 	void *ring;
 
-	if (!report || bytes > XROCE_TRACE_ENTRY_BYTES || slot >= XROCE_TRACERS)
+	if (!report || bytes > XROCE_TRACE_ENTRIES_BYTES || slot >= XROCE_TRACERS)
 		return 0;
 	t = &xroce_trace.tracer[slot];
 	record = &report->record;
@@ -228,7 +228,7 @@ __attribute__((noinline)) int trace_report(struct xroce_trace_report *report)
 	if (!report)
 		return 0;
 	bytes = report->record.bytes;
-	if (bytes > XROCE_TRACE_ENTRY_BYTES)
+	if (bytes > XROCE_TRACE_ENTRIES_BYTES)
 		return 0;
 	r = (void *)report->head;
 	__builtin_memset(r, 0, sizeof(*r));

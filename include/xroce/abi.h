@@ -615,7 +615,7 @@ struct xroce_cm_client {
 	__u32 client;		/* key in xroce_client */
 	__u32 pid;		/* for readers of a dump */
 	__u64 serial;		/* unique among the clients of a broker */
-	/* PLACE_NOBODY: this client must not reject requests for ports below this one */
+	/* PLACE_NONE: this client must not reject requests for ports below this one */
 	__u32 first_port;
 	__u32 by_sockets;	/* 1: it sends by its own sockets, not by xroce_egress */
 };
@@ -654,8 +654,8 @@ struct xroce_asked {
 	/* serial of xroce_cm_client; if it differs, another client has the place now */
 	__u64 serial;
 	__u8 own_gid[16];	/* destination of the request */
-	__u32 place;		/* PLACE_NOBODY: the client that rejects MADs without an owner */
-	__u32 qpn;		/* the peer's; 0 for a SIDR_REQ and PLACE_NOBODY */
+	__u32 place;		/* PLACE_NONE: the client that rejects MADs without an owner */
+	__u32 qpn;		/* the peer's; 0 for a SIDR_REQ and PLACE_NONE */
 	__u32 answered;		/* the client has sent a REP or REJ */
 	__u32 pad;
 };
@@ -664,7 +664,7 @@ struct xroce_asked {
  * xroce_unowned (RINGBUF): the frames of MADs without an owner while no client has a QP 1, as
  * struct xroce_rx_record without its CQE. xroce_mux writes, the broker reads and rejects the MADs.
  */
-#define XROCE_NOBODY_BYTES 16384
+#define XROCE_UNOWNED_BYTES 16384
 
 /*
  * xroce_conn (LRU_HASH, key: the client's communication id, host order): the clients' connections,

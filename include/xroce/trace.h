@@ -133,12 +133,12 @@ struct xroce_trace_record {
  * three packets of maximum length. xroce_trace_tx returns which of XROCE_TRACE_SENT and _EVENTS
  * tracers want; 0: none.
  */
-#define XROCE_TRACE_ENTRY_BYTES (16384u - 40 - (__u32)sizeof(struct xroce_trace_record))
+#define XROCE_TRACE_ENTRIES_BYTES (16384u - 40 - (__u32)sizeof(struct xroce_trace_record))
 
 struct xroce_trace_report {
 	__u64 head[5];	/* the struct xroce_record, written by the program */
 	struct xroce_trace_record record;
-	__u8 entries[XROCE_TRACE_ENTRY_BYTES];
+	__u8 entries[XROCE_TRACE_ENTRIES_BYTES];
 };
 _Static_assert(sizeof(struct xroce_trace_report) == 16384, "whole pages");
 

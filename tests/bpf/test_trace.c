@@ -305,11 +305,11 @@ static void trace__tale(void **state)
 static void trace__tale_of_any_length(void **state)
 {
 	static struct xroce_trace_report report = {
-		.record = { .packets = 1, .bytes = XROCE_TRACE_ENTRY_BYTES }
+		.record = { .packets = 1, .bytes = XROCE_TRACE_ENTRIES_BYTES }
 	};
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &report, .ctx_size_in = sizeof(report));
 	const int prog = bpf_program__fd(bench->skel->progs.xroce_trace_tx);
-	const uint32_t wrong[] = { XROCE_TRACE_ENTRY_BYTES + 1, 1u << 30, ~0u };
+	const uint32_t wrong[] = { XROCE_TRACE_ENTRIES_BYTES + 1, 1u << 30, ~0u };
 
 	reset();
 	look(1);

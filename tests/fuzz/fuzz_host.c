@@ -166,7 +166,7 @@ static void side_add_client(struct side *s, u32 i)
 
 	REQUIRE(!host_client_make(RING_BYTES, &s->client[i]));
 	s->host->client[i] = s->client[i];
-	REQUIRE(!host_map_put(&s->host->map[HOST_PLACE], &number, &place));
+	REQUIRE(!host_map_put(&s->host->map[HOST_CM_CLIENT], &number, &place));
 }
 
 static void side_add_groups(struct side *s)

@@ -561,7 +561,7 @@ static void reports(u32 n)
 {
 	static struct {
 		struct xroce_trace_record record;
-		u8 entries[XROCE_TRACE_ENTRY_BYTES + 64];
+		u8 entries[XROCE_TRACE_ENTRIES_BYTES + 64];
 	} t;
 
 	for (u32 i = 0; i < n; i++) {

@@ -252,7 +252,7 @@ static int broker_make_books(struct broker *b)
 }
 
 /* The pool of a broker with UDP sockets stays empty: an instance takes little time. */
-static int broker_make_udp_stock(struct broker *b)
+static int broker_make_udp_pool(struct broker *b)
 {
 	const struct instance_plan plan = { .ifindex = b->dev.ifindex,
 					    .ring_bytes = XROCE_RX_RING_BYTES,
@@ -335,7 +335,7 @@ static int broker_receive_by_udp(struct broker *b)
 
 	if (!err)
 		err = broker_make_books(b);
-	return err ? err : broker_make_udp_stock(b);
+	return err ? err : broker_make_udp_pool(b);
 }
 
 static int broker_receive_by_xdp(struct broker *b)

@@ -32,7 +32,7 @@ static int mux_map_fd(const struct mux *m, enum host_map_name which)
 	switch (which) {
 	case HOST_OWNER:
 		return bpf_map__fd(m->bpf->maps.xroce_owner);
-	case HOST_PLACE:
+	case HOST_CM_CLIENT:
 		return bpf_map__fd(m->bpf->maps.xroce_cm_client);
 	case HOST_SERVICE:
 		return bpf_map__fd(m->bpf->maps.xroce_service);
@@ -460,8 +460,8 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 int mux_put_place(struct mux *m, u32 place, const struct xroce_cm_client *p)
 {
 	if (p)
-		return mux_map_put(m, HOST_PLACE, &place, p);
-	mux_map_remove(m, HOST_PLACE, &place);
+		return mux_map_put(m, HOST_CM_CLIENT, &place, p);
+	mux_map_remove(m, HOST_CM_CLIENT, &place);
 	return 0;
 }
 

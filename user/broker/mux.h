@@ -148,7 +148,7 @@ void mux_take_dead_peers(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void *
 /* Returns whether a client with a QP 1 has this place. */
 bool mux_has_place(const struct mux *m, u32 place);
 /*
- * Admits MADs from the broker's own TAP for a place; PLACE_NOBODY: refusals of MADs without an
+ * Admits MADs from the broker's own TAP for a place; PLACE_NONE: refusals of MADs without an
  * owner. Returns 0 or -errno.
  */
 int mux_speak_for(struct mux *m, u32 tap, u32 place);

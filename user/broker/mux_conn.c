@@ -17,7 +17,7 @@ bool mux_has_place(const struct mux *m, u32 place)
 	struct xroce_cm_client p;
 
 	if (m->host)
-		return host_map_find(&m->host->map[HOST_PLACE], &place);
+		return host_map_find(&m->host->map[HOST_CM_CLIENT], &place);
 	return !bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_cm_client), &place, &p);
 }
 

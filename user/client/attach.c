@@ -211,7 +211,7 @@ static int shared_map_all(struct attachment *m)
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
 	m->maps.copies_fd = m->maps.copying_fd = -1;
 	m->maps.trace_fd = m->fd[ASK_FD_TRACE];
-	m->maps.tells_by_socket = m->hello & ASK_REPORTS_BY_SOCKET;
+	m->maps.reports_by_socket = m->hello & ASK_REPORTS_BY_SOCKET;
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static struct host_client *now_client;
 static struct host_map *host_map_of(const void *map)
 {
 	return &now->map[map == &xroce_owner	 ? HOST_OWNER :
-			 map == &xroce_cm_client ? HOST_PLACE :
+			 map == &xroce_cm_client ? HOST_CM_CLIENT :
 			 map == &xroce_service	 ? HOST_SERVICE :
 			 map == &xroce_asked	 ? HOST_ASKED :
 			 map == &xroce_conn	 ? HOST_CONN :
@@ -236,7 +236,7 @@ int host_make(struct host **out)
 	if (!err)                                                                             \
 		err = host_map_make(&h->map[which], sizeof(key), sizeof(value), max, is_lru);
 	MAKE(HOST_OWNER, u32, struct xroce_owner, XROCE_MAX_OWNED, false)
-	MAKE(HOST_PLACE, u32, struct xroce_cm_client, XROCE_MAX_CLIENT + 1, false)
+	MAKE(HOST_CM_CLIENT, u32, struct xroce_cm_client, XROCE_MAX_CLIENT + 1, false)
 	MAKE(HOST_SERVICE, struct xroce_service_key, struct xroce_service, XROCE_MAX_SERVICE, false)
 	MAKE(HOST_ASKED, struct xroce_asked_key, struct xroce_asked, XROCE_MAX_ASKED, true)
 	MAKE(HOST_CONN, u32, struct xroce_conn, XROCE_MAX_CONN, true)

@@ -14,7 +14,7 @@
 /* Maps of the broker, with their names in xroce/abi.h without the prefix. */
 enum host_map_name {
 	HOST_OWNER,
-	HOST_PLACE,
+	HOST_CM_CLIENT,
 	HOST_SERVICE,
 	HOST_ASKED,
 	HOST_CONN,

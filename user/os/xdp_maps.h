@@ -22,7 +22,7 @@ struct xdp_maps {
 	/* -1 likewise; copying_fd: a map of one word, the program's xroce_copying */
 	int copies_fd, copying_fd;
 	int trace_fd;			  /* xroce_trace_tx, or a socket; -1: a forked child */
-	bool tells_by_socket;		  /* ASK_REPORTS_BY_SOCKET */
+	bool reports_by_socket;		  /* ASK_REPORTS_BY_SOCKET */
 	struct xroce_qp *qp;		  /* XROCE_MAX_QP */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */

@@ -15,7 +15,7 @@ struct trace_tx {
 	struct xroce_trace_record record;
 };
 
-_Static_assert(sizeof(struct xroce_trace_entry) + PACKET_FRAME_MAX + 8 <= XROCE_TRACE_ENTRY_BYTES,
+_Static_assert(sizeof(struct xroce_trace_entry) + PACKET_FRAME_MAX + 8 <= XROCE_TRACE_ENTRIES_BYTES,
 	       "a packet fits");
 
 void trace_tx_look(struct shard *s)
@@ -92,7 +92,7 @@ static void trace_tx_flush(struct shard *s)
 
 	if (!record->packets && !record->events)
 		return;
-	if (s->all->maps->tells_by_socket)
+	if (s->all->maps->reports_by_socket)
 		trace_tx_send(s);
 	else
 		trace_tx_run(s);
