@@ -33,7 +33,7 @@ struct held_ids {
 	u32 *id;
 };
 
-/* held.c: memory of an ended connection, whose maps exist. */
+/* held.c: memory of an ended connection or observation, whose maps may exist. */
 struct held {
 	struct held *next;
 	struct quota_user *user;
@@ -87,7 +87,6 @@ struct unread_parked {
 	struct broker *broker;
 	struct quota_user *user;
 	bool has_fds; /* one of the answers has descriptors */
-	bool is_shut; /* hung up */
 };
 
 struct broker {

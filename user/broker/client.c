@@ -14,6 +14,7 @@
 #include "client_group.h"
 #include "client_report.h"
 #include "client_trace.h"
+#include "../client/shared_maps.h"
 #include "held.h"
 #include "message.h"
 #include "mad_refuser.h"
@@ -219,22 +220,18 @@ static void client_leave(struct client *c)
 /* Notes the maps, or files, among the descriptors of a port. Returns 0 or -ENOMEM. */
 static int client_note_maps(struct client *c, const struct instance *i, const int *fd)
 {
-	static const u8 maps[] = { ASK_FD_QP,	   ASK_FD_CQ,	    ASK_FD_EXPECT,  ASK_FD_ENGINE,
-				   ASK_FD_VECTOR,  ASK_FD_SOCK,	    ASK_FD_STATS,   ASK_FD_DROPS,
-				   ASK_FD_RX,	   ASK_FD_WAKE,	    ASK_FD_QP_STAT, ASK_FD_CQ_STAT,
-				   ASK_FD_SRQ_STAT, ASK_FD_MR_STAT };
-	int err;
+	const int err = held_reserve(&c->maps, ASK_FDS);
 
-	if (c->user->admin)
-		return 0;
-	err = held_reserve(&c->maps, ARRAY_SIZE(maps) + 1);
 	if (err)
 		return err;
-	for (u32 k = 0; k < ARRAY_SIZE(maps); k++)
-		held_note(c->broker, &c->maps, fd[maps[k]]);
+#define X(name, map, which, n) held_note(c->broker, c->user, &c->maps, fd[which]);
+	SHARED_MAPS(X)
+#undef X
+	held_note(c->broker, c->user, &c->maps, fd[ASK_FD_RX]);
+	held_note(c->broker, c->user, &c->maps, fd[ASK_FD_WAKE]);
 	/* of ASK_FD_TRACE */
 	if (!i->host)
-		held_note(c->broker, &c->maps, i->readonly_maps.slot.trace_fd);
+		held_note(c->broker, c->user, &c->maps, i->readonly_maps.slot.trace_fd);
 	return 0;
 }
 
@@ -464,7 +461,7 @@ static int client_make_ring(struct client *c)
 	if (!err) {
 		fd = instance_ring(&c->rings_left, c->rings);
 		if (fd >= 0) {
-			held_note(c->broker, &c->maps, fd);
+			held_note(c->broker, c->user, &c->maps, fd);
 			c->rings++;
 			return fd;
 		}
@@ -976,10 +973,36 @@ static void client_disown(struct client *c)
 	quota_give(&b->quota, c->user, QUOTA_QPS, c->qps);
 }
 
+/* Frees c, which is entered nowhere but in the list of clients, and closes its connection. */
+static void client_free(struct client *c)
+{
+	struct broker *b = c->broker;
+
+unread_dismiss(c);
+	client_report_pass_all(c);
+	client_report_end(c);
+	client_trace_dismiss(c);
+	readonly_maps_close(&c->readonly_maps);
+	instance_rings_close(&c->rings_left);
+	host_client_free(c->host);
+	if (c->before)
+		c->before->next = c->next;
+	else
+		b->clients = c->next;
+	if (c->next)
+		c->next->before = c->before;
+	if (c->source.fd >= 0) {
+		loop_remove(b->loop, &c->source);
+		close(c->source.fd);
+	}
+	free(c);
+}
+
 void client_end(struct client *c)
 {
 	struct broker *b = c->broker;
 	const bool is_first = c->source.fd == b->options.client_fd;
+	bool is_parked;
 
 	client_disown(c);
 	client_cm_end(c);
@@ -993,8 +1016,8 @@ void client_end(struct client *c)
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	held_begin(b, c->user, &c->maps, c->memory_kib, 0);
-	c->memory_kib = 0;
-	if (!unread_park(c))
+	is_parked = unread_park(c);
+	if (!is_parked)
 		quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
 	sole_client_ends(c);
 	/* the process that started the broker has got no port, and no other one waits for one */
@@ -1002,36 +1025,7 @@ void client_end(struct client *c)
 		b->options.client_fd = -1;
 		b->ended |= !b->quota.used[QUOTA_CLIENTS] && b->sole.made.bpf;
 	}
-	client_dismiss(c);
-	unread_hang_up(b);
-}
-
-void client_dismiss(struct client *c)
-{
-	struct broker *b = c->broker;
-
-	unread_dismiss(c);
-	client_report_pass_all(c);
-	client_report_end(c);
-	client_trace_dismiss(c);
-	readonly_maps_close(&c->readonly_maps);
-	instance_rings_close(&c->rings_left);
-	host_client_free(c->host);
-	held_forget(&c->maps);
-	/* not found by number from here on, even if it is still entered in the mux */
-	if (c->number != CLIENT_NONE)
-		b->of[c->number] = NULL;
-	if (b->refuser == c)
-		b->refuser = NULL;
-	if (c->before)
-		c->before->next = c->next;
-	else
-		b->clients = c->next;
-	if (c->next)
-		c->next->before = c->before;
-	if (c->source.fd >= 0) {
-		loop_remove(b->loop, &c->source);
-		close(c->source.fd);
-	}
-	free(c);
+	client_free(c);
+	if (is_parked)
+		unread_hang_up(b);
 }

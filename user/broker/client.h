@@ -34,7 +34,5 @@ void client_serve(struct client *c);
 
 /* Takes back numbers, services, QP 1, groups, the program's slot and the TAPs; frees c. */
 void client_end(struct client *c);
-/* Frees c and closes only its connection: its entries in the mux stay, as the broker ends. */
-void client_dismiss(struct client *c);
 
 #endif

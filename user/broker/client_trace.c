@@ -98,7 +98,7 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	err = held_reserve(&t->ring, 1);
 	if (err)
 		return err;
-	held_note(c->broker, &t->ring, fd[ASK_TRACE_RING]);
+	held_note(c->broker, c->user, &t->ring, fd[ASK_TRACE_RING]);
 	fd[ASK_TRACE_PAGE] = fcntl(shown->slot.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
 		return -errno;

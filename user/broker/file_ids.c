@@ -36,7 +36,7 @@ static void file_ids_remove(struct file_ids *f, u32 id)
 {
 	const u32 at = file_ids_at(f, id);
 
-	if (!file_ids_has(f, id))
+	if (at == f->num || f->id[at] != id)
 		return;
 	f->num--;
 	memmove(f->id + at, f->id + at + 1, (f->num - at) * sizeof(*f->id));
@@ -94,9 +94,9 @@ u32 file_ids_add(struct file_ids *f, int fd)
 	if (wd <= 0)
 		return 0;
 	id = (u32)wd;
-	if (file_ids_has(f, id))
-		return id;
 	at = file_ids_at(f, id);
+	if (at < f->num && f->id[at] == id)
+		return id;
 	memmove(f->id + at + 1, f->id + at, (f->num - at) * sizeof(*f->id));
 	f->id[at] = id;
 	f->num++;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../os/clock.h"
+#include "../os/kernel.h"
 
 /* Between two looks: the first, and the longest, which is for maps that a process keeps. */
 #define HELD_FIRST_NS (50 * NSEC_PER_MSEC)
@@ -26,10 +26,13 @@ int held_reserve(struct held_ids *ids, u32 n)
 	return 0;
 }
 
-void held_note(struct broker *b, struct held_ids *ids, int fd)
+void held_note(struct broker *b, const struct quota_user *user, struct held_ids *ids, int fd)
 {
-	const u32 id = b->options.udp ? file_ids_add(&b->file_ids, fd) : map_ids_of(fd);
+	u32 id;
 
+	if (user->admin)
+		return;
+	id = b->options.udp ? file_ids_add(&b->file_ids, fd) : map_ids_of(fd);
 	if (id)
 		ids->id[ids->num++] = id;
 }
@@ -52,7 +55,7 @@ void held_begin(struct broker *b, struct quota_user *user, struct held_ids *ids,
 		u32 pieces)
 {
 	const u64 now_ns = clock_now_ns();
-	struct held *h = user->admin || !ids->num ? NULL : malloc(sizeof(*h));
+	struct held *h = !ids->num ? NULL : malloc(sizeof(*h));
 
 	if (!h) {
 		held_give(b, user, kib, pieces);
@@ -138,8 +141,7 @@ bool held_work(struct broker *b, u64 now_ns)
 		return false;
 	err = held_read(b);
 	/* short of descriptors or memory: later */
-	for (struct held **at = &b->held; *at && err != -EMFILE && err != -ENFILE &&
-					  err != -ENOMEM;) {
+	for (struct held **at = &b->held; *at && !kernel_is_short(err);) {
 		if (!err && held_exists(b, *at))
 			at = &(*at)->next;
 		else

@@ -4,7 +4,7 @@
  * after its connection has ended, or pass them on. So the memory counts for its user until the
  * kernel has freed the maps, which map_ids.h shows, or the files of a broker with UDP sockets
  * (file_ids.h). That is some 50 ms after the last descriptor was closed: a port for which the
- * user lacks memory waits as long.
+ * user lacks memory waits for that, at most HELD_WAIT_NS.
  *
  * Clients with CAP_NET_ADMIN have no limit of memory, and their maps are not followed. Memory that
  * the kernel does not show no longer counts from the end of the connection.
@@ -22,8 +22,8 @@
 
 /* Makes room for n more numbers. Returns 0 or -ENOMEM. */
 int held_reserve(struct held_ids *ids, u32 n);
-/* Notes a map or file whose descriptor a client gets, after held_reserve(). */
-void held_note(struct broker *b, struct held_ids *ids, int fd);
+/* Notes a map or file whose descriptor a client of user gets, after held_reserve(). */
+void held_note(struct broker *b, const struct quota_user *user, struct held_ids *ids, int fd);
 void held_forget(struct held_ids *ids);
 
 /*
@@ -38,8 +38,8 @@ bool held_may_return(const struct broker *b, const struct quota_user *user, u32 
 void held_hurry(struct broker *b);
 
 /*
- * As quota_find(). If no entry is free, forgets the memory of users without a connection, of which
- * there is one then.
+ * As quota_find(). If no entry is free, some users have memory and no connection: forgets the
+ * memory of such users until an entry is free.
  */
 struct quota_user *held_find_user(struct broker *b, u32 uid, bool admin);
 

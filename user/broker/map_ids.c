@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../os/bpf_room.h"
+#include "../os/kernel.h"
 #include "../os/privilege.h"
 #include "map_ids.h"
 #include "xroce_held.skel.h"
@@ -33,7 +34,7 @@ static int map_ids_load(struct map_ids *m)
 	libbpf_set_print(before);
 	if (err) {
 		map_ids_free(m);
-		m->err = err == -EMFILE || err == -ENFILE || err == -ENOMEM ? 0 : err;
+		m->err = kernel_is_short(err) ? 0 : err;
 	}
 	return err;
 }

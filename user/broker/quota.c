@@ -9,7 +9,7 @@ void quota_init(struct quota *q, const struct quota_limits *limits)
 
 static bool quota_is_free(const struct quota_user *u)
 {
-	return !u->used[QUOTA_CONNECTIONS] && !u->used[QUOTA_MEMORY] && !u->used[QUOTA_TRACES];
+	return !u->used[QUOTA_CONNECTIONS] && !u->used[QUOTA_MEMORY];
 }
 
 struct quota_user *quota_find(struct quota *q, u32 uid, bool admin)

@@ -27,7 +27,7 @@ enum quota_kind {
 #define QUOTA_SPARE	  8
 #define QUOTA_CONNECTIONS_MAX (XROCE_MAX_CLIENT + QUOTA_SPARE)
 
-/* Users with a connection, and as many of whose memory alone is in use (held.h). */
+/* Users with a connection, and as many that have only memory in use (held.h). */
 #define QUOTA_USERS_MAX (2 * QUOTA_CONNECTIONS_MAX)
 
 /* The limits of each kind, for a user and for all users together. */
@@ -43,7 +43,7 @@ struct quota_user {
 	u64 served;	       /* value of broker.served at its last answer by client_serve() */
 	u32 unread;	       /* connections with an unread answer that has descriptors */
 	u32 parked;	       /* such connections that have ended (unread.h) */
-	u32 held;	       /* ended connections whose memory is in use (held.h) */
+	u32 held;	       /* ended connections and observations with memory in use (held.h) */
 };
 
 struct quota {

@@ -143,9 +143,8 @@ void unread_hang_up(struct broker *b)
 	struct unread_parked *p = b->parked;
 
 	/* of a broker that ends, the hang-up shows that everything is removed (stopper_fd) */
-	if (!p || p->is_shut || b->ended)
+	if (!p || b->ended)
 		return;
-	p->is_shut = true;
 	shutdown(p->source.fd, SHUT_RDWR);
 }
 

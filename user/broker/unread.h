@@ -11,8 +11,8 @@
  * the client reads it or closes its end. Until then the broker parks its own end, which shows that,
  * and the connection still counts for its user. No bound can make a client read: a user with a
  * parked connection gets no further descriptors, and with UNREAD_PARKED_MAX of them no user does.
- * So at most UNREAD_MAX + UNREAD_PARKED_MAX - 1 answers are in flight at a time. Clients with
- * CAP_NET_ADMIN are not bound.
+ * So at most UNREAD_MAX + UNREAD_PARKED_MAX - 1 answers are in flight at a time. For
+ * clients with CAP_NET_ADMIN only the first bound holds: one unread answer of a live connection.
  *
  * Answers without descriptors are the kernel's memory until they are read: for these a connection
  * is parked as well, and only counts for its user.

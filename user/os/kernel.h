@@ -13,10 +13,17 @@
 #ifndef OS_KERNEL_H
 #define OS_KERNEL_H
 
+#include <errno.h>
 #include <linux/if_xdp.h>
 #include <poll.h>
 
 #include "clock.h"
+
+/* Returns whether the error means that the process, or the kernel, lacks resources for now. */
+static inline bool kernel_is_short(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
 
 /* ---- descriptors ---- */
 void kernel_close(int fd);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "../os/kernel.h"
 #include "../os/clock.h"
 #include "../os/privilege.h"
 
@@ -88,12 +89,6 @@ static bool bind_family_only(const struct rdmacm_id *id, const struct address *l
 	       (bind_sysctl("/proc/sys/net/ipv6/bindv6only", &only, NULL) && only);
 }
 
-/* Returns whether the error means that the process lacks resources, not an address. */
-static bool bind_is_short(int err)
-{
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
-}
-
 /* Returns the device with an address. 0: with a reference; -EADDRNOTAVAIL, -ENODEV or -errno. */
 static int bind_device(const struct address *local, struct rdmacm_device **dev, u8 mac[6])
 {
@@ -105,7 +100,7 @@ static int bind_device(const struct address *local, struct rdmacm_device **dev, 
 	if (err)
 		return err;
 	err = netdev_route(session, &local->ip, NULL, local->scope, &route);
-	if (bind_is_short(err))
+	if (kernel_is_short(err))
 		return err;
 	if (err == -ENODEV || ((err || !route.is_local) && local->scope))
 		return -ENODEV;
