@@ -53,7 +53,7 @@ $(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c metrics.c sh
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
 	explain_gather.c cli.c json.c observe_options.c objects.c observe_maps.c snapshot.c output.c \
-	processes.c table.c)
+	processes.c table.c) $(call objs,user/os/kernel.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c) $(call objs,user/os/clock.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 

@@ -119,7 +119,8 @@ enum snapshot_sum { SUM_ENGINE, SUM_RX, SUM_SOCK, SUM_XDP, SUM_REFUSED, SNAPSHOT
 struct snapshot {
 	struct sums sums;
 	u32 has;		  /* bits 1 << enum snapshot_sum: maps that sums was read from */
-	u32 queues;		  /* receive queues whose socket has received frames */
+	/* with SNAPSHOT_WAKEUPS: receive queues whose socket has received frames */
+	u32 queues;
 	u64 wakeups, unannounced; /* of all completion vectors */
 	struct xroce_engine *engine; /* PID and rdma_cm listeners, as the process wrote them */
 	u32 num_qps;

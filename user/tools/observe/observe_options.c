@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "../../os/clock.h"
+#include "../../os/kernel.h"
 #include "observe_options.h"
 #include "../output.h"
 
@@ -109,13 +110,8 @@ int observe_options_raise_limit(const struct command *command)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return EXIT_OK;
-	if (limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (limit.rlim_max >= OBSERVE_OPTIONS_FDS)
+	kernel_raise_limit(RLIMIT_NOFILE);
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= OBSERVE_OPTIONS_FDS)
 		return EXIT_OK;
 	fprintf(stderr,
 		"xroce %s: too few file descriptors to inspect processes: the limit is %llu; raise "

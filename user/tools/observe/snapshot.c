@@ -121,7 +121,6 @@ static void snapshot_read_counters(struct snapshot *s, const struct observed *p)
 		if (!observed_sum(p, snapshot_maps[i].name, sums_part(&s->sums, i),
 				  snapshot_maps[i].size / sizeof(u64)))
 			s->has |= 1u << i;
-	snapshot_each(p, SUM_SOCK, counters_take_socket, s);
 }
 
 /* ---- queue pairs ---- */
@@ -288,8 +287,10 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts)
 	*s = (struct snapshot){ 0 };
 	if (parts & SNAPSHOT_COUNTERS)
 		snapshot_read_counters(s, p);
-	if (parts & SNAPSHOT_WAKEUPS)
+	if (parts & SNAPSHOT_WAKEUPS) {
 		snapshot_each(p, MAP_VECTOR, counters_take_vector, s);
+		snapshot_each(p, SUM_SOCK, counters_take_socket, s);
+	}
 	if (parts & SNAPSHOT_QPS)
 		err = snapshot_read_qps(s, p);
 	for (u32 i = 0; i < SNAPSHOT_KINDS; i++)
