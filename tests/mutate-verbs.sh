@@ -520,7 +520,7 @@ cm_foreign_pd     | user/rdmacm/qp.c         | s/attr->pd \&\& attr->pd->context
 cm_qp_with_less   | user/rdmacm/qp.c         | s/^		attr->send_cq = NULL;/		;/ | rdmacm-qp
 cm_exit_silent    | user/rdmacm/id.c       | s/^		conn_close(id);/		;/ | netns-cm_slow
 rs_close_waits    | user/rsocket/rsocket_close.c | /^static s64 close_deadline/,/^}/s/return 0;/return FOREVER;/ | rdmacm-rsocket_threads
-rs_close_leaves   | user/rsocket/rsocket_close.c | s/goes_on = !aborts .*/goes_on = false;/ | netns-cm_rspreload
+rs_close_leaves   | user/rsocket/rsocket_close.c | s/if (!close_aborts(s) \&\& .*/if (0)/ | netns-cm_rspreload
 rs_shut_unsaid    | user/rsocket/rsocket_close.c | s/^	if (s->announces)$/	if (0)/ | rdmacm-rsocket_threads
 rs_shut_shown     | user/rsocket/rsocket_stream.c | s/ || (!s->reads \&\& !s->writes);/;/ | rdmacm-rsocket_threads
 rs_exit_leaves    | user/rsocket/rsocket_close.c | /^__attribute__((destructor))/,/^}/s/exit_wait_ending(until);/;/ | netns-cm_rspreload

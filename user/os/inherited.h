@@ -10,7 +10,8 @@
  * Resets the calling thread, the only one of its process, as far as the kernel permits:
  *
  * - policy SCHED_OTHER, nice 0, the default I/O priority: a program that spins at a real-time
- *   priority would starve a process of its priority, and a program at a low one delay all clients
+ *   priority would starve a process of the same priority, and a process at a program's low priority
+ *   would delay all clients
  * - all CPUs and memory nodes that the control group allows
  * - the kernel's default timer slack
  * - no limit of CPU time and memory, or the hard limits

@@ -44,9 +44,9 @@ static void thread_set_policy(pthread_t thread, bool is_real_time)
 }
 
 /*
- * Sets all CPUs but the creator's, if these are a single one or for real-time threads, which may
- * fill them. The kernel removes the CPUs that the control group forbids. If none is left, the
- * kernel refuses and the thread stays on the creator's CPUs.
+ * If the creator has a single CPU, or is a real-time thread and might fill its CPUs, sets all CPUs
+ * but the creator's. The kernel removes the CPUs that the control group forbids. If none is left,
+ * the kernel refuses and the thread stays on the creator's CPUs.
  */
 static void thread_set_cpus(pthread_t thread, bool is_real_time)
 {

@@ -95,8 +95,6 @@ const struct counters_field counters_fields[] = {
 };
 const u32 counters_num_fields = ARRAY_SIZE(counters_fields);
 
-#define WORDS(s) (sizeof(s) / sizeof(u64))
-
 u64 counters_get(const struct sums *s, const struct counters_field *f)
 {
 	if (f->is_drop)
@@ -111,12 +109,6 @@ const char *counters_text(u32 offset)
 		if (!counters_fields[i].is_drop && counters_fields[i].offset == offset)
 			return counters_fields[i].text;
 	return "";
-}
-
-void counters_add(struct sums *to, const struct sums *s)
-{
-	for (size_t i = 0; i < WORDS(*s); i++)
-		((u64 *)to)[i] = counter_plus(((u64 *)to)[i], ((const u64 *)s)[i]);
 }
 
 u64 counters_dropped(const struct sums *s)

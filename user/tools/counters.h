@@ -36,7 +36,6 @@ extern const u32 counters_num_fields;
 u64 counters_get(const struct sums *s, const struct counters_field *f);
 /* Returns the text of the counter at that offset in struct sums; "" if it has no row. */
 const char *counters_text(u32 offset);
-void counters_add(struct sums *to, const struct sums *s);
 /* Returns the saturated sum: a process can write any value into its counters, and no sum falls. */
 static inline u64 counter_plus(u64 a, u64 b)
 {

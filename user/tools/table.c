@@ -32,8 +32,8 @@ void table_end(struct table *t)
 	t->num_cells = t->room = 0;
 }
 
-/* The text of a value in a table. */
-static struct cell *table_add(struct table *t, struct cell cell, const char *fmt, va_list ap)
+/* Adds a value with its text in a table. */
+static void table_add(struct table *t, struct cell cell, const char *fmt, va_list ap)
 {
 	if (t->num_cells == t->room) {
 		t->room = t->room ? 2 * t->room : 16 * t->num_columns;
@@ -42,8 +42,7 @@ static struct cell *table_add(struct table *t, struct cell cell, const char *fmt
 	if (vasprintf(&cell.text, fmt, ap) < 0)
 		table_need(NULL);
 	cell.added = t->num_cells;
-	t->cells[t->num_cells] = cell;
-	return &t->cells[t->num_cells++];
+	t->cells[t->num_cells++] = cell;
 }
 
 #define TABLE_ADD(t, fmt, ...)                                                                     \

@@ -113,20 +113,13 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 	d->is_listed = true;
 	d->is_shared = iface->broker_prog_id || iface->asks;
 	d->is_hidden = iface->is_hidden || iface->is_partial;
-	d->is_left = iface->is_left;
+	d->is_lost = iface->is_left;
 	d->is_whole = !iface->is_hidden && !iface->is_silent &&
 		      !(iface->broker_prog_id && !iface->asks);
 	d->silent_until_ns = iface->silent_until_ns;
-	d->is_shown |= d->is_hidden;
+	d->is_shown |= d->is_hidden || d->is_lost;
 	if (!d->is_whole && !iface->is_hidden)
 		c->errors[COLLECT_BROKER]++;
-}
-
-/* Sets whether the broker of an interface was killed, which leaves its socket. */
-static void device_look_for_loss(struct device *d)
-{
-	d->is_lost = d->is_left;
-	d->is_shown |= d->is_lost;
 }
 
 /* Removes interfaces that no longer exist, with their ports and shares. */
@@ -430,8 +423,6 @@ void collector_collect(struct collector *c)
 	for (u32 i = 0; !c->is_up && i < c->num_devices; i++)
 		c->devices[i].is_listed = true, c->devices[i].is_whole = false;
 	collector_drop_devices(c);
-	for (u32 i = 0; c->is_up && i < c->num_devices; i++)
-		device_look_for_loss(&c->devices[i]);
 	collector_read_ports(c, begun_ns);
 	for (u32 i = 0; i < c->num_devices; i++)
 		device_name_counters(&c->devices[i]);

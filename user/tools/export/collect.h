@@ -30,7 +30,6 @@ struct device {
 	bool is_shown;	  /* in use now or earlier, or named by --dev */
 	bool is_shared, is_silent; /* the broker answers; it does not, and a process is there */
 	u64 silent_until_ns; /* its broker is not asked earlier */
-	bool is_left;	  /* has the unused socket of a killed process */
 	bool is_lost;	  /* its broker was killed, and no process has used it since */
 	u32 ports;	  /* without the broker */
 	struct counts total;

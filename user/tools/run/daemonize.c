@@ -107,7 +107,7 @@ bool adopter_reaps(void)
 
 /* ---- the process ---- */
 
-/* The parent of this process adopts its orphans (reaper.h). */
+/* Orphans are waited for: by the first process, or by the parent of this process (reaper.h). */
 static bool daemonize_is_adopted;
 
 static bool daemonize_would_be_adopted(void)
@@ -119,7 +119,10 @@ static bool daemonize_would_be_adopted(void)
 
 bool daemonize_lacks_adopter(void)
 {
-	return !daemonize_would_be_adopted() && adopter_is_seen() && !adopter_reaps();
+	if (daemonize_would_be_adopted() || !adopter_is_seen())
+		return false;
+	daemonize_is_adopted = adopter_reaps();
+	return !daemonize_is_adopted;
 }
 
 void daemonize_has_adopter(void)

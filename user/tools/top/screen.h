@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A terminal frame as a grid of characters, and the terminal that shows it, by ncurses. Whatever
- * text is put here, the grid has only printable one-column characters. It is pure: no terminal, no
- * clock.
+ * text is put here, the grid has only printable one-column characters.
  */
 #ifndef TOP_SCREEN_H
 #define TOP_SCREEN_H
