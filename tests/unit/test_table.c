@@ -42,13 +42,15 @@ static void json__nested(void **state)
 	json_text(&j, NULL, "a");
 	json_null(&j, "ignored");
 	json_open_object(&j, NULL);
+	json_number(&j, "n", 1);
 	json_close(&j);
 	json_close(&j);
 	json_boolean(&j, "no", false);
 	json_close(&j);
 	json_end(&j);
 	printed(out, "{\n  \"most\": 18446744073709551615,\n  \"least\": -5,\n  \"list\": [\n"
-		     "    \"a\",\n    null,\n    {\n    }\n  ],\n  \"no\": false\n}\n");
+		     "    \"a\",\n    null,\n    {\n      \"n\": 1\n    }\n  ],\n"
+		     "  \"no\": false\n}\n");
 }
 
 static void json__compact(void **state)
