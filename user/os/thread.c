@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../engine/types.h"
 
@@ -88,4 +89,25 @@ int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 		free(start);
 	}
 	return err;
+}
+
+int thread_lock_until(pthread_mutex_t *lock, s64 until_ns)
+{
+#ifdef __SANITIZE_THREAD__
+	/* for TSan of gcc 12 pthread_mutex_clocklock() is no lock */
+	struct timespec now;
+
+	while (pthread_mutex_trylock(lock)) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (now.tv_sec * (s64)NSEC_PER_SEC + now.tv_nsec >= until_ns)
+			return ETIMEDOUT;
+		nanosleep(&(struct timespec){ .tv_nsec = NSEC_PER_MSEC }, NULL);
+	}
+	return 0;
+#else
+	const struct timespec until = { .tv_sec = until_ns / (s64)NSEC_PER_SEC,
+					.tv_nsec = until_ns % (s64)NSEC_PER_SEC };
+
+	return pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &until);
+#endif
 }

@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "../engine/types.h"
+
 /*
  * Starts a thread that runs fn(arg). All signals are blocked in it, as the application's are for
  * its own threads, except SIGSEGV and SIGBUS, which report memory faults of this thread
@@ -34,5 +36,11 @@ static inline void thread_restore_cancel(int before)
 {
 	pthread_setcancelstate(before, NULL);
 }
+
+/*
+ * Locks, at the latest at until_ns of CLOCK_MONOTONIC. Returns 0, or an error of
+ * pthread_mutex_timedlock(3).
+ */
+int thread_lock_until(pthread_mutex_t *lock, s64 until_ns);
 
 #endif

@@ -285,19 +285,11 @@ void stream_close(struct stream *s)
 
 /* ---- exit(3) ---- */
 
-static struct timespec exit_time(s64 until)
-{
-	return (struct timespec){ .tv_sec = until / (s64)NSEC_PER_SEC,
-				  .tv_nsec = until % (s64)NSEC_PER_SEC };
-}
-
 /* Waits until the peer has received the data of an open stream. */
 static void exit_wait_data(struct rsocket *rs, s64 until)
 {
-	const struct timespec end = exit_time(until);
-
 	/* A signal handler that interrupted the lock's holder may have called exit(3). */
-	if (rs->type != SOCK_STREAM || pthread_mutex_clocklock(&rs->lock, CLOCK_MONOTONIC, &end))
+	if (rs->type != SOCK_STREAM || thread_lock_until(&rs->lock, until))
 		return;
 	rsocket_wait_on(rs, stream_data_is_sent, until);
 	rsocket_unlock(rs);
@@ -306,10 +298,11 @@ static void exit_wait_data(struct rsocket *rs, s64 until)
 /* Waits until the thread has ended all streams that were closed. */
 static void exit_wait_ending(s64 until)
 {
-	const struct timespec end = exit_time(until);
+	const struct timespec end = { .tv_sec = until / (s64)NSEC_PER_SEC,
+				      .tv_nsec = until % (s64)NSEC_PER_SEC };
 	struct stream *s;
 
-	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &end))
+	if (thread_lock_until(&lock, until))
 		return;
 	for (s = ending; s; s = s->ending_next) {
 		s->look_at = 0;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../os/thread.h"
 #include "rsocket_object.h"
 #include "xroce_rsocket.h"
 
@@ -230,13 +231,9 @@ static __thread pthread_mutex_t *turn_of_call; /* NULL: the call has none */
 
 static int turn_lock(pthread_mutex_t *turn, s64 deadline)
 {
-	const struct timespec until = { .tv_sec = deadline / (s64)NSEC_PER_SEC,
-					.tv_nsec = deadline % (s64)NSEC_PER_SEC };
-
 	if (deadline == FOREVER)
 		return pthread_mutex_lock(turn);
-	return deadline ? pthread_mutex_clocklock(turn, CLOCK_MONOTONIC, &until) :
-			  pthread_mutex_trylock(turn);
+	return deadline ? thread_lock_until(turn, deadline) : pthread_mutex_trylock(turn);
 }
 
 int rsocket_take_turn(pthread_mutex_t *turn, s64 deadline)
