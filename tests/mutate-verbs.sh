@@ -412,7 +412,7 @@ look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? r
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
 look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-observe
 stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-observe
-stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-observe
+stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] = counter_plus(sum\[k\], \(value.*\));/sum[k] = \1;/ | netns-observe
 stat_zeros        | user/tools/list/processes.c          | s/else if (s->has_before .*since : value)/else/ | netns-observe
 qp_state          | user/tools/observe/observe_options.c| s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-observe
 qp_peer           | user/tools/observe/observe_options.c| s/(!l->has_peer ||/(true ||/ | netns-observe

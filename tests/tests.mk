@@ -38,7 +38,7 @@ $(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c) $(call objs,user/os/
 $(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_fields.c top_model.c \
 	top_ui.c) $(call objs,user/os/clock.c)
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
-$(BUILD)/tests/unit/test_records: $(call tool_objs,json.c records.c)
+$(BUILD)/tests/unit/test_records: $(call tool_objs,counters.c json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \
 	$(call objs,$(addprefix user/os/,clock.c complain.c inherited.c kernel.c \
 		options.c privilege.c))
@@ -242,8 +242,8 @@ $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec)
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
-$(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,json.c \
-	records.c) user/engine/gso.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(call tools,counters.c \
+	json.c records.c) user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rsocket/rsocket_protocol.c \
 	user/tools/bench/wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rsocket_protocol.c))

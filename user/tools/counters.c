@@ -282,9 +282,9 @@ u64 counters_value(const struct sums *s, const struct counters_name *c)
 	u64 value = 0, less = 0;
 
 	for (u32 i = 0; i < ARRAY_SIZE(c->plus); i++)
-		value += counters_term(s, c->plus[i]);
+		value = counter_plus(value, counters_term(s, c->plus[i]));
 	for (u32 i = 0; i < ARRAY_SIZE(c->minus); i++)
-		less += counters_term(s, c->minus[i]);
+		less = counter_plus(less, counters_term(s, c->minus[i]));
 	return (value > less ? value - less : 0) / (c->divisor ? c->divisor : 1);
 }
 

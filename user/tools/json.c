@@ -5,18 +5,11 @@
 #include <stdlib.h>
 
 #include "json.h"
+#include "memory.h"
 
 void json_begin(struct json *j, FILE *out)
 {
 	*j = (struct json){ .out = out };
-}
-
-static void *json_need(void *memory)
-{
-	if (memory)
-		return memory;
-	fprintf(stderr, "xroce: out of memory\n");
-	exit(1);
 }
 
 void json_end(struct json *j)
@@ -24,7 +17,7 @@ void json_end(struct json *j)
 	const int form = j->is_compact ? JSON_C_TO_STRING_PLAIN :
 					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
 
-	fputs(json_need((void *)json_object_to_json_string_ext(
+	fputs(memory_need((void *)json_object_to_json_string_ext(
 		      j->open[0], form | JSON_C_TO_STRING_NOSLASHESCAPE)),
 	      j->out);
 	fputc('\n', j->out);
@@ -39,7 +32,7 @@ static void json_add(struct json *j, const char *name, struct json_object *value
 
 	if (json_object_is_type(in, json_type_array) ? json_object_array_add(in, value) :
 						       json_object_object_add(in, name, value))
-		json_need(NULL);
+		memory_need(NULL);
 }
 
 static void json_level(struct json *j, const char *name, struct json_object *level)
@@ -47,8 +40,8 @@ static void json_level(struct json *j, const char *name, struct json_object *lev
 	if (j->depth == JSON_DEPTH)
 		abort();
 	if (j->depth)
-		json_add(j, name, json_need(level));
-	j->open[j->depth++] = json_need(level);
+		json_add(j, name, memory_need(level));
+	j->open[j->depth++] = memory_need(level);
 }
 
 void json_open_object(struct json *j, const char *name)
@@ -70,7 +63,7 @@ void json_close(struct json *j)
 
 void json_text(struct json *j, const char *name, const char *value)
 {
-	char *clean = json_need(malloc(3 * strlen(value) + 1)), *to = clean;
+	char *clean = memory_need(malloc(3 * strlen(value) + 1)), *to = clean;
 
 	for (; *value; value++) {
 		if ((unsigned char)*value < 0x7f)
@@ -78,18 +71,18 @@ void json_text(struct json *j, const char *name, const char *value)
 		else
 			to = stpcpy(to, "\ufffd");
 	}
-	json_add(j, name, json_need(json_object_new_string_len(clean, (int)(to - clean))));
+	json_add(j, name, memory_need(json_object_new_string_len(clean, (int)(to - clean))));
 	free(clean);
 }
 
 void json_number(struct json *j, const char *name, u64 value)
 {
-	json_add(j, name, json_need(json_object_new_uint64(value)));
+	json_add(j, name, memory_need(json_object_new_uint64(value)));
 }
 
 void json_signed(struct json *j, const char *name, s64 value)
 {
-	json_add(j, name, json_need(json_object_new_int64(value)));
+	json_add(j, name, memory_need(json_object_new_int64(value)));
 }
 
 void json_real(struct json *j, const char *name, double value, u32 digits)
@@ -98,12 +91,12 @@ void json_real(struct json *j, const char *name, double value, u32 digits)
 
 	snprintf(text, sizeof(text), "%.*f", (int)digits, value);
 	json_add(j, name,
-		 isfinite(value) ? json_need(json_object_new_double_s(value, text)) : NULL);
+		 isfinite(value) ? memory_need(json_object_new_double_s(value, text)) : NULL);
 }
 
 void json_boolean(struct json *j, const char *name, bool value)
 {
-	json_add(j, name, json_need(json_object_new_boolean(value)));
+	json_add(j, name, memory_need(json_object_new_boolean(value)));
 }
 
 void json_null(struct json *j, const char *name)

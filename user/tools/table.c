@@ -6,17 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "table.h"
 
 #define TABLE_GAP "  " /* between columns */
-
-static void *table_need(void *memory)
-{
-	if (memory)
-		return memory;
-	fprintf(stderr, "xroce: out of memory\n");
-	exit(1);
-}
 
 void table_begin(struct table *t, const struct column *columns, u32 num_columns)
 {
@@ -35,12 +28,9 @@ void table_end(struct table *t)
 /* Adds a value with its text in a table. */
 static void table_add(struct table *t, struct cell cell, const char *fmt, va_list ap)
 {
-	if (t->num_cells == t->room) {
-		t->room = t->room ? 2 * t->room : 16 * t->num_columns;
-		t->cells = table_need(reallocarray(t->cells, t->room, sizeof(*t->cells)));
-	}
+	t->cells = memory_grow(t->cells, t->num_cells, &t->room, sizeof(*t->cells));
 	if (vasprintf(&cell.text, fmt, ap) < 0)
-		table_need(NULL);
+		memory_need(NULL);
 	cell.added = t->num_cells;
 	t->cells[t->num_cells++] = cell;
 }
@@ -139,7 +129,7 @@ static void table_show_columns(const struct table *t, struct libscols_table *sho
 		const int flags = (column->is_left ? 0 : SCOLS_FL_RIGHT) |
 				  (column->title ? 0 : SCOLS_FL_HIDDEN);
 
-		scols_cell_set_color(scols_column_get_header(table_need(scols_table_new_column(
+		scols_cell_set_color(scols_column_get_header(memory_need(scols_table_new_column(
 					     shown, column->title ? column->title : "", 0, flags))),
 				     "\033[1m");
 	}
@@ -148,7 +138,7 @@ static void table_show_columns(const struct table *t, struct libscols_table *sho
 /* libsmartcols escapes what is not printable: names are foreign input. */
 static void table_show_row(const struct table *t, struct libscols_table *shown, u32 row)
 {
-	struct libscols_line *line = table_need(scols_table_new_line(shown, NULL));
+	struct libscols_line *line = memory_need(scols_table_new_line(shown, NULL));
 
 	for (u32 c = 0; c < t->num_columns; c++) {
 		const struct cell *cell = &t->cells[row * t->num_columns + c];
@@ -156,7 +146,7 @@ static void table_show_row(const struct table *t, struct libscols_table *shown, 
 		if (!t->columns[c].title)
 			continue;
 		if (scols_line_set_data(line, c, cell->text))
-			table_need(NULL);
+			memory_need(NULL);
 		if (cell->is_bad)
 			scols_cell_set_color(scols_line_get_cell(line, c), "\033[31m");
 	}
@@ -167,7 +157,7 @@ static char *table_to_text(struct libscols_table *shown)
 {
 	char *text = NULL;
 
-	return scols_print_table_to_string(shown, &text) ? table_need(NULL) : table_need(text);
+	return scols_print_table_to_string(shown, &text) ? memory_need(NULL) : memory_need(text);
 }
 
 /* Hides the columns that do not fit. The last text is cut instead if its title fits. */
@@ -196,7 +186,7 @@ static void table_fit(const struct table *t, struct libscols_table *shown, u32 w
 
 void table_print(const struct table *t, FILE *out, u32 width, bool is_coloured)
 {
-	struct libscols_table *shown = table_need(scols_new_table());
+	struct libscols_table *shown = memory_need(scols_new_table());
 	char *text;
 
 	scols_table_set_column_separator(shown, TABLE_GAP);
@@ -206,7 +196,7 @@ void table_print(const struct table *t, FILE *out, u32 width, bool is_coloured)
 		table_show_row(t, shown, r);
 	/* without a line there would be no head */
 	if (!t->num_cells)
-		table_need(scols_table_new_line(shown, NULL));
+		memory_need(scols_table_new_line(shown, NULL));
 	if (width)
 		table_fit(t, shown, width);
 	scols_table_enable_colors(shown, is_coloured);

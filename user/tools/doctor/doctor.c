@@ -50,8 +50,6 @@ static void finding_json(struct doctor *d, const char *level, const char *what, 
 	else
 		json_null(j, "remedy");
 	json_close(j);
-	/* the probes fork, and a child would write the buffer again */
-	fflush(j->out);
 }
 
 /* Prints a finding; output_clean() cleans it, as names in it are foreign input. */
@@ -475,7 +473,6 @@ static void doctor_json(struct doctor *d, const char *name, const struct netdev 
 	json_begin(&j, stdout);
 	json_open_object(&j, NULL);
 	json_open_array(&j, "findings");
-	fflush(stdout);
 	doctor_look(d, name, list, n);
 	json_close(&j);
 	json_number(&j, "failures", d->failures);

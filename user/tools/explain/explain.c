@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../memory.h"
 #include "../observe/observe_options.h"
 #include "../output.h"
 #include "explain_gather.h"
@@ -458,14 +459,11 @@ static void explain_say(struct explain *x, const struct explain_case *port,
 
 static void explain_port(struct explain *x, const struct gathered_port *now)
 {
-	struct explain_case port = { 0 }, *cases = calloc(now->num_qps + 1u, sizeof(*cases));
+	struct explain_case port = { 0 };
+	struct explain_case *cases = memory_need(calloc(now->num_qps + 1u, sizeof(*cases)));
 	struct findings f;
 	u32 num = 0;
 
-	if (!cases) {
-		fprintf(stderr, "xroce: out of memory\n");
-		exit(EXIT_FAILED);
-	}
 	explain_end_port(x, &port.own, now);
 	port.seconds = explain_seconds(&port.own);
 	for (u32 i = 0; i < now->num_qps; i++) {

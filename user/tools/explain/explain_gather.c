@@ -5,20 +5,8 @@
 
 #include "../../os/clock.h"
 #include "explain_gather.h"
+#include "../memory.h"
 #include "../observe/observe_options.h"
-
-static void *gather_room(void *list, u32 num, u32 *room, size_t size)
-{
-	if (num < *room)
-		return list;
-	*room = *room ? 2 * *room : 16;
-	list = reallocarray(list, *room, size);
-	if (!list) {
-		fprintf(stderr, "xroce: out of memory\n");
-		exit(EXIT_FAILED);
-	}
-	return list;
-}
 
 /* ---- the process ---- */
 
@@ -198,7 +186,7 @@ static void gather_port(void *arg, const struct observed *p, const struct snapsh
 
 	if (p->kind == OBSERVED_BROKER)
 		return;
-	g->list = gather_room(g->list, g->num, &g->room, sizeof(*g->list));
+	g->list = memory_grow(g->list, g->num, &g->room, sizeof(*g->list));
 	g->list[g->num] = (struct gathered_port){ 0 };
 	port_look(p, s, &g->list[g->num].port);
 	port_qps(s, &g->list[g->num]);

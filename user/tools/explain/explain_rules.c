@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "../counters.h"
+#include "../memory.h"
 #include "explain_rule.h"
 
 #define MS(ns) ((double)(ns) / 1e6)
@@ -382,14 +383,7 @@ void findings_end(struct findings *f)
 
 static void findings_add(struct findings *f, const struct finding *one)
 {
-	if (f->num == f->room) {
-		f->room = f->room ? 2 * f->room : 16;
-		f->list = reallocarray(f->list, f->room, sizeof(*f->list));
-		if (!f->list) {
-			fprintf(stderr, "xroce: out of memory\n");
-			exit(1);
-		}
-	}
+	f->list = memory_grow(f->list, f->num, &f->room, sizeof(*f->list));
 	f->list[f->num++] = *one;
 }
 

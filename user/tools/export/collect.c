@@ -77,15 +77,7 @@ void collector_end(struct collector *c)
 
 /* ---- interfaces ---- */
 
-static struct device *device_of(struct collector *c, u32 ifindex)
-{
-	for (u32 i = 0; i < c->num_devices; i++)
-		if (c->devices[i].ifindex == ifindex)
-			return &c->devices[i];
-	return NULL;
-}
-
-const struct device *collector_device(const struct collector *c, u32 ifindex)
+struct device *collector_device(const struct collector *c, u32 ifindex)
 {
 	for (u32 i = 0; i < c->num_devices; i++)
 		if (c->devices[i].ifindex == ifindex)
@@ -95,7 +87,7 @@ const struct device *collector_device(const struct collector *c, u32 ifindex)
 
 static void collector_take_iface(struct collector *c, const struct observed_iface *iface)
 {
-	struct device *d = device_of(c, iface->ifindex), *all;
+	struct device *d = collector_device(c, iface->ifindex), *all;
 
 	if (!d) {
 		all = reallocarray(c->devices, c->num_devices + 1, sizeof(*all));
@@ -225,7 +217,7 @@ static void collector_take_port(struct collector *c, struct device *d, struct ob
 
 static void collector_list_port(struct collector *c, struct observed *p)
 {
-	struct device *d = device_of(c, p->iface->ifindex);
+	struct device *d = collector_device(c, p->iface->ifindex);
 	struct watched *w = collector_find(c, p->iface->ifindex, p->prog_id);
 	int err;
 
@@ -290,7 +282,7 @@ static void collector_read_ports(struct collector *c, u64 now_ns)
 {
 	for (u32 i = 0; i < c->num_ports;) {
 		struct watched *w = c->ports[i];
-		struct device *d = device_of(c, w->ifindex);
+		struct device *d = collector_device(c, w->ifindex);
 
 		if (d)
 			collector_read(c, w, d);
@@ -392,7 +384,7 @@ static int collector_observe(struct collector *c)
 	o.ask_ns = COLLECT_ASK_NS;
 	o.silent_ns = COLLECT_SILENT_NS;
 	for (u32 i = 0; i < o.num_ifaces; i++) {
-		const struct device *d = device_of(c, o.ifaces[i].ifindex);
+		const struct device *d = collector_device(c, o.ifaces[i].ifindex);
 
 		o.ifaces[i].silent_until_ns = d ? d->silent_until_ns : 0;
 	}

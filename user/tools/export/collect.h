@@ -76,6 +76,6 @@ void collector_begin(struct collector *c, const char *dev, u32 most_processes, u
 void collector_end(struct collector *c);
 void collector_collect(struct collector *c);
 
-const struct device *collector_device(const struct collector *c, u32 ifindex);
+struct device *collector_device(const struct collector *c, u32 ifindex);
 
 #endif

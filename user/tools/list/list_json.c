@@ -195,7 +195,7 @@ void list_json_device(struct json *j, const struct netdev *dev)
 	struct snapshot s = { 0 };
 
 	json_open_object(j, NULL);
-	snprintf(text, sizeof(text), "xroce_%s", dev->name);
+	snprintf(text, sizeof(text), NETDEV_DEVICE_PREFIX "%s", dev->name);
 	json_text(j, "name", text);
 	json_text(j, "interface", dev->name);
 	json_number(j, "index", dev->ifindex);

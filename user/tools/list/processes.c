@@ -9,6 +9,7 @@
 
 #include "../../os/clock.h"
 #include "../counters.h"
+#include "../memory.h"
 #include "../observe/observe_options.h"
 #include "../output.h"
 
@@ -177,15 +178,10 @@ static const struct stat_before *stat_find(const struct stat_before *all, u32 nu
 
 static struct stat_before *stat_remember(struct stat *s)
 {
-	if (s->num_now == s->room) {
-		s->room = s->room ? 2 * s->room : 16;
-		s->now = reallocarray(s->now, s->room, sizeof(*s->now));
-		s->before = reallocarray(s->before, s->room, sizeof(*s->before));
-		if (!s->now || !s->before) {
-			fprintf(stderr, "xroce: out of memory\n");
-			exit(EXIT_FAILED);
-		}
-	}
+	u32 room = s->room;
+
+	s->now = memory_grow(s->now, s->num_now, &s->room, sizeof(*s->now));
+	s->before = memory_grow(s->before, s->num_now, &room, sizeof(*s->before));
 	return &s->now[s->num_now++];
 }
 

@@ -19,6 +19,7 @@
 #include "../../os/clock.h"
 #include "../../os/process.h"
 #include "../cli.h"
+#include "../memory.h"
 #include "observe_maps.h"
 
 /* ---- XDP hooks ---- */
@@ -56,7 +57,7 @@ static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 {
 	u32 id = 0;
 
-	while (!bpf_link_get_next_id(id, &id)) {
+	while ((!hook->link_id || hook->is_dispatcher) && !bpf_link_get_next_id(id, &id)) {
 		struct bpf_link_info info = { 0 };
 		u32 len = sizeof(info);
 		int fd = bpf_link_get_fd_by_id(id), ret;
@@ -173,7 +174,7 @@ static void observed_iface_unset(struct observed_iface *iface)
 /* Sets *list to the interfaces of dev: one, or an array for free(). Returns a number or -errno. */
 static int observer_find(const char *dev, struct netdev *one, struct netdev **list)
 {
-	static const char prefix[] = "xroce_";
+	static const char prefix[] = NETDEV_DEVICE_PREFIX;
 	int err;
 
 	*list = one;
@@ -272,14 +273,7 @@ static struct observed *observer_add(struct observer *o, struct observed_iface *
 {
 	struct observed *p;
 
-	if (o->num == o->room) {
-		o->room = o->room ? 2 * o->room : 16;
-		o->ports = reallocarray(o->ports, o->room, sizeof(*o->ports));
-		if (!o->ports) {
-			fprintf(stderr, "xroce: out of memory\n");
-			exit(EXIT_FAILED);
-		}
-	}
+	o->ports = memory_grow(o->ports, o->num, &o->room, sizeof(*o->ports));
 	p = &o->ports[o->num++];
 	*p = (struct observed){ .iface = iface, .kind = kind, .prog_id = prog_id, .uid = ~0u };
 	return p;
@@ -328,7 +322,6 @@ static void observer_add_client(struct observer *o, struct observed_iface *iface
 	p->client = c->client;
 	p->pid = c->pid;
 	p->uid = c->uid;
-	p->qps = c->qps;
 	p->services = c->services;
 	p->sent = *c;
 	snprintf(p->command, sizeof(p->command), "%.*s", (int)sizeof(c->command) - 1, c->command);
@@ -425,12 +418,11 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 	}
 }
 
-int observer_list(struct observer *o)
+void observer_list(struct observer *o)
 {
 	observer_forget(o);
 	for (u32 i = 0; i < o->num_ifaces; i++)
 		observer_look(o, &o->ifaces[i]);
-	return 0;
 }
 
 /* ---- processes of other network namespaces ---- */

@@ -64,7 +64,6 @@ struct observed {
 	u32 client; /* client number at the broker, if any */
 	u32 prog_id;
 	u32 pid, uid; /* 0 and ~0: unknown */
-	u32 qps;      /* QPs allocated by the broker */
 	u32 services;
 	char command[32];
 	struct ask_client sent; /* client's frames to the wire, to local QPs, refused */
@@ -182,8 +181,8 @@ int observer_follow(struct observer *o, const char *dev);
  */
 int observer_renew(struct observer *o, const char *dev);
 void observer_end(struct observer *o);
-/* Replaces the list of ports by the current one. Returns 0 or -errno. */
-int observer_list(struct observer *o);
+/* Replaces the list of ports by the current one. Without memory it ends the process. */
+void observer_list(struct observer *o);
 
 /*
  * Opens the maps of a port; observed_close() closes them. Returns 0; -EPERM (not for this user);

@@ -86,6 +86,7 @@ static int observed_take(struct observed *p, int fd)
 	const u8 *memory = NULL;
 	struct stat st;
 	bool is_file;
+	int err;
 
 	is_file = !fstat(fd, &st) && S_ISREG(st.st_mode);
 	if ((is_file ? !observed_describe_file(fd, &info) :
@@ -95,14 +96,6 @@ static int observed_take(struct observed *p, int fd)
 		close(fd);
 		return 0;
 	}
-	if (is_file) {
-		memory = mmap(NULL, (size_t)info.max_entries * info.value_size, PROT_READ,
-			      MAP_SHARED, fd, 0);
-		if (memory == MAP_FAILED) {
-			close(fd);
-			return -errno;
-		}
-	}
 	if (p->num_maps == p->room) {
 		maps = reallocarray(p->maps, p->room + 32, sizeof(*maps));
 		if (!maps) {
@@ -111,6 +104,15 @@ static int observed_take(struct observed *p, int fd)
 		}
 		p->maps = maps;
 		p->room += 32;
+	}
+	if (is_file) {
+		memory = mmap(NULL, (size_t)info.max_entries * info.value_size, PROT_READ,
+			      MAP_SHARED, fd, 0);
+		if (memory == MAP_FAILED) {
+			err = -errno;
+			close(fd);
+			return err;
+		}
 	}
 	p->maps[p->num_maps] = (struct observed_map){ .id = is_file ? (u32)st.st_ino : info.id,
 						      .fd = fd,
@@ -259,7 +261,7 @@ int observed_sum(const struct observed *p, const char *name, u64 *sum, size_t co
 		err = observed_read(m, i, value);
 		for (int c = 0; !err && c < cpus; c++)
 			for (size_t k = 0; k < counters && k < stride; k++)
-				sum[k] += value[(size_t)c * stride + k];
+				sum[k] = counter_plus(sum[k], value[(size_t)c * stride + k]);
 	}
 	free(value);
 	return err;

@@ -72,7 +72,7 @@ static int observe_options_set(void *arg, int letter, char *text)
 		l->dev = text;
 		break;
 	case 'p':
-		l->has_pid = good = cli_number32(text, 0, UINT_MAX, &l->pid);
+		l->has_pid = good = cli_number32(text, 1, INT_MAX, &l->pid);
 		break;
 	case 'q':
 		l->has_qpn = good = cli_number32(text, 0, ROCE_QPN_MASK, &l->qpn);

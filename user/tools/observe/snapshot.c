@@ -41,9 +41,12 @@ static const struct {
 #undef MAP
 };
 
+/* Returns 0, also if the maps cannot be read, or -ENOMEM. */
 static int snapshot_each(const struct observed *p, u32 map, observed_fn *fn, void *arg)
 {
-	return observed_each(p, snapshot_maps[map].name, snapshot_maps[map].size, fn, arg);
+	const int n = observed_each(p, snapshot_maps[map].name, snapshot_maps[map].size, fn, arg);
+
+	return n == -ENOMEM ? n : 0;
 }
 
 /* Returns the number of elements that the port's maps of that name have. */
@@ -210,15 +213,16 @@ static void views_join(struct qp_views *all)
 static int snapshot_read_qps(struct snapshot *s, const struct observed *p)
 {
 	struct qp_views all = { 0 };
+	int err = snapshot_each(p, MAP_QP_STAT, views_take_stat, &all);
 
-	snapshot_each(p, MAP_QP_STAT, views_take_stat, &all);
 	s->stats_used = all.num;
 	s->stats_num = snapshot_room(p, MAP_QP_STAT);
-	snapshot_each(p, MAP_QP, views_take_steer, &all);
+	if (!err)
+		err = snapshot_each(p, MAP_QP, views_take_steer, &all);
 	views_join(&all);
 	s->qps = all.v;
 	s->num_qps = all.num;
-	return all.is_full ? -ENOMEM : 0;
+	return all.is_full ? -ENOMEM : err;
 }
 
 /* ---- objects with a map each ---- */
@@ -251,8 +255,7 @@ static int snapshot_read_list(struct snapshot *s, const struct observed *p, enum
 	l->elements = calloc(room, l->size);
 	if (!l->elements)
 		return -ENOMEM;
-	snapshot_each(p, map, list_take, l);
-	return 0;
+	return snapshot_each(p, map, list_take, l);
 }
 
 const void *snapshot_object(const struct snapshot *s, enum snapshot_kind kind, u32 nth)
@@ -287,11 +290,11 @@ int snapshot_read(struct snapshot *s, const struct observed *p, u32 parts)
 	*s = (struct snapshot){ 0 };
 	if (parts & SNAPSHOT_COUNTERS)
 		snapshot_read_counters(s, p);
-	if (parts & SNAPSHOT_WAKEUPS) {
-		snapshot_each(p, MAP_VECTOR, counters_take_vector, s);
-		snapshot_each(p, SUM_SOCK, counters_take_socket, s);
-	}
-	if (parts & SNAPSHOT_QPS)
+	if (parts & SNAPSHOT_WAKEUPS)
+		err = snapshot_each(p, MAP_VECTOR, counters_take_vector, s);
+	if (!err && parts & SNAPSHOT_WAKEUPS)
+		err = snapshot_each(p, SUM_SOCK, counters_take_socket, s);
+	if (!err && parts & SNAPSHOT_QPS)
 		err = snapshot_read_qps(s, p);
 	for (u32 i = 0; i < SNAPSHOT_KINDS; i++)
 		if (!err && parts & 1u << i)

@@ -143,7 +143,7 @@ static int counters_add_up(struct counters_dev *d, const struct counters_name *c
 	if (o.ifaces[0].ifindex != dev->ifindex)
 		err = -ENODEV;
 	if (!err)
-		err = observer_list(&o);
+		observer_list(&o);
 	if (!err && o.ifaces[0].is_silent) {
 		d->silent_ns = clock_now_ns() + COUNTERS_SILENT_NS;
 		err = -ETIMEDOUT;
@@ -152,7 +152,7 @@ static int counters_add_up(struct counters_dev *d, const struct counters_name *c
 		if (observed_open(&o.ports[i]))
 			continue;
 		if (!snapshot_read(&s, &o.ports[i], SNAPSHOT_COUNTERS))
-			*value += counters_value(&s.sums, c);
+			*value = counter_plus(*value, counters_value(&s.sums, c));
 		snapshot_end(&s);
 		observed_close(&o.ports[i]);
 	}

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
@@ -351,14 +350,4 @@ u32 full_screen_key(void)
 	const int key = getch();
 
 	return key == ERR ? 0 : (u32)key;
-}
-
-void full_screen_size(u32 *columns, u32 *lines)
-{
-	struct winsize size = { 0 };
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col || !size.ws_row)
-		size = (struct winsize){ .ws_col = 80, .ws_row = 24 };
-	*columns = size.ws_col;
-	*lines = size.ws_row;
 }

@@ -92,7 +92,6 @@ enum full_screen_event {
 enum full_screen_event full_screen_wait(u64 until_ns);
 /* Returns a character or a KEY_ of ncurses; 0: there is none. */
 u32 full_screen_key(void);
-void full_screen_size(u32 *columns, u32 *lines);
 /* Sends the differences from the last frame, and waits for the terminal to accept them. */
 void full_screen_show(const struct screen *s);
 

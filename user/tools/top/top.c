@@ -26,14 +26,10 @@ struct gather {
 	struct top_model *model;
 };
 
-/* Names are foreign input: only printable ASCII is kept. */
 static void gather_name(char *to, size_t size, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i + 1 < size && name[i]; i++)
-		to[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
-	to[i] = 0;
+	snprintf(to, size, "%s", name);
+	output_clean(to);
 }
 
 /* Returns a process's key, which stays when a broker gives the process another program. */
@@ -211,7 +207,11 @@ static void top_show(struct top *t)
 
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	full_screen_size(&columns, &lines);
+	terminal_size(stdout, &columns, &lines);
+	if (!columns || !lines) {
+		columns = 80;
+		lines = 24;
+	}
 	if ((columns != t->screen.width || lines != t->screen.height) &&
 	    screen_resize(&t->screen, columns, lines))
 		return;

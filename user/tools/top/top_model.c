@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
 
+#include "../counters.h"
 #include "top_model.h"
 
 #define TOP_SAMPLES_MAX (1u << 18) /* more than the QP numbers of a broker; 256 MiB */
@@ -162,14 +163,15 @@ static void interface_update(struct top_entry *e, const struct top_entry *old,
 				b < before->num &&
 				!sample_compare(&before->entries[b].now, &p->now);
 
-			all[c] += p->now.counters[c];
-			since[c] += counter_since(p->now.counters[c],
-						  is_known ? before->entries[b].now.counters[c] :
-							     0);
+			all[c] = counter_plus(all[c], p->now.counters[c]);
+			since[c] = counter_plus(
+				since[c],
+				counter_since(p->now.counters[c],
+					      is_known ? before->entries[b].now.counters[c] : 0));
 		}
 	}
 	for (u32 c = 0; c < TOP_COUNTERS; c++)
-		s->counters[c] = old ? old->now.counters[c] + since[c] : all[c];
+		s->counters[c] = old ? counter_plus(old->now.counters[c], since[c]) : all[c];
 	entry_update(e, old, s, m);
 	for (u32 c = 0; !is_told && c < TOP_COUNTERS; c++)
 		e->rates[c] = SPARK_NONE;

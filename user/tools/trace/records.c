@@ -11,7 +11,7 @@
 
 #include <xroce/stat.h>
 
-#include "../../engine/cq.h"
+#include "../counters.h"
 
 /* ---- a batch ---- */
 
@@ -351,19 +351,6 @@ static const char *decode_status(u32 status)
 	return "unknown";
 }
 
-static const char *decode_reason(u32 reason)
-{
-	const char *text = vendor_err_text(reason);
-
-	switch (reason) {
-	case XROCE_REASON_PEER_INVALID: return "the peer sent an invalid request";
-	case XROCE_REASON_PEER_ACCESS: return "the peer requested access that its R_Key does not "
-					      "permit";
-	case XROCE_REASON_PORT_LOST: return "the interface or its broker was removed";
-	}
-	return text ? text : "unknown";
-}
-
 void decode_event(const struct xroce_trace_entry *entry, char *text, size_t n)
 {
 	const char *what = event_texts[decode_known(entry->event)][1];
@@ -372,7 +359,7 @@ void decode_event(const struct xroce_trace_entry *entry, char *text, size_t n)
 		snprintf(text, n, "%s %s", what, decode_state(entry->value));
 	else if (entry->event == XROCE_EVENT_error)
 		snprintf(text, n, "%s %s: %s (%u)", what, decode_status(entry->value),
-			 decode_reason(entry->more), entry->more);
+			 counters_reason(entry->more), entry->more);
 	else
 		snprintf(text, n, "%s; oldest PSN not acknowledged %u, next expected %u", what,
 			 entry->value, entry->more);
@@ -387,7 +374,7 @@ void decode_event_json(const struct xroce_trace_entry *entry, struct json *j)
 	} else if (entry->event == XROCE_EVENT_error) {
 		json_text(j, "status", decode_status(entry->value));
 		json_number(j, "reason", entry->more);
-		json_text(j, "reason_text", decode_reason(entry->more));
+		json_text(j, "reason_text", counters_reason(entry->more));
 	} else {
 		json_number(j, "unacked_psn", entry->value);
 		json_number(j, "expected_psn", entry->more);
