@@ -476,6 +476,12 @@ shown() {
 
 # ---- clients ----
 
+# asks NAME: the number of a question, as the first of 4 bytes; asks: one more than the last.
+asks() {
+	sed -n '/^enum ask_what/,/^};/p' "$here/user/os/ask.h" | grep -oE '^	ASK_[A-Z]+' |
+		awk -v name="\t${1:-}" '$0 == name { exit } { n++ } END { printf "%02x000000", n + 1 }'
+}
+
 malformed() {
 	local name number pid v
 	v=$(printf %02x "$(sed -n 's/^#define ASK_VERSION \([0-9]*\)u$/\1/p' "$here/user/os/ask.h")")
@@ -488,30 +494,30 @@ malformed() {
 	done <<-END
 		nothing raw 0 00
 		a_byte raw 1 $v
-		short raw 47 ${v}0000000200000005000000
-		long raw 49 ${v}0000000200000005000000
-		very_long raw 65536 ${v}0000000200000005000000
+		short raw 47 ${v}000000$(asks ASK_DRAW)05000000
+		long raw 49 ${v}000000$(asks ASK_DRAW)05000000
+		very_long raw 65536 ${v}000000$(asks ASK_DRAW)05000000
 		no_ask raw 48 ${v}00000000000000
-		beyond_the_last raw 48 ${v}00000014000000
+		beyond_the_last raw 48 ${v}000000$(asks)
 		huge raw 48 ${v}000000ffffffffffffffff
-		padding raw 48 ${v}000000020000000500000001
-		a_service_of_no_bind raw 48 ${v}00000002000000050000000000000001
+		padding raw 48 ${v}000000$(asks ASK_DRAW)0500000001
+		a_service_of_no_bind raw 48 ${v}000000$(asks ASK_DRAW)050000000000000001
 		halves halves
 	END
 	# Only a client with sockets may ask for the way to others, and only the first of a broker
 	# that ends with it may ask to be alone.
-	ask bad raw 48 ${v}00000013000000 hello raw 48 ${v}00000013000000
+	ask bad raw 48 "${v}000000$(asks ASK_OTHERS)" hello raw 48 "${v}000000$(asks ASK_OTHERS)"
 	need_equal "answers about others" "$(grep -c '^raw EPERM$' "$WORK/bad.out")" 2
-	ask bad raw 48 ${v}0000000100000002000000
+	ask bad raw 48 "${v}000000$(asks ASK_HELLO)02000000"
 	need_line bad '^raw EBUSY$'
 	# A trace of no kind of record; of a client that does not exist; the end of a trace that
 	# never began.
 	number=$(sed -n 's/^hello 0 client \([0-9]*\) .*/\1/p' "$WORK/good.out")
-	ask bad hello raw 48 "${v}0000000f000000$(printf %02x "$number")00000000000000"
+	ask bad hello raw 48 "${v}000000$(asks ASK_TRACE)$(printf %02x "$number")00000000000000"
 	need_line bad '^raw EINVAL$'
-	ask bad hello raw 48 ${v}0000000f000000ff00000000000000
+	ask bad hello raw 48 "${v}000000$(asks ASK_TRACE)ff00000000000000"
 	need_line bad '^raw ENOENT$'
-	ask bad hello raw 48 ${v}000000100000000100000000000000
+	ask bad hello raw 48 "${v}000000$(asks ASK_UNTRACE)0100000000000000"
 	need_line bad '^raw ENOENT$'
 	ask bad raw 16 02000000010000000000000000000000
 	need_line bad '^raw EPROTONOSUPPORT$'

@@ -43,6 +43,16 @@ serve() {
 	owners=$(map_id "$broker" xroce_owner | sort -n | head -1)
 }
 
+# A first client: when one of a user has ended, the broker loads the program that lists maps, and
+# keeps it.
+serve_once() {
+	programs=$(bpf_ids "$broker" prog | wc -l)
+	crowd once -s 1
+	finish "$child" 30 || { fail "the first client ends with $?"; show once; }
+	wait_until 20 lists_maps || fail "the broker does not look for maps"
+}
+lists_maps() { [ "$(bpf_ids "$broker" prog | wc -l)" -gt "$programs" ]; }
+
 # What a stopped broker leaves, if it was not killed.
 serve_no_more() {
 	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
@@ -90,6 +100,7 @@ killed_clients() {
 	there=$child
 	serve
 	wait_until 10 answers b || { fail "no broker on B"; show broker_b; }
+	serve_once
 	none=$(settled_now)
 	: >"$WORK/own/go"
 	for i in 1 2; do
@@ -169,6 +180,7 @@ taps_are_gone() { [ "$(taps)" = 0 ]; }
 crowds() {
 	local none
 	serve
+	serve_once
 	none=$(settled_now)
 	crowd crowd -n 64 -q 16 -m 10 -i 1
 	finish "$child" 60 || { fail "the crowd ends with $?"; show crowd; }
