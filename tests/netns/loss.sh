@@ -11,7 +11,8 @@
 # is in tests/sim: test_loss, test_masks16, test_recovery, test_duplicates, test_timeout,
 # test_random; of tag matching in test_tag_rendezvous and test_tag_random. The ibv_*_pingpong
 # programs are not for such a cable: one exits as soon as it has all data, also when its last ACK is
-# lost and the other asks for it again. The two ends of vdata and of tags exit together.
+# lost and the other asks for it again. The two ends of vdata and of tags exit together, and those
+# of a stream when the peer has everything.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 netns_chain 4500
@@ -41,6 +42,38 @@ tags() {
 	cable_did dropped duplicated reordered
 }
 
+# A receiver that ends its own direction first: the end arrives while data is under way, and the
+# sender has closed. All of it arrives, on each of 20 streams.
+stream() {
+	local server
+	cable_with -s "$1" -l 50
+	start server a "$XROCE" run --rsockets --dev $IF_A -- python3 -c '
+import socket, sys
+listener = socket.create_server((sys.argv[1], 7475))
+for _ in range(20):
+    s, _ = listener.accept()
+    s.shutdown(socket.SHUT_WR)
+    received = 0
+    while data := s.recv(1 << 16):
+        received += len(data)
+    assert received == 300000, received
+    s.close()
+print("complete")' $IP4_A
+	server=$child
+	wait_until 20 listens_by_rsocket || fail "nobody listens"
+	start client b "$XROCE" run --rsockets --dev $IF_B -- python3 -c '
+import socket, sys
+for _ in range(20):
+    s = socket.create_connection((sys.argv[1], 7475))
+    s.sendall(bytes(300000))
+    s.close()' $IP4_A
+	finish "$server" 100 || { fail "the server ended with $?"; show server; }
+	finish "$child" 20 || { fail "the client ended with $?"; show client; }
+	need_line server '^complete$'
+	cable_did dropped
+}
+listens_by_rsocket() { in_a "$XROCE" list $IF_A 2>&1 | grep -q 'bound to 1 service'; }
+
 run_case data_everything_v4 data "dropped duplicated reordered" v4 22 40 -l 10 -u 10 -r 10
 run_long_case data_everything_v6 data "dropped duplicated reordered" v6 22 40 -l 10 -u 10 -r 10
 run_long_case data_clean data roce v4 23 60
@@ -50,5 +83,6 @@ for family in v4 v6; do
 	run_long_case data_loss_1_percent_$family data dropped $family 21 60 -l 10
 done
 run_case tags_everything tags 31 60
+run_case stream_ended_by_receiver stream 41
 [ -z "$cable" ] || stop "$cable"
 finish_cases
