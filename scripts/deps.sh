@@ -5,8 +5,8 @@
 # is there it does nothing and touches no network. It never removes or upgrades a package. `deps.sh
 # bench`: also the programs that xroce is compared with. `deps.sh arch`: cross compilers, QEMU's
 # user mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
-# tests/netns/cm_servers.sh, which are skipped without these packages, so a missing one is no error.
-# `deps.sh print` prints all names but the optional ones, and installs nothing.
+# rpm.sh, and tests/netns/cm_servers.sh, which are skipped without these packages, so a missing one
+# is no error. `deps.sh print` prints all names but the optional ones, and installs nothing.
 set -u
 
 packages=(
@@ -41,6 +41,8 @@ fi
 # a virtual machine with Soft-RoCE, tools that capture its packets, and a chroot
 vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools
 	mmdebstrap)
+# tests/ship/rpm.sh
+vm_packages+=(rpm)
 # servers with event loops, and their clients
 vm_packages+=(nginx-light redis-server redis-tools postgresql)
 # a Ceph cluster

@@ -30,7 +30,8 @@ version__is_the_changelogs() {
 }
 
 version__is_the_packages() {
-	[ "$(sed -n '1s/^xroce (\([0-9.]*\)) .*/\1/p' debian/changelog)" = "$version" ]
+	[ "$(sed -n '1s/^xroce (\([0-9.]*\)) .*/\1/p' debian/changelog)" = "$version" ] &&
+		grep -qE "^Version: +$version\$" share/rpm/xroce.spec
 }
 
 version__is_in_what_is_installed() {

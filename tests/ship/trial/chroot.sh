@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The Debian package on a system without anything else: a fresh chroot of this release, into which
-# apt installs it with its dependencies. Then the installed command is used as a user would. As
+# The Debian packages on a system without anything else: a fresh chroot of this release, into which
+# apt installs them with their dependencies. Then the installed command is used as a user would. As
 # root, with mmdebstrap and a Debian mirror; a few minutes, so no part of make check.
 #
-# chroot.sh [DEB]: the package, else one is built; MIRROR=URL, if not this machine's own.
+# chroot.sh [DIRECTORY]: which has the packages; else they are built. MIRROR=URL, if not
+# this machine's own.
 if [ -z "${XROCE_CHROOT_TRIAL:-}" ]; then
 	# Mounts below it go with the mount namespace.
 	XROCE_CHROOT_TRIAL=1 exec unshare --mount --propagation private "$0" "$@"
 fi
-deb=$(realpath "${1:-/nonexistent}")
+packages=$(realpath "${1:-/nonexistent}")
 set --
 . "$(dirname "$0")/../lib/case.sh"
 . scripts/netns.sh
@@ -19,17 +20,19 @@ trap 'chroot_end; netns_cleanup' EXIT
 
 mirror=$(scripts/mirror.sh)
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-if [ ! -s "$deb" ]; then
+if [ ! -d "$packages" ]; then
 	mkdir "$work/xroce"
 	git ls-files -z | xargs -0 cp -P --parents -t "$work/xroce"
 	(cd "$work/xroce" && dpkg-buildpackage -us -uc -b -j"$(nproc)") >"$work/build" 2>&1 ||
 		{ tail -n 30 "$work/build"; echo "not ok chroot__package"; exit 1; }
-	deb=$(echo "$work"/xroce_*.deb)
+	packages=$work
 fi
+debs=("$packages"/xroce_*.deb "$packages"/xroce-libs_*.deb)
 mmdebstrap --variant=minbase --include=ibverbs-utils,man-db,bash-completion,mandoc \
-	--dpkgopt='path-include=/usr/share/man/*' --customize-hook="copy-in $deb /" \
-	--customize-hook="chroot \"\$1\" apt-get -qy install --no-install-recommends /${deb##*/}" \
-	--customize-hook='rm "$1"/'"${deb##*/}" --skip=cleanup/apt \
+	--dpkgopt='path-include=/usr/share/man/*' \
+	--customize-hook="copy-in ${debs[*]} /" \
+	--customize-hook="chroot \"\$1\" apt-get -qy install --no-install-recommends ${debs[*]/#*\//\/}" \
+	--customize-hook='rm "$1"/xroce*.deb' --skip=cleanup/apt \
 	"$release" "$work/root.tar" "$mirror" >"$work/bootstrap" 2>&1 &&
 	tar -C "$root" -xf "$work/root.tar" --exclude=./dev || {
 	tail -n 30 "$work/bootstrap"
@@ -42,8 +45,8 @@ netns_pair 4500
 inside() { local ns=$1; shift; in_ns "$ns" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
 
 chroot__is_installed() {
-	inside a dpkg-query -W -f '${Status} ${Version}\n' xroce | tee "$work/out"
-	grep -q '^install ok installed ' "$work/out"
+	inside a dpkg-query -W -f '${Status} ${Version}\n' xroce xroce-libs | tee "$work/out"
+	[ "$(grep -c '^install ok installed ' "$work/out")" -eq 2 ]
 }
 
 chroot__system_library_is_not_touched() {
@@ -81,7 +84,7 @@ chroot__pingpong() {
 }
 
 chroot__purge_leaves_nothing() {
-	inside a dpkg --purge xroce >"$work/out" 2>&1 || show out || return
+	inside a dpkg --purge xroce xroce-libs >"$work/out" 2>&1 || show out || return
 	! find "$root/usr" "$root/etc" -name '*xroce*' | grep .
 }
 
