@@ -35,7 +35,8 @@
  *				have, the first other answer, and what another process of root may
  *				pass; a port of root; one of user 65533, and again once all are
  *				closed
- *	silent N		such N connections of user 65534: how many are ended, and refused
+ *	silent N		such N connections of user 65534: how many are ended, and refused,
+ *				and how often one was told that its question waits
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	floods N		N connections, each with asks whose answers are not read, until it
  *				is ended: how many have answers
@@ -85,6 +86,7 @@ static const char *path;
 static int sock;
 static int given[ASK_FDS];
 static u32 num_given;
+static u32 told; /* messages that a question is in progress */
 
 static void die(const char *what)
 {
@@ -133,7 +135,24 @@ static bool hear(struct ask_answer *answer)
 		printf("not an answer\n");
 		exit(1);
 	}
-	return true;
+	if (answer->err != -EINPROGRESS)
+		return true;
+	told++;
+	return hear(answer);
+}
+
+/* The answer that waits at a connection, which stays there: none after a hang-up without one. */
+static struct ask_answer peeked(int fd)
+{
+	struct ask_answer a = { .err = -EPIPE };
+
+	while (recv(fd, &a, sizeof(a), MSG_PEEK | MSG_DONTWAIT) == sizeof(a) &&
+	       a.err == -EINPROGRESS) {
+		recv(fd, &a, sizeof(a), 0);
+		a.err = -EPIPE;
+		told++;
+	}
+	return a;
 }
 
 static const char *error_name(s32 err)
@@ -553,6 +572,7 @@ static u32 answered(const int *fd, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		struct pollfd p = { .fd = fd[i], .events = POLLIN };
 
+		peeked(fd[i]);
 		count += poll(&p, 1, 0) == 1;
 	}
 	return count;
@@ -655,15 +675,6 @@ static void hoard(u32 n)
 	sock = own;
 	printf("hoard %u %s %u\n", before, error_name(-passed), got);
 	free(fd);
-}
-
-/* The answer that waits at a connection, which stays there: none after a hang-up without one. */
-static struct ask_answer peeked(int fd)
-{
-	struct ask_answer a = { .err = -EPIPE };
-
-	recv(fd, &a, sizeof(a), MSG_PEEK | MSG_DONTWAIT);
-	return a;
 }
 
 /* How many answers with descriptors wait, and the first other answer's error. */
@@ -782,7 +793,7 @@ static void silent(u32 n)
 		ended += !!(p.revents & POLLHUP);
 		refused += !p.revents;
 	}
-	printf("silent %u %u\n", ended, refused);
+	printf("silent %u %u told %u\n", ended, refused, told);
 	free(fd);
 }
 

@@ -567,7 +567,7 @@ unread() {
 	need_line hoard '^hoard 1 0 16$'
 	# after five seconds the first is ended; its answer stays unread, so the second gets none
 	ask silent silent 2
-	need_line silent '^silent 1 1$'
+	need_line silent '^silent 1 1 told [12]$'
 	end_server
 }
 

@@ -361,6 +361,40 @@ static void ask_arrived__waits_for_the_answer(void **state)
 	assert_int_equal(ask_arrived(&t->asker), -ENOTCONN);
 }
 
+/* The time for the answer begins again with each message that it is in progress. */
+static void ask_draw__waits_while_in_progress(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_DRAW, 0);
+	u32 qpn;
+
+	r.answer.err = -EINPROGRESS;
+	say(t, &r);
+	say(t, &r);
+	r.answer.err = 0;
+	r.answer.number = 5;
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), 0);
+	assert_int_equal(qpn, 5);
+	heard(t, ASK_DRAW, 0);
+	t->asker.max_ns = NSEC_PER_MSEC;
+	r.answer.err = -EINPROGRESS;
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), -ETIMEDOUT);
+}
+
+/* Of another question, or with descriptors, it is as malformed as an answer. */
+static void ask_draw__refuses_other_progress(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_RING, 0);
+	u32 qpn;
+
+	r.answer.err = -EINPROGRESS;
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), -EPROTO);
+}
+
 static void ask_kind__takes_no_proof(void **state)
 {
 	struct talk *t = *state;
@@ -991,6 +1025,8 @@ int main(void)
 		TEST(ask_draw__has_a_number),
 		TEST(ask_question__follows_one_proof),
 		TEST(ask_arrived__waits_for_the_answer),
+		TEST(ask_draw__waits_while_in_progress),
+		TEST(ask_draw__refuses_other_progress),
 		TEST(ask_kind__takes_no_proof),
 		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),

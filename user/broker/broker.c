@@ -548,6 +548,7 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 		client_serve(c);
 	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
 		b->slow_ns = clock_now_ns() + SLOW_NS;
+	client_note_waiting(b, now_ns);
 	dead_peers_tell(b, now_ns);
 	client_trace_renew(b, now_ns);
 	broker_look_at_use(b, now_ns);
@@ -562,6 +563,7 @@ static u64 broker_next_ns(struct broker *b)
 
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
 	next_ns = min_u64(next_ns, unread_next_ns(b));
+	next_ns = min_u64(next_ns, client_next_note_ns(b));
 	next_ns = min_u64(next_ns, held_next_ns(b));
 	next_ns = min_u64(next_ns, client_pool_next_ns(&b->client_pool));
 	next_ns = min_u64(next_ns, sole_next_ns(b));

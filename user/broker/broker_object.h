@@ -53,6 +53,7 @@ struct client {
 	bool waiting;	/* for client_serve() to answer */
 	struct ask asked;
 	u64 asked_ns;	/* when it began to wait */
+	u64 noted_ns;	/* when it was told last that it waits; first asked_ns */
 	u64 unread_ns;	/* deadline to read its answer with descriptors; NSEC_NEVER: none */
 	u32 memory_kib; /* kernel memory counted for its port and rings, */
 	struct held_ids maps; /* which it has descriptors of */

@@ -23,6 +23,8 @@
 #include "unread.h"
 
 #define DISOWN_BATCH 64
+/* Between two answers of -EINPROGRESS: a client waits for ASK_MAX_NS. */
+#define NOTE_NS (2 * NSEC_PER_SEC)
 
 /* ---- answers ---- */
 
@@ -66,7 +68,7 @@ static void client_wait(struct client *c, const struct ask *ask)
 {
 	c->waiting = true;
 	c->asked = *ask;
-	c->asked_ns = clock_now_ns();
+	c->asked_ns = c->noted_ns = clock_now_ns();
 	loop_listen(c->broker->loop, &c->source, LOOP_HANGUP);
 }
 
@@ -121,6 +123,27 @@ struct client *client_waiting(struct broker *b, bool quick)
 		    (!found || c->user->served <= found->user->served))
 			found = c;
 	return found;
+}
+
+void client_note_waiting(struct broker *b, u64 now_ns)
+{
+	for (struct client *c = b->clients, *next; c; c = next) {
+		next = c->next;
+		if (!c->waiting || now_ns < c->noted_ns + NOTE_NS)
+			continue;
+		c->noted_ns = now_ns;
+		client_reply(c, c->asked.what, -EINPROGRESS);
+	}
+}
+
+u64 client_next_note_ns(const struct broker *b)
+{
+	u64 next_ns = NSEC_NEVER;
+
+	for (const struct client *c = b->clients; c; c = c->next)
+		if (c->waiting)
+			next_ns = min_u64(next_ns, c->noted_ns + NOTE_NS);
+	return next_ns;
 }
 
 /* ---- memory ---- */

@@ -29,6 +29,10 @@ void client_welcome(struct broker *b);
  * was served least recently, or NULL. quick: only answers that take no time.
  */
 struct client *client_waiting(struct broker *b, bool quick);
+/* Tells clients whose question has waited for seconds that it still does (-EINPROGRESS). */
+void client_note_waiting(struct broker *b, u64 now_ns);
+/* Returns when client_note_waiting() is due next, or NSEC_NEVER. */
+u64 client_next_note_ns(const struct broker *b);
 /* Sends that answer, or the error. */
 void client_serve(struct client *c);
 

@@ -302,10 +302,12 @@ static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask
 	/* the last question was answered, so the socket has room */
 	if (send(a->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*ask))
 		return -EPIPE;
-	err = ask_receive(a->fd, clock_now_ns() + a->max_ns, answer, &came);
-	if (err)
-		return ask_is_over(err) ? err : -EPIPE;
-	err = ask_check(answer, &came, ask->what, want);
+	do {
+		err = ask_receive(a->fd, clock_now_ns() + a->max_ns, answer, &came);
+		if (err)
+			return ask_is_over(err) ? err : -EPIPE;
+		err = ask_check(answer, &came, ask->what, want);
+	} while (!err && answer->err == -EINPROGRESS);
 	if (err || answer->err) {
 		ask_close_fds(came.fds, came.num_fds);
 		return err ? err : answer->err;

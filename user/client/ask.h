@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The client's side of the conversation with an interface's broker (os/ask.h): one question at a
- * time, each answered within ASK_MAX_NS. A late or malformed answer ends the conversation, as the
- * broker's death does: the descriptor reports a hang-up (POLLRDHUP), and further questions fail.
+ * time. A silence of ASK_MAX_NS or a malformed answer ends the conversation, as the broker's death
+ * does: the descriptor reports a hang-up (POLLRDHUP), and further questions fail.
  */
 #ifndef CLIENT_ASK_H
 #define CLIENT_ASK_H
@@ -13,15 +13,16 @@
 #include "../os/clock.h"
 
 /*
- * A broker handles one question at a time. On a busy machine the kernel takes seconds to verify its
- * programs, or to make a device while network namespaces are destroyed, and all clients wait. A
- * client that stops waiting loses all its QPs.
+ * The longest silence. A broker handles one question at a time. On a busy machine the kernel takes
+ * seconds to verify its programs, or to make a device while network namespaces are destroyed, and
+ * all clients wait; then the broker tells them that it works (-EINPROGRESS). A client that stops
+ * waiting loses all its QPs.
  */
 #define ASK_MAX_NS (20 * NSEC_PER_SEC)
 
 struct asker {
 	int fd;		      /* -1: no broker, or a forked child */
-	u64 max_ns;	      /* the longest wait for an answer: by default ASK_MAX_NS */
+	u64 max_ns;	      /* the longest silence of the broker: by default ASK_MAX_NS */
 	bool has_proved; /* guarded by lock: the proof (os/ask.h) was accepted */
 	/* set by ask_list(): clients of other users are not listed */
 	bool withholds;

@@ -15,7 +15,7 @@
 #include "../engine/pkey.h"
 #include "../engine/types.h"
 
-#define ASK_VERSION 19u
+#define ASK_VERSION 20u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 /*
@@ -144,6 +144,9 @@ enum ask_hello {
  * answer is unread after the end of its connection, and the client's socket open, questions of the
  * user for descriptors return -EDQUOT; with many of these answers, questions of all users return
  * -ENOSPC.
+ *
+ * -EINPROGRESS is no answer: the question waits while the broker works for others, and this comes
+ * every few seconds until the answer.
  */
 
 /* Descriptors of ASK_HELLO, in this order: the client's maps, rings and TAP devices. */
