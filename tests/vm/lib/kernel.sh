@@ -5,7 +5,8 @@
 # unpacked, never installed; package lists that this machine does not have are fetched into a
 # directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets VM_CACHE.
 #
-#   kernel_get VERSION		VERSION is 6.1 or 6.12; sets $VM_KERNEL (its files) or $skip_reason
+#   kernel_get VERSION		VERSION is 5.10, 6.1 or 6.12; sets $VM_KERNEL
+#				(its files) or $skip_reason
 #   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these
 #				programs and their libraries, and of what $VM_OURS lists in /xroce
 
@@ -42,8 +43,12 @@ kernel_package() {
 # kernel_download VERSION DIR: the package into DIR. The machine's own lists will do if they have
 # it.
 kernel_download() {
-	local version=$1 dir=$2 suite=bookworm how=kernel_apt_machine pkg
-	[ "$version" = 6.1 ] || suite=bookworm-backports
+	local version=$1 dir=$2 suite how=kernel_apt_machine pkg
+	case $version in
+	5.10) suite=bullseye ;;
+	6.1) suite=bookworm ;;
+	*) suite=bookworm-backports ;;
+	esac
 	pkg=$(kernel_package $how $suite "$version")
 	if [ -z "$pkg" ]; then
 		how=kernel_apt
