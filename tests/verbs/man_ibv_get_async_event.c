@@ -74,6 +74,35 @@ static bool drained_body(struct pair *p)
 
 ON_PAIR(send_queue_drained, drained_body)
 
+static bool is_draining(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	return !ibv_query_qp(qp, &a, IBV_QP_STATE, &init) && a.sq_draining;
+}
+
+/* ibv_query_qp(3) and the event agree, also while a request waits for the peer's receive. */
+static bool draining_body(struct pair *p)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_wc wc;
+
+	MUST_EQ(post_send(p, 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	MUST_EQ(ibv_modify_qp(p->qp[0], &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	for (int i = 0; i < 100; i++) {
+		MUST(is_draining(p->qp[0]));
+		poll(NULL, 0, 1);
+	}
+	MUST_EQ(post_recv(p, 2, 0, 8), 0);
+	MUST(wait_wc(p->cq[0], &wc) && wait_wc(p->cq[1], &wc));
+	MUST(take_async(IBV_EVENT_SQ_DRAINED, p->qp[0]));
+	MUST(!is_draining(p->qp[0]));
+	return no_async_event();
+}
+
+ON_PAIR(send_queue_draining, draining_body)
+
 static bool access_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 8);
@@ -341,6 +370,7 @@ const struct test_case man_cases[] = {
 	CASE(nonblocking),
 	CASE(communication_established),
 	CASE(send_queue_drained),
+	CASE(send_queue_draining),
 	CASE(access_violation),
 	CASE(shared_receive_queue),
 	CASE(invalid_request),

@@ -31,10 +31,14 @@ void completer_local(struct engine *e, struct qp *qp, u64 now_ns)
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 }
 
+bool completer_is_draining(const struct qp *qp)
+{
+	return qp_state(qp) == QPS_SQD && sq_cons(&qp->sq) != qp->req.assigned;
+}
+
 void completer_check_drained(struct engine *e, struct qp *qp)
 {
-	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD &&
-	    sq_cons(&qp->sq) == qp->req.assigned) {
+	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD && !completer_is_draining(qp)) {
 		qp->req.drained_notify = false;
 		engine_qp_event(e, qp, EVENT_SQ_DRAINED);
 	}

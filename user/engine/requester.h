@@ -70,6 +70,8 @@ enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct pa
 void completer_give_up(struct engine *e, struct qp *qp, enum vendor_err verr, u64 now_ns);
 /* Completes executed local work requests at the queue's head. */
 void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
+/* Returns whether the queue is in SQD with requests that were started and are not complete. */
+bool completer_is_draining(const struct qp *qp);
 /* Reports SQ_DRAINED if the queue is drained and the application asked for it. */
 void completer_check_drained(struct engine *e, struct qp *qp);
 

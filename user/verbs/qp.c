@@ -7,6 +7,7 @@
  * ibv_open_qp(3) opens again: their handles form a ring, and the last one destroyed takes the QP
  * with it.
  */
+#include "../engine/requester.h"
 #include "objects.h"
 
 _Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
@@ -445,11 +446,6 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vqp->is_ex ? &vqp->ex : NULL;
 }
 
-static bool qp_draining(const struct vqp *vqp)
-{
-	return qp_state(vqp->qp) == QPS_SQD && vqp->qp->req.unacked_psn != vqp->qp->req.next_psn;
-}
-
 EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 			struct ibv_qp_init_attr *init_attr)
 {
@@ -461,7 +457,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	memset(attr, 0, sizeof(*attr));
 	port_lock(vqp->port);
 	qp_query(vqp->qp, &a);
-	attr->sq_draining = qp_draining(vqp);
+	attr->sq_draining = completer_is_draining(vqp->qp);
 	attr->ah_attr = vqp->ah_attr;
 	port_unlock(vqp->port);
 	attr->qp_state = (enum ibv_qp_state)a.state;
