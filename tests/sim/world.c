@@ -113,7 +113,8 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 						.disable = o->disable[i],
 						.ecn = o->ecn,
 						.pkeys = o->pkeys[i],
-						.line_rate = o->line_rate };
+						.line_rate = o->line_rate,
+						.unknown_ids = o->unknown_ids };
 
 		config.expect = n->expect = calloc(XROCE_MAX_QP, sizeof(*n->expect));
 		assert_non_null(n->expect);

@@ -151,6 +151,37 @@ static void icrc_unknown__explains_few(void **state)
 	}
 }
 
+/*
+ * No single bit of a packet of any length is explained by a low identification, and two by another
+ * one. A packet's distances between bits are those of the end of a longer one.
+ */
+static void icrc_unknown__single_bits(void **state)
+{
+	static u8 b[ICRC_ID_TAIL_MAX];
+	struct icrc_unknown unknown;
+	u32 explained = 0;
+	u8 stored[4];
+	icrc_t plain;
+
+	icrc_unknown_init(&unknown, sizeof(b) - 6);
+	plain = icrc_packet(b, false, sizeof(b));
+	for (u32 bit = 0; bit < sizeof(b) * 8; bit++) {
+		const bool is_low = bit / 8 == 5 && bit % 8 < 6;
+		u32 difference;
+
+		if (icrc_masked_bits(false, bit / 8) >> bit % 8 & 1)
+			continue;
+		b[bit / 8] ^= 1 << bit % 8;
+		icrc_store(icrc_packet(b, false, sizeof(b)), stored);
+		b[bit / 8] ^= 1 << bit % 8;
+		difference = icrc_difference(plain, stored);
+		assert_int_equal(icrc_unknown_is_low(&unknown, difference), is_low);
+		if (icrc_unknown_explains(&unknown, difference))
+			explained++;
+	}
+	assert_int_equal(explained, ICRC_UNKNOWN_BITS + 2);
+}
+
 /* In one piece, in two, byte by byte: the same value. */
 static void icrc_update__any_pieces(void **state)
 {
@@ -245,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup(icrc_id_change__as_if_made_so, reseed),
 		cmocka_unit_test_setup(icrc_unknown__every_identification, reseed),
 		cmocka_unit_test_setup(icrc_unknown__explains_few, reseed),
+		cmocka_unit_test_setup(icrc_unknown__single_bits, reseed),
 		cmocka_unit_test_setup(icrc_update__any_pieces, reseed),
 		cmocka_unit_test(icrc_update__published_values),
 		cmocka_unit_test(icrc_store__little_endian),

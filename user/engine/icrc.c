@@ -129,6 +129,17 @@ void icrc_id_init(struct icrc_id *c, u32 tail)
 #define IPV4_DF	  0x4000 /* in the 16 bits after the identification */
 #define DF_BYTES  2u	 /* of the tail */
 
+/* Adds a row to the first n, which are in echelon form. */
+static void icrc_add_row(u32 *rows, u32 n, u32 row)
+{
+	for (u32 k = 0; k < n; k++)
+		if ((row ^ rows[k]) < row)
+			row ^= rows[k];
+	for (; n && rows[n - 1] < row; n--)
+		rows[n] = rows[n - 1];
+	rows[n] = row;
+}
+
 /* The rows are independent: the fields are less than 32 bits apart, and the CRC has 32. */
 void icrc_unknown_init(struct icrc_unknown *u, u32 tail)
 {
@@ -136,15 +147,39 @@ void icrc_unknown_init(struct icrc_unknown *u, u32 tail)
 	for (u32 i = 0; i < ICRC_UNKNOWN_BITS; i++) {
 		u32 row = le32toh(i < 16 ? icrc_id_change_once(tail, (u16)(1u << i)) :
 					   icrc_id_change_once(tail - DF_BYTES, IPV4_DF));
-		u32 at = i;
 
-		for (u32 k = 0; k < i; k++)
-			if ((row ^ u->row[k]) < row)
-				row ^= u->row[k];
-		for (; at && u->row[at - 1] < row; at--)
-			u->row[at] = u->row[at - 1];
-		u->row[at] = row;
+		icrc_add_row(u->row, i, row);
+		if (i < ICRC_LOW_BITS)
+			icrc_add_row(u->low, i, row);
 	}
+}
+
+bool icrc_peer_accepts(struct icrc_peer *peer, const struct icrc_unknown *u, u32 psn,
+		       u32 difference)
+{
+	const bool is_low = icrc_unknown_is_low(u, difference);
+	const bool moved = psn != peer->psn;
+
+	if (!is_low && !icrc_unknown_explains(u, difference))
+		return false;
+	if (moved) {
+		peer->psn = psn;
+		peer->refusals = 0;
+	}
+	if (is_low) {
+		if (!difference && moved && peer->zeroes < ICRC_PEER_ZEROES)
+			peer->zeroes++;
+		return true;
+	}
+	if (peer->is_other || peer->zeroes < ICRC_PEER_ZEROES) {
+		peer->zeroes = 0;
+		return true;
+	}
+	if (!peer->refusals || difference != peer->refused)
+		peer->refusals++;
+	peer->refused = difference;
+	peer->is_other = peer->refusals >= ICRC_PEER_REFUSALS;
+	return peer->is_other;
 }
 
 void icrc_store(icrc_t crc, u8 out[4])

@@ -134,11 +134,14 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
  * differences of 2^32 are explained by these fields.
  */
 #define ICRC_UNKNOWN_BITS 17u
+#define ICRC_LOW_BITS	  6u /* identifications 0 .. 63, with the flag: of senders like ours */
 
 /* The differences for packets with one tail, as struct icrc_id, reduced to echelon form. */
 struct icrc_unknown {
 	u32 tail;			 /* 0 = not initialised */
-	u32 row[ICRC_UNKNOWN_BITS];	 /* in falling order; their highest bits differ */
+	/* in falling order; their highest bits differ */
+	u32 row[ICRC_UNKNOWN_BITS];
+	u32 low[ICRC_LOW_BITS];		 /* of the low identifications, with the flag set */
 };
 /* For tails up to ICRC_ID_TAIL_MAX, 2 at least. */
 void icrc_unknown_init(struct icrc_unknown *u, u32 tail);
@@ -151,6 +154,41 @@ static inline bool icrc_unknown_explains(const struct icrc_unknown *u, u32 diffe
 			difference ^= u->row[i];
 	return !difference;
 }
+
+/* Returns whether an identification of 0 .. 63, with the flag set, explains it. */
+static inline bool icrc_unknown_is_low(const struct icrc_unknown *u, u32 difference)
+{
+	for (u32 i = 0; i < ICRC_LOW_BITS; i++)
+		if ((difference ^ u->low[i]) < difference)
+			difference ^= u->low[i];
+	return !difference;
+}
+
+/*
+ * What is known of the identifications of one peer's packets. xroce sends 0, or 0, 1, 2 and so on
+ * in the packets of one call. A counter or a random number, as of rdma_rxe, is practically never 0
+ * in four packets without a high one between them. After four such packets only low identifications
+ * are accepted.
+ */
+struct icrc_peer {
+	u32 psn;	  /* of the QP when the last packet was checked */
+	u32 refused;	  /* the last refused difference that fields explain */
+	u8 zeroes;	  /* with identification 0 since a high one; ICRC_PEER_ZEROES: known */
+	u8 refusals;	  /* of different differences at this psn */
+	bool is_other;	  /* uses high identifications after all: any is accepted */
+};
+#define ICRC_PEER_ZEROES   4u
+#define ICRC_PEER_REFUSALS 4u
+
+/*
+ * Returns whether a packet of the peer with this difference is accepted. psn is the PSN up to which
+ * the QP has packets of this kind. The packet counts only if psn moved since the one before, so
+ * that a stranger's packets do not make the peer known: a genuine packet with a high identification
+ * resets the count. If psn does not move while different high identifications are refused, the peer
+ * has begun to use them, and they are accepted.
+ */
+bool icrc_peer_accepts(struct icrc_peer *peer, const struct icrc_unknown *u, u32 psn,
+		       u32 difference);
 
 /* Applies a change to the stored ICRC of a packet. */
 static inline void icrc_flip(u8 stored[4], u32 change)

@@ -88,6 +88,7 @@ int engine_unknown_make(struct engine *e)
 {
 	if (!e->config.unknown_ids)
 		return 0;
+	e->icrc_plain = 1ull << 32;
 	e->unknown = calloc(1, sizeof(*e->unknown));
 	return e->unknown ? 0 : -ENOMEM;
 }
@@ -97,23 +98,37 @@ bool engine_joins_senders(const struct engine *e)
 	return e->config.unknown_ids;
 }
 
-bool engine_explains(struct engine *e, u32 bytes, u32 difference)
+static struct icrc_unknown *engine_unknown_of(struct engine *e, u32 bytes)
 {
 	struct icrc_unknown *u;
 
 	if (!e->unknown || bytes / 4 >= ARRAY_SIZE(e->unknown->of))
-		return false;
+		return NULL;
 	u = &e->unknown->of[bytes / 4];
 	if (unlikely(!u->tail))
 		icrc_unknown_init(u, bytes - ICRC_BEFORE_TAIL - ROCE_ICRC_BYTES);
-	return icrc_unknown_explains(u, difference);
+	return u;
 }
 
-/* Returns whether an ACK with this difference, which matches h, has a correct ICRC. */
-static inline bool engine_ack_icrc_ok(struct engine *e, const struct header_in *h, u32 difference)
+bool engine_explains(struct engine *e, u32 bytes, u32 difference)
 {
-	return likely(!difference) ||
-	       (!h->is_ipv6 && engine_explains(e, h->frame_len - ETH_BYTES, difference));
+	const struct icrc_unknown *u = engine_unknown_of(e, bytes);
+
+	return u && icrc_unknown_explains(u, difference);
+}
+
+/* Returns whether a packet of a connected QP's peer, of this length and kind, is intact. */
+static bool engine_peer_icrc_ok(struct engine *e, struct qp *qp, const struct header_in *kept,
+				bool is_ipv6, u32 bytes, u32 difference)
+{
+	const bool is_response = kept == &qp->req.response;
+	const struct icrc_unknown *u = is_ipv6 ? NULL : engine_unknown_of(e, bytes);
+
+	if (!u)
+		return !difference;
+	return icrc_peer_accepts(&qp->icrc_peer[is_response], u,
+				 is_response ? qp->req.unacked_psn : qp->resp.seq.expected_psn,
+				 difference);
 }
 
 /*
@@ -126,7 +141,9 @@ check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_r
 	    struct packet *p, struct qp **to)
 {
 	enum xroce_drop drop = raw_is_hinted(hint) ? XROCE_DROP_not_roce : packet_parse(p, frame);
+	struct header_in *kept;
 	struct qp *qp;
+	u32 difference;
 
 	if (drop != XROCE_DROP_none)
 		return drop;
@@ -138,10 +155,13 @@ check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_r
 	drop = engine_check_steering(qp, p);
 	if (drop != XROCE_DROP_none)
 		return drop;
-	if (!engine_icrc_ok(e, p, packet_icrc_difference(p)))
+	difference = packet_icrc_difference(p);
+	if (qp->transport == XROCE_UD || p->flags & (OP_CNP | OP_CREDIT))
+		return engine_icrc_ok(e, p, difference) ? XROCE_DROP_none : XROCE_DROP_icrc;
+	kept = engine_kept_header(qp, p->opcode);
+	if (!engine_peer_icrc_ok(e, qp, kept, p->is_ipv6, packet_bytes(p), difference))
 		return XROCE_DROP_icrc;
-	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_CREDIT)))
-		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
+	header_in_learn(kept, frame, p);
 	return XROCE_DROP_none;
 }
 
@@ -161,6 +181,19 @@ static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *q
 	return responder_input(e, qp, p, hint, now_ns);
 }
 
+/* Returns whether a matching frame with this difference, not e->icrc_plain, is intact. */
+static rare bool engine_alike_explains(struct engine *e, const struct peek *look, u32 difference)
+{
+	return engine_peer_icrc_ok(e, look->qp, look->kept, look->kept->is_ipv6,
+				   look->kept->frame_len - ETH_BYTES, difference);
+}
+
+/* Returns whether a matching frame with this difference is intact. */
+static inline bool engine_alike_icrc_ok(struct engine *e, const struct peek *look, u32 difference)
+{
+	return likely(difference == e->icrc_plain) || engine_alike_explains(e, look, difference);
+}
+
 /*
  * Checks a frame, with bth, that matches the last one of its kind, whose addresses and P_Key were
  * checked. An ACK needs no further decoding and is handled at once: *done. Others are decoded
@@ -170,23 +203,22 @@ static per_packet enum xroce_drop engine_check_alike(struct engine *e, const str
 						     const struct peek *look, const struct bth *bth,
 						     struct packet *p, bool *done, u64 now_ns)
 {
-	u32 aeth;
+	u32 aeth, difference;
 
 	if (unlikely(!engine_state_accepts(look->qp)))
 		return XROCE_DROP_qp_state;
 	if (opcode_flags(bth->opcode) & OP_ACK) {
-		if (unlikely(!engine_ack_icrc_ok(
-			    e, look->kept,
-			    header_in_ack_difference(look->kept, &e->icrc, bth, &aeth))))
+		difference = header_in_ack_difference(look->kept, &e->icrc, bth, &aeth);
+		if (unlikely(!engine_alike_icrc_ok(e, look, difference)))
 			return XROCE_DROP_icrc;
 		*done = true;
 		return completer_ack(e, look->qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK,
 				     (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
 	}
 	header_in_decode(look->kept, frame, bth, p);
-	return likely(engine_icrc_ok(e, p, header_in_difference(look->kept, &e->icrc, p))) ?
-		       XROCE_DROP_none :
-		       XROCE_DROP_icrc;
+	difference = header_in_difference(look->kept, &e->icrc, p);
+	return likely(engine_alike_icrc_ok(e, look, difference)) ? XROCE_DROP_none :
+								   XROCE_DROP_icrc;
 }
 
 /* Counts a packet and its drop reason; returns the reason. */

@@ -132,6 +132,11 @@ struct engine {
 	struct srq *srq_events;
 
 	struct icrc_table icrc;
+	/*
+	 * difference of a correct ICRC that needs no further check: 0, or with config.unknown_ids
+	 * none, so that identification 0 is noticed
+	 */
+	u64 icrc_plain;
 	struct engine_unknown *unknown; /* NULL unless config.unknown_ids */
 	struct credit_answers answers;
 	struct qp *ready[XROCE_MAX_QP];
@@ -142,10 +147,16 @@ struct engine {
 struct engine_unknown;
 /* Returns 0 or -ENOMEM. */
 int engine_unknown_make(struct engine *e);
-/* Returns whether they explain the difference of an IPv4 packet of this length with its header. */
+/*
+ * Returns whether any of them explains the difference of an IPv4 packet of this length with its
+ * header.
+ */
 bool engine_explains(struct engine *e, u32 bytes, u32 difference);
 
-/* Returns whether the packet's ICRC, with packet_icrc_difference(), is correct. */
+/*
+ * Returns whether the ICRC of a packet, with packet_icrc_difference(), is correct. For a packet of
+ * no connected QP's peer: of such a peer see struct icrc_peer.
+ */
 static inline bool engine_icrc_ok(struct engine *e, const struct packet *p, u32 difference)
 {
 	return likely(!difference) ||

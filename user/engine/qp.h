@@ -535,6 +535,8 @@ struct qp {
 	struct xroce_expect *expect; /* NULL: nothing */
 	u32 expect_index;	 /* index in sq of the WQE that expect describes, */
 	bool expect_set;	 /* if expect describes one */
+	/* IPv4 and UDP sockets: of the peer's requests, and of its responses */
+	struct icrc_peer icrc_peer[2];
 	/* Events to report, written by cq.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;

@@ -268,6 +268,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 		congestion_start(e, qp);
 		credit_start(e, qp);
 		responder_start(qp, qp->attr.rq_psn);
+		memset(qp->icrc_peer, 0, sizeof(qp->icrc_peer));
 	}
 	if (from == QPS_RTR && to == QPS_RTS)
 		requester_start(qp, qp->attr.sq_psn);
