@@ -442,6 +442,7 @@ clients() {
 	need_equal "answers to garbage" "$(clients_py garbage | tr ' ' '\n' | grep -vE '^(-|200|400|404|405|406|413|414|431|501|505)$')" ""
 	# as many as there may be, and one more
 	need_equal "answered behind 256 that have gone" "$(clients_py gone 256 "$exporter")" True
+	need_equal "answered behind 256 that are silent" "$(clients_py silent 256)" True
 	need_equal "slow ones that were cut off" "$(clients_py slow 300)" "300 of 300 answered 3"
 	scrape || fail "no answer behind them"
 	is_valid

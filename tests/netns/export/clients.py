@@ -4,6 +4,7 @@
 #   parallel N   N requests at once: each is answered with 200, a whole text and its length
 #   slow N       N connections that send a byte now and then, until each has been cut off; prints
 #                how many were, and how many requests of others were answered meanwhile
+#   silent N     N connections that send nothing; prints whether a request is answered within 5 s
 #   garbage      invalid or oversized requests; prints the answers' status codes
 #   gone N       N connections that are closed at the same moment, while the process PID is stopped;
 #                prints whether an earlier connection's request is answered
@@ -94,6 +95,14 @@ def slow(n):
     print(cut, "of", n, "answered", min(answered, 3))
 
 
+def silent(n):
+    sockets = [connect() for _ in range(n)]
+    begun = time.monotonic()
+    print(ask() and time.monotonic() - begun < 5)
+    for s in sockets:
+        s.close()
+
+
 def garbage():
     random.seed(4711)
     noise = bytes(random.randrange(256) for _ in range(4000))
@@ -158,7 +167,7 @@ def gone(n, pid):
 what = sys.argv[2]
 if what == "gone":
     gone(int(sys.argv[3]), int(sys.argv[4]))
-elif what in ("parallel", "slow"):
+elif what in ("parallel", "slow", "silent"):
     globals()[what](int(sys.argv[3]))
 else:
     globals()[what]()

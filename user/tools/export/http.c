@@ -10,8 +10,8 @@
 
 #include "http.h"
 
-#define HTTP_CROWD   128 /* above this number of connections, the oldest is closed early, */
-#define HTTP_SLOW_NS (NSEC_PER_SEC) /* if it is older than this */
+#define HTTP_CROWD   128 /* above this number of connections, the oldest are closed early, */
+#define HTTP_SLOW_NS (NSEC_PER_SEC) /* if they are older than this */
 #define HTTP_IDLE_S  10 /* libmicrohttpd closes a connection without traffic after this time */
 
 const u32 http_codes[HTTP_CODES] = { MHD_HTTP_OK, MHD_HTTP_NOT_FOUND, MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -36,18 +36,29 @@ static void connection_cut(struct http *h, struct http_connection *c)
 	h->counts.cut++;
 }
 
-/* Closes the oldest connection if there are many and it is slow. Call after each new one. */
-static void connections_thin(struct http *h, u64 now_ns)
+/* Returns the oldest connection that is not cut if there are many, else NULL. */
+static struct http_connection *connections_slowest(const struct http *h)
 {
 	struct http_connection *slowest = NULL;
+	u32 uncut = 0;
 
-	if (h->counts.connections <= HTTP_CROWD)
-		return;
-	for (struct http_connection *c = h->first; c; c = c->next)
-		if (!c->is_cut && (!slowest || c->since_ns < slowest->since_ns))
+	for (struct http_connection *c = h->first; c; c = c->next) {
+		if (c->is_cut)
+			continue;
+		uncut++;
+		if (!slowest || c->since_ns < slowest->since_ns)
 			slowest = c;
-	if (slowest && now_ns - slowest->since_ns > HTTP_SLOW_NS)
-		connection_cut(h, slowest);
+	}
+	return uncut > HTTP_CROWD ? slowest : NULL;
+}
+
+/* Closes the oldest connections while there are many and these are slow. */
+static void connections_thin(struct http *h, u64 now_ns)
+{
+	struct http_connection *c;
+
+	while ((c = connections_slowest(h)) && now_ns - c->since_ns > HTTP_SLOW_NS)
+		connection_cut(h, c);
 }
 
 static void http_on_connection(void *arg, struct MHD_Connection *connection, void **context,
@@ -77,7 +88,6 @@ static void http_on_connection(void *arg, struct MHD_Connection *connection, voi
 			c->next->to = &c->next;
 		h->first = c;
 		h->counts.connections++;
-		connections_thin(h, c->since_ns);
 	} else if (c) {
 		*c->to = c->next;
 		if (c->next)
@@ -235,24 +245,31 @@ int http_run(struct http *h)
 	for (struct http_connection *c = h->first; c; c = c->next)
 		if (now_ns - c->since_ns > HTTP_MOST_NS)
 			connection_cut(h, c);
+	connections_thin(h, now_ns);
 	return MHD_run(h->daemon) == MHD_YES ? 0 : -EIO;
+}
+
+/* Returns the milliseconds until a time, rounded up. */
+static u64 http_ms_until(u64 end_ns)
+{
+	const u64 now_ns = clock_now_ns();
+
+	return end_ns > now_ns ? (end_ns - now_ns) / NSEC_PER_MSEC + 1 : 0;
 }
 
 int http_wait_ms(const struct http *h)
 {
-	const u64 now_ns = clock_now_ns();
+	const struct http_connection *slowest = connections_slowest(h);
 	u64 wait_ms = INT_MAX;
 	MHD_UNSIGNED_LONG_LONG theirs;
 
 	if (h->has_room)
 		return 0;
-	for (const struct http_connection *c = h->first; c; c = c->next) {
-		const u64 end_ns = c->since_ns + HTTP_MOST_NS;
-		const u64 left_ms = end_ns > now_ns ? (end_ns - now_ns) / NSEC_PER_MSEC + 1 : 0;
-
-		if (!c->is_cut && left_ms < wait_ms)
-			wait_ms = left_ms;
-	}
+	if (slowest)
+		wait_ms = http_ms_until(slowest->since_ns + HTTP_SLOW_NS);
+	for (const struct http_connection *c = h->first; c; c = c->next)
+		if (!c->is_cut)
+			wait_ms = min_u64(wait_ms, http_ms_until(c->since_ns + HTTP_MOST_NS));
 	if (MHD_get_timeout(h->daemon, &theirs) == MHD_YES && theirs < wait_ms)
 		wait_ms = theirs;
 	return wait_ms == INT_MAX ? -1 : (int)wait_ms;
