@@ -275,6 +275,25 @@ hostile_clients() {
 	server_ends
 }
 
+# Connections that send nothing, or a part of a greeting, do not delay a client.
+silent_clients() {
+	local stranger begun
+	bench_server || return
+	start stranger b python3 -c '
+import socket, sys, time
+s = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for _ in range(20)]
+for one in s[10:]: one.sendall(b"XRBN")
+print("connected", flush=True)
+time.sleep(60)' $IP4_A $PORT
+	stranger=$child
+	wait_until 10 grep -q connected "$WORK/stranger.out" || fail "no stranger"
+	begun=$SECONDS
+	bench_from 0 "${SHORT[@]}" -t tcp -s 64 $IP4_A
+	[ $((SECONDS - begun)) -lt 6 ] || fail "a client waited $((SECONDS - begun)) s"
+	stop "$stranger"
+	server_ends
+}
+
 # A server that sends invalid messages costs the client a line and an exit status.
 hostile_servers() {
 	local lie
@@ -387,6 +406,7 @@ run_long_case picture picture
 run_case no_gnuplot no_gnuplot
 run_long_case compare compare
 run_long_case hostile_clients hostile_clients
+run_case silent_clients silent_clients
 run_long_case hostile_servers hostile_servers
 run_case killed killed
 run_long_case errors errors

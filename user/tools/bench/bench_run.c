@@ -3,7 +3,8 @@
  * Both ends of xroce bench, and the control connection between them: whole messages, each with a
  * time limit. The client connects, runs every test of every round, and collects the results. The
  * server serves one client and one test at a time. All input of a client is checked (wire.c). A
- * silent or malformed client loses only its own connection.
+ * silent or malformed client loses only its own connection, and others do not wait for its
+ * greeting.
  */
 #define _GNU_SOURCE /* accept4() */
 #include <netinet/in.h>
@@ -524,12 +525,84 @@ static int bench_listen(u16 port)
 	return -1;
 }
 
+/*
+ * A connection without a whole greeting yet: a client once that has come. It is closed after
+ * BENCH_PATIENCE_NS, or for a new one if it is the oldest of GUESTS.
+ */
+struct bench_guest {
+	int fd;
+	struct sockaddr_in6 from;
+	u64 until_ns;
+};
+enum { GUESTS = 16 };
+
+struct bench_guests {
+	struct bench_guest guest[GUESTS]; /* the oldest first */
+	u32 count;
+	bool served;
+};
+
+static void guest_remove(struct bench_guests *all, u32 i)
+{
+	close(all->guest[i].fd);
+	all->count--;
+	for (; i < all->count; i++)
+		all->guest[i] = all->guest[i + 1];
+}
+
+/* Makes the socket readable with that number of bytes, and at its end. */
+static void guest_readable_with(int fd, int bytes)
+{
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
+static void guests_accept(struct bench_guests *all, int listen_fd)
+{
+	struct bench_guest g;
+	socklen_t len = sizeof(g.from);
+
+	g.fd = accept4(listen_fd, (struct sockaddr *)&g.from, &len, SOCK_CLOEXEC);
+	if (g.fd < 0)
+		return;
+	if (all->count == GUESTS)
+		guest_remove(all, 0);
+	guest_readable_with(g.fd, BENCH_WIRE_BYTES);
+	g.until_ns = clock_now_ns() + BENCH_PATIENCE_NS;
+	all->guest[all->count++] = g;
+}
+
+/* Waits for a connection or for a whole greeting, and serves the client that has sent that. */
+static void guests_wait(struct bench_guests *all, int listen_fd)
+{
+	struct pollfd p[GUESTS + 1];
+	const u64 now_ns = clock_now_ns();
+	int ms = -1;
+	u32 i;
+
+	while (all->count && all->guest[0].until_ns <= now_ns)
+		guest_remove(all, 0);
+	if (all->count)
+		ms = (int)((all->guest[0].until_ns - now_ns) / NSEC_PER_MSEC) + 1;
+	for (i = 0; i < all->count; i++)
+		p[i] = (struct pollfd){ .fd = all->guest[i].fd, .events = POLLIN };
+	p[i] = (struct pollfd){ .fd = listen_fd, .events = POLLIN };
+	if (poll(p, all->count + 1, ms) <= 0)
+		return;
+	for (i = 0; i < all->count && !p[i].revents; i++)
+		;
+	if (i == all->count) {
+		guests_accept(all, listen_fd);
+		return;
+	}
+	guest_readable_with(all->guest[i].fd, 1);
+	bench_serve_client(all->guest[i].fd, &all->guest[i].from);
+	guest_remove(all, i);
+	all->served = true;
+}
+
 int bench_server(const struct bench_options *options)
 {
-	struct sockaddr_in6 from;
-	struct pollfd p = { .events = POLLIN };
-	bool served = false;
-	socklen_t len;
+	struct bench_guests all = { .count = 0 };
 	int fd;
 
 	stop_catch_signals();
@@ -537,22 +610,15 @@ int bench_server(const struct bench_options *options)
 		return EXIT_FAILED;
 	if (verbs_load(&command_bench))
 		return EXIT_FAILED;
-	p.fd = bench_listen(options->port);
-	if (p.fd < 0)
+	fd = bench_listen(options->port);
+	if (fd < 0)
 		return EXIT_FAILED;
 	printf("xroce bench: listening on TCP port %u\n", options->port);
 	fflush(stdout);
-	while (!stop_requested() && !(options->once && served)) {
-		if (poll(&p, 1, -1) <= 0)
-			continue;
-		len = sizeof(from);
-		fd = accept4(p.fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
-		if (fd < 0)
-			continue;
-		bench_serve_client(fd, &from);
-		close(fd);
-		served = true;
-	}
-	close(p.fd);
+	while (!stop_requested() && !(options->once && all.served))
+		guests_wait(&all, fd);
+	while (all.count)
+		guest_remove(&all, 0);
+	close(fd);
 	return EXIT_OK;
 }
