@@ -8,7 +8,9 @@
  * that starts again. A case ON_BOTH holds for the kernel's sockets, too.
  */
 #define _GNU_SOURCE
+#include <netinet/ip.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <signal.h>
@@ -118,6 +120,51 @@ static bool datagrams_to_no_host_of(const struct calls *c)
 static bool datagrams_to_no_host(void)
 {
 	return datagrams_to_no_host_of(&kernels) && datagrams_to_no_host_of(&rsockets);
+}
+
+/* Sends a first datagram of that stranger (rsocket_protocol.h) to the rsocket `to`. */
+static bool sends_forged(int raw, const union address *from, const union address *to)
+{
+	struct {
+		struct iphdr ip;
+		struct udphdr udp;
+		uint8_t header[16], bytes[4];
+	} p = {
+		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+			.saddr = from->in.sin_addr.s_addr, .daddr = to->in.sin_addr.s_addr },
+		.udp = { .source = from->in.sin_port, .dest = to->in.sin_port,
+			 .len = htons(sizeof(p) - sizeof(p.ip)) },
+		.header = { 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0x12, 0x34 },
+	};
+
+	memcpy(p.header + 12, &p.ip.saddr, 4);
+	_Static_assert(sizeof(p) == 48, "without padding");
+	MUST_EQ(sendto(raw, &p, sizeof(p), 0, &to->sa, sizeof(to->in)), sizeof(p));
+	return true;
+}
+
+/* Answers to strangers that wait for ARP leave room in the socket for the program's datagrams. */
+static bool datagrams_beside_strangers(void)
+{
+	const union address from = other(AF_INET, ABSENT, 7472);
+	const int raw = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
+	struct pollfd p = { .events = POLLIN };
+	union address to[2];
+	char byte;
+	int d[2];
+
+	MUST(raw >= 0);
+	for (int i = 0; i < 2; i++)
+		MUST(server_of(&rsockets, AF_INET, SOCK_DGRAM, &d[i], &to[i]));
+	p.fd = d[0];
+	for (int i = 0; i < 600; i++) {
+		MUST(sends_forged(raw, &from, &to[0]));
+		MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+		MUST_EQ(rrecv(d[0], &byte, 1, 0), 1);
+	}
+	MUST_EQ(rsendto(d[0], "x", 1, MSG_DONTWAIT, &to[1].sa, sizeof(to[1].in)), 1);
+	MUST(!close(raw) && !rclose(d[0]) && !rclose(d[1]));
+	return true;
 }
 
 /* ---- rclose(), rshutdown() ---- */
@@ -588,6 +635,7 @@ const struct test_case man_cases[] = {
 	CASE(datagram_peer_again_v4),
 	CASE(datagram_peer_again_v6),
 	CASE(datagrams_to_no_host),
+	CASE(datagrams_beside_strangers),
 	CASE(close_with_signals_v4),
 	CASE(close_with_signals_v6),
 	CASE(close_does_not_wait_v4),

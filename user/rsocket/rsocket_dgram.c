@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sending and receiving of datagram sockets, by UD and by UDP. */
 #define _GNU_SOURCE
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../os/thread.h"
@@ -59,7 +61,22 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int epoll = -1;	    /* per process; a forked child creates its own */
 static struct dgram *busy; /* the socket that the thread is reading; under lock */
 
-/* Fills in an answer: QPN and address of the path to the sender. */
+/*
+ * Returns whether the socket has room for an answer. Packets to addresses that do not answer ARP
+ * stay in its send buffer for seconds, and anyone can cause these: a part of the buffer is for the
+ * datagrams of the program, and a part for answers to peers whose MAC is known.
+ */
+static bool udp_has_room(const struct dgram *d, bool is_known)
+{
+	int used, all;
+	socklen_t bytes = sizeof(all);
+
+	return !ioctl(d->rs.fd, SIOCOUTQ, &used) &&
+	       !getsockopt(d->rs.fd, SOL_SOCKET, SO_SNDBUF, &all, &bytes) &&
+	       used < all / (is_known ? 2 : 4);
+}
+
+/* Fills in an answer: QPN and address of the path to the sender. false: no answer. */
 static bool udp_path(struct dgram *d, const union dgram_address *to, struct wire_udp *answer)
 {
 	struct dgram_peer *peer;
@@ -67,6 +84,8 @@ static bool udp_path(struct dgram *d, const union dgram_address *to, struct wire
 
 	pthread_mutex_lock(&d->rs.lock);
 	found = !d->rs.closed && !dgram_peer_get(d, to, &peer);
+	if (found)
+		found = udp_has_room(d, peer->ah);
 	if (found) {
 		answer->qpn = peer->path->id->qp->qp_num;
 		dgram_address_tell(&peer->path->address, &answer->address);
@@ -83,16 +102,14 @@ static void udp_one(struct dgram *d, const union dgram_address *from, const u8 *
 
 	if (!header || (udp.address.version == 4) != (from->any.sa_family == AF_INET))
 		return;
-	if (udp.op == WIRE_DATA) {
-		if (!udp_path(d, from, &answer))
-			return;
-		if (sendto(d->rs.fd, reply, wire_put_udp(reply, &answer),
-			   MSG_DONTWAIT | MSG_NOSIGNAL, &from->any, sockaddr_bytes(&from->any)) < 0)
-			errno = 0; /* the peer will ask again */
-	}
 	dgram_peer_learn(d, from, udp.qpn);
 	if (udp.op != WIRE_DATA)
 		return;
+	/* Without an answer the peer will ask again. */
+	if (udp_path(d, from, &answer) &&
+	    sendto(d->rs.fd, reply, wire_put_udp(reply, &answer), MSG_DONTWAIT | MSG_NOSIGNAL,
+		   &from->any, sockaddr_bytes(&from->any)) < 0)
+		errno = 0;
 	pthread_mutex_lock(&d->rs.lock);
 	dgram_deliver(d, from, data + header, bytes - header);
 	rsocket_unlock(&d->rs);
