@@ -526,6 +526,7 @@ rs_shut_shown     | user/rsocket/rsocket_stream.c | s/ || (!s->reads \&\& !s->wr
 rs_exit_leaves    | user/rsocket/rsocket_close.c | /^__attribute__((destructor))/,/^}/s/exit_wait_ending(until);/;/ | netns-cm_rspreload
 rs_flood_answered | user/rsocket/rsocket_listen.c | s/used + listen_part(all, RESERVED) < all/used < all/ | rdmacm-rsocket_threads
 rs_flood_waiting  | user/rsocket/rsocket_listen.c | s/dropped = listen_make_room(l, share);/;/ | rdmacm-rsocket_threads
+rs_flood_silent   | user/rsocket/rsocket_listen.c | s/s->answered_at + CONFIRM_NS > now/1/ | rdmacm-rsocket_threads
 rs_dgram_strangers | user/rsocket/rsocket_dgram.c | s/used < all \/ (is_known ? 2 : 4);/true;/ | rdmacm-rsocket_threads
 rs_timeout_domain | user/rsocket/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_usec >= 1000000)/if (0)/ | rdmacm-rsocket_refused
 rs_timeout_past   | user/rsocket/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused

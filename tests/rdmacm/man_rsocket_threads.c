@@ -526,6 +526,33 @@ static bool clients_that_left(int family)
 }
 BOTH(clients_that_left)
 
+/* A connection that is not confirmed within about a second gives its place to one that waits. */
+static bool clients_that_never_confirm(int family)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct pollfd p = { .events = POLLIN };
+	struct rdma_cm_id *half[2];
+	union address to;
+	int l, c, s;
+
+	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 2));
+	for (int i = 0; i < 2; i++)
+		MUST(half[i] = half_client(ch, to));
+	MUST((c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_ERR(rconnect(c, &to.sa, length_of(family)), EINPROGRESS);
+	p.fd = l;
+	MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
+	MUST((s = raccept(l, NULL, NULL)) >= 0);
+	/* only as many as wait */
+	MUST(take_status(ch, half[0], RDMA_CM_EVENT_REJECTED, 28) && no_event(ch));
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(rdma_destroy_id(half[i]), 0);
+	MUST(!rclose(c) && !rclose(s) && !rclose(l));
+	rdma_destroy_event_channel(ch);
+	return true;
+}
+BOTH(clients_that_never_confirm)
+
 /* A listener at all addresses of both families, with a backlog of 2, and where to reach it. */
 static bool listener_of_both(int *l, union address to[2])
 {
@@ -655,6 +682,8 @@ const struct test_case man_cases[] = {
 	CASE(send_beside_v6),
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
+	CASE(clients_that_never_confirm_v4),
+	CASE(clients_that_never_confirm_v6),
 	CASE(requests_of_one_address),
 	CASE(backlog_of_one_address_v4),
 	CASE(backlog_of_one_address_v6),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Events of all streams' connections. One thread of the process handles them: it prepares the next
- * step of a connection and wakes waiters. The same thread sends the keepalives, and ends the
- * streams that were closed (rsocket_close.c).
+ * step of a connection and wakes waiters. The same thread sends the keepalives, ends the streams
+ * that were closed (rsocket_close.c), and gives up connections that are never confirmed
+ * (rsocket_listen.c).
  *
  * An event is acknowledged after it was handled: until then rdma_destroy_id(), and so the stream's
  * destruction, waits.
@@ -221,10 +222,11 @@ static void *connect_run(void *of)
 			{ .fd = from->fd, .events = POLLIN },
 			{ .fd = wake_fd, .events = POLLIN },
 		};
+		int ms = connect_sooner(keepalive_run(), ending_run());
 		u64 n;
 
-		if (poll(fds, 2, connect_sooner(keepalive_run(), ending_run())) < 0 &&
-		    errno != EINTR)
+		ms = connect_sooner(ms, listen_run());
+		if (poll(fds, 2, ms) < 0 && errno != EINTR)
 			return NULL;
 		if (fds[1].revents && read(wake_fd, &n, sizeof(n)) < 0 && errno == EBADF)
 			return NULL;
@@ -244,6 +246,7 @@ static void connect_fork(void)
 	pthread_mutex_init(&start_lock, NULL);
 	pthread_mutex_init(&keepalive_lock, NULL);
 	ending_fork();
+	listen_fork();
 }
 
 static void connect_once(void)

@@ -7,7 +7,9 @@
  *
  * A peer may request many connections and never complete them. So the last quarter of the backlog
  * is for addresses with few answered connections, and a full queue of waiting requests loses the
- * newest one of the address with the most.
+ * newest one of the address with the most. Addresses may be forged, though: while a request waits
+ * for a place, the oldest answered connection gives its place up after CONFIRM_NS, as TCP drops
+ * the oldest half-open connections.
  */
 #include "rsocket_stream.h"
 
@@ -18,6 +20,15 @@
 enum { LEAST_WAITING = 128, MOST_BACKLOG = 4096, SHARES = 1024 };
 /* Parts of the backlog: reserved, and the most of an address there. */
 enum { RESERVED = 4, FEW = 16 };
+
+#define CONFIRM_NS (1 * (s64)NSEC_PER_SEC)
+
+/*
+ * Listeners with waiting requests, without references. The lock is taken last, also under the
+ * locks of rsockets. Per process.
+ */
+static pthread_mutex_t crowded_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *crowded;
 
 /*
  * Numbers of connections by the hash of their peer's address. The key is random, so that no peer
@@ -127,6 +138,99 @@ static void listen_drop(struct stream *s)
 		rdma_reject(s->id, NULL, 0);
 	rsocket_unlock(&s->rs);
 	rsocket_put(&s->rs);
+}
+
+/* ---- connections that are not confirmed ---- */
+
+void listen_fork(void)
+{
+	pthread_mutex_init(&crowded_lock, NULL);
+	crowded = NULL;
+}
+
+/* In the thread of rsocket_connect.c, which looks at the listener before it sleeps. */
+static void crowded_add(struct stream *l)
+{
+	pthread_mutex_lock(&crowded_lock);
+	if (!l->is_crowded) {
+		l->is_crowded = true;
+		l->crowded_next = crowded;
+		crowded = l;
+	}
+	pthread_mutex_unlock(&crowded_lock);
+}
+
+static void crowded_remove(struct stream *l)
+{
+	struct stream **place = &crowded;
+
+	pthread_mutex_lock(&crowded_lock);
+	if (l->is_crowded) {
+		while (*place != l)
+			place = &(*place)->crowded_next;
+		*place = l->crowded_next;
+		l->is_crowded = false;
+	}
+	pthread_mutex_unlock(&crowded_lock);
+}
+
+/* Returns a listener of the list with a reference, the first one or that after l; NULL: none. */
+static struct stream *crowded_after(struct stream *l)
+{
+	struct stream *next;
+
+	pthread_mutex_lock(&crowded_lock);
+	next = !l ? crowded : l->is_crowded ? l->crowded_next : NULL;
+	if (next)
+		atomic_fetch_add_explicit(&next->rs.references, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&crowded_lock);
+	return next;
+}
+
+/*
+ * Removes the oldest answered connection from its queue if a request waits for its place and its
+ * time is over. Returns the connection, which the caller drops, or NULL and the time of the next
+ * look in *next.
+ */
+static struct stream *listen_overdue(struct stream *l, s64 now, s64 *next)
+{
+	struct stream *s;
+
+	*next = FOREVER;
+	pthread_mutex_lock(&l->rs.lock);
+	s = l->answered.first;
+	if (!l->waiting.first) {
+		crowded_remove(l);
+		s = NULL;
+	} else if (!s) {
+		*next = now + CONFIRM_NS;
+	} else if (s->answered_at + CONFIRM_NS > now) {
+		*next = s->answered_at + CONFIRM_NS;
+		s = NULL;
+	} else {
+		queue_remove(s);
+	}
+	rsocket_unlock(&l->rs);
+	return s;
+}
+
+int listen_run(void)
+{
+	const s64 now = rsocket_now();
+	struct stream *l = crowded_after(NULL), *s, *after;
+	s64 first = FOREVER, next;
+
+	while (l) {
+		while ((s = listen_overdue(l, now, &next))) {
+			listen_drop(s);
+			listen_next(l);
+		}
+		first = next < first ? next : first;
+		after = crowded_after(l);
+		rsocket_put(&l->rs);
+		l = after;
+	}
+	return first == FOREVER ? -1 : (int)((first - now) / (s64)NSEC_PER_MSEC) + 1;
 }
 
 /* ---- rlisten() ---- */
@@ -262,7 +366,10 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 		pthread_mutex_lock(&s->rs.lock);
 		s->asked = asked;
 		s->share = share;
+		s->answered_at = rsocket_now();
 		queue_add(answer ? &l->answered : &l->waiting, s);
+		if (!answer)
+			crowded_add(l);
 	}
 	rsocket_unlock(&l->rs);
 	if (dropped)
@@ -320,6 +427,7 @@ void listen_end(struct stream *l)
 	struct stream_queue *queues[] = { &l->waiting, &l->answered, &l->ready };
 	u32 i;
 
+	crowded_remove(l);
 	for (i = 0; i < ARRAY_SIZE(queues); i++) {
 		for (;;) {
 			struct stream *s;
@@ -350,6 +458,7 @@ static struct stream *listen_take_waiting(struct stream *l)
 		s = s->next;
 	if (s) {
 		queue_remove(s);
+		s->answered_at = rsocket_now();
 		queue_add(&l->answered, s);
 		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
 	}

@@ -10,7 +10,8 @@
  *   sending, receiving  the thread that sends or receives; held while it waits
  *   lock		 the rest of the object; never held while a thread sleeps. A connection's
  *			 before its listener's, which guards the queue of connections
- * The lock of rsocket_close.c, of the list of streams that end, comes last.
+ * The locks of lists come last: of rsocket_close.c (streams that end), and of rsocket_listen.c
+ * (listeners with waiting requests).
  *
  * An object exists while it is referenced: by the table of descriptors until rclose(), and by each
  * running call. Releasing the last reference ends the connection.

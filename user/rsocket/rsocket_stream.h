@@ -88,9 +88,13 @@ struct stream {
 	bool listen_shut;
 	struct stream_queue waiting, answered, ready;
 	struct listen_shares *shares; /* NULL before rlisten() */
+	/* a listener in the list of those with waiting requests: under the lock of that list */
+	bool is_crowded;
+	struct stream *crowded_next;
 	/* a queued connection, under the listener's rs.lock */
 	struct stream *listener, *next;
 	struct stream_queue *queue;
+	s64 answered_at; /* ns */
 	u32 share; /* hash of the peer's address (rsocket_listen.c) */
 };
 
@@ -184,6 +188,13 @@ void listen_next(struct stream *l);
 /* The listener's device is gone: raccept() fails with ENODEV, then with EINVAL. Under its lock. */
 void listen_device_gone(struct stream *l);
 void listen_end(struct stream *s);
+/*
+ * Gives up answered connections whose place others wait for, in the thread of rsocket_connect.c.
+ * Returns milliseconds until the next look; -1: none.
+ */
+int listen_run(void);
+/* Forgets the parent's listeners in a forked child. */
+void listen_fork(void);
 
 /* ---- rsocket_transfer.c; not under the lock ---- */
 
