@@ -4,6 +4,7 @@
  * Two processes: the view of the other's connects, ends and sudden death; ports between them;
  * rdma_cm in a child that was forked before the library was used, and after it.
  */
+#define _GNU_SOURCE /* _Fork() */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -331,6 +332,27 @@ static bool forked_body(struct link *l, int family)
 }
 ON_LINK(forked, forked_body)
 
+/* A child without the handlers of fork() calls exit(): the library's destructors run in it. */
+static bool exits_body(struct link *l, int family)
+{
+	int status;
+	pid_t pid;
+
+	MUST(link_up(l, family));
+	fflush(stdout);
+	pid = _Fork();
+	MUST(pid >= 0);
+	if (!pid)
+		exit(0);
+	MUST_EQ(waitpid(pid, &status, 0), pid);
+	MUST(WIFEXITED(status));
+	MUST_EQ(qp_state_now(l->id[0]->qp), IBV_QPS_RTS);
+	MUST(no_event(l->ch[0]) && no_event(l->ch[1]));
+	MUST_EQ(rdma_disconnect(l->id[0]), 0);
+	return take(l->ch[1], l->id[1], RDMA_CM_EVENT_DISCONNECTED);
+}
+ON_LINK(exits, exits_body)
+
 const struct test_case man_cases[] = {
 	CASE(whole_v4),		CASE(whole_v6),
 	CASE(killed_v4),	CASE(killed_v6),
@@ -338,6 +360,7 @@ const struct test_case man_cases[] = {
 	CASE(killed_active_v4), CASE(killed_active_v6),
 	CASE(port_taken_v4),	CASE(port_taken_v6),
 	CASE(beside_v4),	CASE(beside_v6),
+	CASE(exits_v4),		CASE(exits_v6),
 	CASE(forked_v4), /* the last: it uses the library before it forks */
 	CASE(forked_v6),	{ 0 },
 };

@@ -8,9 +8,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "man.h"
 
@@ -416,6 +419,33 @@ static bool a_child_does_not_wait_for_the_parents_events(void)
 	return all_close(&a) && good;
 }
 
+/* Makes a child without fork()'s handlers. Its exit() runs the library's destructors. */
+static bool exit_without_handlers(long flags)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = flags ? (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0) : _Fork();
+	MUST(pid >= 0);
+	if (!pid) {
+		alarm(CHILD_S);
+		exit(0);
+	}
+	MUST_EQ(waitpid(pid, &status, 0), pid);
+	MUST(WIFEXITED(status));
+	return true;
+}
+
+static bool a_child_without_handlers_exits(void)
+{
+	struct all a;
+	bool good = all_open(&a) && exit_without_handlers(0) && exit_without_handlers(SIGCHLD) &&
+		    exit_without_handlers(CLONE_FILES | SIGCHLD) && parent_has_its_own(&a);
+
+	return all_close(&a) && good;
+}
+
 /* Whatever other threads of the parent are at when it forks. */
 #define FORKS 200
 
@@ -465,6 +495,7 @@ const struct test_case man_cases[] = {
 	CASE(a_childs_child_is_no_better),
 	CASE(a_daemon_keeps_its_files),
 	CASE(a_child_does_not_wait_for_the_parents_events),
+	CASE(a_child_without_handlers_exits),
 	CASE(a_child_of_a_busy_process),
 	{ 0 },
 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/seccomp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,28 @@
 #include <unistd.h>
 
 #include "process.h"
+
+static _Atomic pid_t owner; /* 0: nothing has been made */
+
+void process_own(void)
+{
+	pid_t none = 0;
+
+	/* relaxed: the same value, whichever thread stores it */
+	if (!atomic_load_explicit(&owner, memory_order_relaxed))
+		atomic_compare_exchange_strong_explicit(&owner, &none, getpid(),
+							memory_order_relaxed, memory_order_relaxed);
+}
+
+bool process_is_owner(void)
+{
+	return atomic_load_explicit(&owner, memory_order_relaxed) == getpid();
+}
+
+void process_after_fork_child(void)
+{
+	atomic_store_explicit(&owner, 0, memory_order_relaxed);
+}
 
 void process_name(pid_t pid, char *comm, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Information about other processes, from the kernel. */
+/* Information about processes, from the kernel; the process that owns the library's objects. */
 #ifndef OS_PROCESS_H
 #define OS_PROCESS_H
 
@@ -8,6 +8,19 @@
 #include <sys/types.h>
 
 #include "../engine/types.h"
+
+/*
+ * The process that made the library's first object owns them. A child that was made without the
+ * handlers of fork(), by _Fork(3) or clone(2), has copies of the objects, or has its memory in
+ * common with the owner: its exit(3) must change nothing that belongs to the owner. Destructors
+ * return at once unless process_is_owner().
+ */
+/* Called whenever an object is made; only the first call has an effect. */
+void process_own(void);
+/* Returns whether the caller's process made the library's objects; false if there are none. */
+bool process_is_owner(void);
+/* A handler for pthread_atfork(): the child owns the objects that it makes. */
+void process_after_fork_child(void);
 
 /*
  * Returns a process's name, "?" if it cannot be read. A process may choose any name: unprintable

@@ -11,6 +11,7 @@
 #include "../os/complain.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
+#include "../os/process.h"
 #include "../os/thread.h"
 #include "../run/worker.h"
 #include "../run/fault.h"
@@ -40,7 +41,7 @@ static bool try_hard(pthread_mutex_t *lock)
  */
 __attribute__((destructor)) static void settle_at_exit(void)
 {
-	if (pthread_mutex_trylock(&list_lock))
+	if (!process_is_owner() || pthread_mutex_trylock(&list_lock))
 		return;
 	for (struct port *port = ports; port; port = port->next) {
 		attach_detach(&port->made);
@@ -351,6 +352,7 @@ static void port_after_fork_child(void)
 		pthread_mutex_init(&port->listeners, NULL);
 	}
 	ports = NULL;
+	process_after_fork_child();
 	fault_after_fork();
 	pthread_mutex_init(&list_lock, NULL);
 }
@@ -375,7 +377,8 @@ __attribute__((constructor(101))) static void port_register_fork_child(void)
  */
 __attribute__((destructor)) static void port_say_all(void)
 {
-	if (!options_is_set(OPTION_COUNTERS) || pthread_mutex_trylock(&list_lock))
+	if (!process_is_owner() || !options_is_set(OPTION_COUNTERS) ||
+	    pthread_mutex_trylock(&list_lock))
 		return;
 	for (struct port *port = ports; port; port = port->next)
 		port_say_counters(port);
@@ -390,6 +393,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	const int cancel = thread_disable_cancel();
 	int err = 0;
 
+	process_own();
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
 		if (port->ifindex == dev->ifindex && port->netns == netns &&

@@ -8,6 +8,7 @@
 
 #include "../os/clock.h"
 #include "../os/kernel.h"
+#include "../os/process.h"
 #include "addr.h"
 #include "channel.h"
 #include "cm_device.h"
@@ -30,6 +31,7 @@ int id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_spa
 	}
 	id->sync = !channel;
 	id->generation = rdmacm_generation;
+	process_own();
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
@@ -401,7 +403,7 @@ __attribute__((destructor(101))) static void exit_close_all(void)
 {
 	u64 until_ns, now_ns;
 
-	if (!id_all)
+	if (!id_all || !process_is_owner())
 		return;
 	now_ns = clock_now_ns();
 	until_ns = now_ns + WAIT_NS;
@@ -432,6 +434,7 @@ static void fork_child(void)
 {
 	rdmacm_generation++;
 	id_all = NULL;
+	process_after_fork_child();
 	devices_after_fork();
 	cm_thread_after_fork();
 	cm_work_after_fork();

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "../os/kernel.h"
+#include "../os/process.h"
 #include "../os/thread.h"
 
 #define END_NS	(60 * (s64)NSEC_PER_SEC)
@@ -321,8 +322,11 @@ static void exit_wait_ending(s64 until)
 __attribute__((destructor)) static void exit_wait(void)
 {
 	const s64 until = rsocket_now() + EXIT_NS;
-	const int cancel = thread_disable_cancel();
+	int cancel;
 
+	if (!process_is_owner())
+		return;
+	cancel = thread_disable_cancel();
 	rsocket_each(exit_wait_data, until);
 	exit_wait_ending(until);
 	thread_restore_cancel(cancel);

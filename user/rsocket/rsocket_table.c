@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../os/close_fd.h"
+#include "../os/process.h"
 #include "../os/thread.h"
 #include "rsocket_dgram.h"
 #include "rsocket_object.h"
@@ -547,6 +548,7 @@ void rsocket_init(struct rsocket *rs, int domain, int type)
 {
 	const struct rsocket_config *defaults = rsocket_config();
 
+	process_own();
 	rs->fd = -1;
 	rs->domain = domain;
 	rs->type = type;
