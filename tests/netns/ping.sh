@@ -96,6 +96,23 @@ each_other() {
 	need_line ping '^3 sent, 3 received, 0% loss, '
 }
 
+# interrupted OPTION...: a client that ^C ends after its first answer.
+interrupted() {
+	start ping b "$XROCE" ping -c 1000 -i 0.05 "$@" $IP4_A
+	sleep 1
+	kill -INT "$child"
+	finish "$child" 10 || { fail "an interrupted client ends with $?"; show ping; }
+}
+# ^C ends the client before it measures the path MTU, which the result says.
+by_interrupt() {
+	answers "$XROCE" ping --server --dev $IF_A || return
+	interrupted
+	need_line ping '^path MTU from 256 to 4096: the measurement was interrupted$'
+	interrupted --json
+	json_has 'd["received"] and not d["path_mtu"]["is_measured"] and d["path_mtu"]["found"] is None'
+	server_ends
+}
+
 # A broker's interface: the server and a client there are of a user without privileges.
 by_broker() {
 	serve a $IF_A || return
@@ -184,7 +201,7 @@ json() {
 	json_has 'd["answered_by"] == "xroce ping --server" and d["bytes"] == 256'
 	json_has '0 < d["rtt_ns"]["min"] <= d["rtt_ns"]["p50"] <= d["rtt_ns"]["p99"] <= d["rtt_ns"]["max"]'
 	json_has 'd["rtt_ns"]["min"] <= d["rtt_ns"]["avg"] <= d["rtt_ns"]["max"]'
-	json_has 'd["path_mtu"] == dict(found=4096, at_most=4096, interface_mtu=4500, route_mtu=4500)'
+	json_has 'd["path_mtu"] == dict(found=4096, is_measured=True, at_most=4096, interface_mtu=4500, route_mtu=4500)'
 	server_ends
 	ping_from 1 b --json -c 2 -i 0.005 -W 0.1 $IP4_A
 	json_has 'd["received"] == 0 and d["path_mtu"]["found"] is None and "rtt_ns" not in d'
@@ -244,6 +261,7 @@ run_case by_server_v4 by_server v4
 run_case by_rdma_cm_v6 by_rdma_cm v6
 run_case by_broker_alone_v4 by_broker_alone v4
 run_long_case by_broker_alone_v6 by_broker_alone v6
+run_case by_interrupt by_interrupt
 run_long_case by_server_v6 by_server v6
 run_long_case by_rdma_cm_v4 by_rdma_cm v4
 run_long_case by_nobody by_nobody

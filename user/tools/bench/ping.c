@@ -178,6 +178,7 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 		json_number(&j, "found", r->path_mtu);
 	else
 		json_null(&j, "found");
+	json_boolean(&j, "is_measured", r->mtu_is_measured);
 	json_number(&j, "at_most", r->path_mtu_most);
 	json_number(&j, "interface_mtu", r->link_mtu);
 	json_number(&j, "route_mtu", r->route_mtu);
@@ -192,11 +193,14 @@ static void ping_print_mtu(const struct ping_result *r)
 		printf("path MTU %u: datagrams of that size returned, and the interface (MTU %u) "
 		       "allows no larger ones\n",
 		       r->path_mtu, r->link_mtu);
-	else if (r->path_mtu)
+	else if (r->path_mtu && r->mtu_is_measured)
 		printf("path MTU %u: datagrams of that size returned, larger ones did not\n",
 		       r->path_mtu);
-	else if (r->has_server)
+	else if (r->mtu_is_measured)
 		printf("path MTU: no datagram returned\n");
+	else if (r->has_server)
+		printf("path MTU from %u to %u: the measurement was interrupted\n",
+		       r->path_mtu ? r->path_mtu : 256, r->path_mtu_most);
 	else
 		printf("path MTU %u at most, because of the MTU of the interface (%u) and of the "
 		       "route (%u); to measure it, run 'xroce ping --server' there\n",

@@ -65,6 +65,7 @@ struct ping_result {
 	u32 path_mtu_most; /* limit by the interface and the kernel's route */
 	u32 link_mtu, route_mtu;
 	bool has_server;
+	bool mtu_is_measured; /* all sizes were tried; otherwise interrupted, or no server */
 	struct histogram rtt;
 };
 

@@ -274,6 +274,7 @@ static int ping_find_mtu(struct ping *p)
 			p->result.path_mtu = mtu;
 	}
 	terminal_say(NULL);
+	p->result.mtu_is_measured = n > 0 || (!n && !stop_requested());
 	return n < 0 ? n : 0;
 }
 
