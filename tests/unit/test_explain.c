@@ -330,6 +330,38 @@ static void explain_silent__with_and_without_a_cause(void **state)
 	assert_string_equal(found(), "broken peer-silent, slow icrc-errors");
 }
 
+/* Only the outgoing way loses packets: packets of the peer still arrive. */
+static void explain_unacknowledged__while_packets_arrive(void **state)
+{
+	make_stuck();
+	w.qp[1].stat.rx_packets = w.qp[0].stat.rx_packets + 500;
+	assert_string_equal(found(), "broken not-acknowledged");
+	assert_int_equal(number(0, "rx_packets")->rate, 500);
+	assert_non_null(strstr(w.found.list[0].advice, "eth1"));
+	/* the first time-out may end between both readings, or before them */
+	w.qp[1].stat.resent_times = 1;
+	assert_string_equal(found(), "");
+	w.qp[1].stat.timeouts = w.qp[0].stat.timeouts + 1;
+	assert_string_equal(found(), "broken not-acknowledged");
+	/* all that was sent again is this, and no late answer */
+	w.qp[1].stat.rto_probes = w.qp[0].stat.rto_probes + 99;
+	w.qp[1].stat.tx_retransmitted = w.qp[0].stat.tx_retransmitted + 99;
+	assert_string_equal(found(), "broken not-acknowledged");
+	/* a NAK shows that the peer receives */
+	w.qp[1].stat.rx_sequence_naks = w.qp[0].stat.rx_sequence_naks + 1;
+	assert_string_equal(found(), "slow late-answers");
+	w.qp[1].stat.rx_sequence_naks = w.qp[0].stat.rx_sequence_naks;
+	w.qp[1].stat.unacked_psn++;
+	assert_string_equal(found(), "slow late-answers");
+	/* long packets that never arrived, and short ones that do */
+	make_stuck();
+	w.qp[1].stat.rx_packets = w.qp[0].stat.rx_packets + 500;
+	w.qp[1].stat.resent_bytes = 4170;
+	w.qp[1].stat.tx_packets = 20;
+	w.qp[1].stat.tx_bytes = 16 * 4170 + 4 * 80;
+	assert_string_equal(found(), "broken mtu-of-path, (not-acknowledged)");
+}
+
 static void explain_peer__starved_and_full(void **state)
 {
 	w.peer_port[1].process.waited_ns = 900000000;
@@ -584,6 +616,7 @@ int main(void)
 		TEST(explain_cq_overrun__of_either_queue),
 		TEST(explain_rnr__progress_decides),
 		TEST(explain_silent__with_and_without_a_cause),
+		TEST(explain_unacknowledged__while_packets_arrive),
 		TEST(explain_peer__starved_and_full),
 		TEST(explain_mtu__here_and_on_the_way),
 		TEST(explain_pkey__both_ends_or_drops),

@@ -151,11 +151,12 @@ static void print_port(const struct explained *e, FILE *out, u32 width)
 
 	sentence_add(&line,
 		     "its rings: received %" PRIu64 " frames, lost %" PRIu64
-		     "; XDP dropped %" PRIu64 "; the kernel refused %" PRIu64 " of the frames sent",
+		     "; %s dropped %" PRIu64 "; the kernel refused %" PRIu64 " of the frames sent",
 		     SUM_GROWN(end, sock.rx_frames),
 		     SUM_GROWN(end, sock.rx_ring_full) + SUM_GROWN(end, sock.rx_dropped) +
 			     SUM_GROWN(end, xdp.ring_full),
-		     SUM_GROWN(end, rx.dropped), SUM_GROWN(end, engine.tx_lost));
+		     e->port[1]->by_sockets ? "checks" : "XDP", SUM_GROWN(end, rx.dropped),
+		     SUM_GROWN(end, engine.tx_lost));
 	print_paragraph(out, width, 4, line.text);
 }
 

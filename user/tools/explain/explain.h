@@ -40,6 +40,7 @@ struct explain_port {
 	u32 prog_id, pid;
 	char command[32];
 	char dev[IF_NAMESIZE];
+	bool by_sockets; /* receives by UDP sockets, without XDP */
 	bool has_iface; /* false: in another network namespace, whose interface is not visible */
 	bool is_enabled, is_up; /* is_enabled: administratively up; is_up: also carrier */
 	u32 mtu;

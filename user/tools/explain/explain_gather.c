@@ -110,6 +110,7 @@ static void port_look(const struct observed *p, const struct snapshot *s, struct
 
 	*port = (struct explain_port){ .prog_id = p->prog_id,
 				       .pid = p->pid,
+				       .by_sockets = p->num_maps && p->maps->memory,
 				       .queues = s->queues,
 				       .wakeups = s->wakeups,
 				       .unannounced = s->unannounced,

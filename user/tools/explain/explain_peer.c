@@ -48,7 +48,8 @@ static bool qp_is_too_large(const struct explain_end *e)
 {
 	const struct xroce_qp_stat *s = &e->qp[1]->stat;
 
-	return qp_gets_no_answer(e) && s->resent_times >= 2 && s->resent_psn == s->unacked_psn &&
+	return (qp_gets_no_answer(e) || qp_is_unacknowledged(e)) && s->resent_times >= 2 &&
+	       s->resent_psn == s->unacked_psn &&
 	       s->resent_bytes > MTU_LEAST && !qp_carried(s, s->resent_bytes);
 }
 
@@ -309,6 +310,38 @@ bool explain_silent(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
+/* Only the way from this QP to its peer loses packets. */
+bool explain_unacknowledged(const struct explain_case *c, struct finding *f)
+{
+	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
+
+	if (!qp_is_unacknowledged(&c->own))
+		return false;
+	finding_say(f,
+		    "The peer acknowledges nothing: %u packets wait for an acknowledgement, and in "
+		    "%.1f s none was acknowledged, although %llu packets arrived from the peer.",
+		    s->outstanding, c->seconds, (unsigned long long)QP_GROWN(c->own, rx_packets));
+	if (qp_is_refused_here(c))
+		finding_guess(f,
+			      "The kernel refused %llu frames of this process: a rule of this host "
+			      "drops them.",
+			      (unsigned long long)SUM(c->own, engine.tx_lost));
+	else
+		finding_guess(f, "What this QP sends is lost: by a filter for outgoing packets on "
+				 "this host, by a firewall on the path, or at the peer.");
+	finding_advise(f, "Check the rules of this host ('tc filter show dev %s egress', 'nft list "
+			  "ruleset'), then the counters of switches; at the peer run 'xroce "
+			  "explain'.",
+		       c->own.port[1]->dev);
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, rto_probes);
+	finding_number(f, "resent_times", s->resent_times);
+	finding_number(f, "outstanding", s->outstanding);
+	QP_COUNT(c, f, c->own, tx_packets);
+	QP_COUNT(c, f, c->own, rx_packets);
+	return true;
+}
+
 /* ---- congestion ---- */
 
 bool explain_congested(const struct explain_case *c, struct finding *f)
@@ -376,7 +409,8 @@ bool qp_repairs(const struct explain_end *e)
 {
 	const u64 again = QP_GROWN(*e, tx_retransmitted);
 
-	return qp_sends(e->qp[1]) && !qp_gets_no_answer(e) && again >= LOSS_LEAST &&
+	return qp_sends(e->qp[1]) && !qp_gets_no_answer(e) && !qp_is_unacknowledged(e) &&
+	       again >= LOSS_LEAST &&
 	       share(again, QP_GROWN(*e, tx_packets)) >= LOSS_SHARE;
 }
 

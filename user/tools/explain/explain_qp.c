@@ -40,6 +40,16 @@ bool qp_gets_no_answer(const struct explain_end *e)
 	       QP(*e, resent_psn) == QP(*e, unacked_psn);
 }
 
+bool qp_is_unacknowledged(const struct explain_end *e)
+{
+	if (!qp_is_stuck(e) || !QP_GROWN(*e, rx_packets) ||
+	    QP(*e, resent_psn) != QP(*e, unacked_psn))
+		return false;
+	/* the peer received the packets that it answers with a NAK */
+	return (qp_timeouts(e) || QP(*e, resent_times) >= 2) && QP(*e, resent_times) &&
+	       !QP_GROWN(*e, rx_rnr_naks) && !QP_GROWN(*e, rx_sequence_naks);
+}
+
 /* ---- packets from other senders ---- */
 
 bool explain_foreign(const struct explain_case *c, struct finding *f)

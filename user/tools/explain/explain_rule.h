@@ -44,6 +44,7 @@
 	X(cq_full, "cq-not-polled", SLOW, CAUSE)                  \
 	X(rate_limit, "rate-limit", NOTE, CAUSE)                  \
 	X(silent, "peer-silent", BROKEN, SYMPTOM)                 \
+	X(unacknowledged, "not-acknowledged", BROKEN, SYMPTOM)    \
 	X(loss, "loss", SLOW, SYMPTOM)                            \
 	X(late, "late-answers", SLOW, SYMPTOM)                    \
 	X(loss_in, "loss-inbound", SLOW, SYMPTOM)                 \
@@ -99,6 +100,8 @@ bool qp_sends(const struct explain_qp *q); /* may send */
 bool qp_is_connected(const struct explain_qp *q);
 /* Requests are outstanding, and none was acknowledged between the readings. */
 bool qp_is_stuck(const struct explain_end *e);
+/* Time-outs expire and nothing is acknowledged, but packets of the peer arrive. */
+bool qp_is_unacknowledged(const struct explain_end *e);
 /* The peer did not answer: the retries are exhausted or in progress. */
 bool qp_gets_no_answer(const struct explain_end *e);
 
