@@ -232,6 +232,9 @@ static int capture_main_run(struct capture *c)
 		return capture_failed(what, ret);
 	}
 	ret = capture_file_flush(&c->file);
+	/* the reader of standard output has closed it */
+	if (ret == -EPIPE)
+		return EXIT_OK;
 	if (ret)
 		return capture_failed("write the file", ret);
 	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
