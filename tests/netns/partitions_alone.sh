@@ -38,7 +38,7 @@ tables() {
 # Nothing is created, and the refused request is reported.
 not_valid() {
 	wait_until 10 no_brokers || fail "there are brokers"
-	in_a env XROCE_PKEY=0x8001,0x8000 "$XROCE" run --dev $IF_A -- "$TOOLS/partition" table $DEV_A >"$WORK/ignored.out" 2>&1
+	in_a env XROCE_PKEY=0x8001,0x8000 LD_LIBRARY_PATH="$BUILD/lib" XROCE_DEV=$IF_A "$TOOLS/partition" table $DEV_A >"$WORK/ignored.out" 2>&1
 	need_line ignored '^xroce: XROCE_PKEY=0x8001,0x8000 is ignored: it is not a P_Key list'
 	need_line ignored '^with a port: 0xffff$'
 }

@@ -392,7 +392,9 @@ wrong_usage() {
 	in_a "$XROCE" run --pin=x --dev $IF_A -- true >"$WORK/run.out" 2>&1
 	need_equal "exit status of run" $? 2
 	need_line run "invalid argument 'x' of --pin: it takes an absolute path"
-	XROCE_PIN=x in_a "$XROCE" run --dev $IF_A -- ibv_devinfo >"$WORK/run.out" 2>&1 || fail "a variable is no reason to fail"
+	XROCE_PIN=x in_a "$XROCE" run --dev $IF_A -- true >"$WORK/run.out" 2>&1
+	need_equal "exit status of run with the variable" $? 2
+	XROCE_PIN=x LD_LIBRARY_PATH="$BUILD/lib" in_a ibv_devinfo >"$WORK/run.out" 2>&1 || fail "a variable is no reason to fail"
 }
 
 run_long_case alone alone

@@ -65,6 +65,9 @@ usage() {
 	need_line cli "invalid argument '010x' of -c: it takes a number from 1 on"
 	try 2 "$XROCE" list $IF_A lo
 	try 2 "$XROCE" doctor $IF_A lo
+	# the reader of the output has gone before the first block
+	in_a bash -c '{ sleep 0.3; "$1" capture -w - -D 2 2>"$2/piped"; echo $? >"$2/status"; } | true' _ "$XROCE" "$WORK"
+	need_equal "the status of a capture without a reader" "$(cat "$WORK/status")" 0
 	try 2 "$XROCE" run --dev
 	try 2 "$XROCE" run --dev $IF_A --
 }
@@ -98,6 +101,20 @@ run_tuning() {
 		need_line cli "^xroce run: invalid argument $word: it takes "
 	done
 	try 2 "$XROCE" run --spin
+	for option in SPIN_US=-1 YIELD=x VECTOR_CPUS=1, SHARDS=0 TX=x XDP=x ATTACH=x SHARE=x PORT=x PKEY=0 OFF=foo ECN=2 PIN=tmp TCP_PORTS=x TCP_PORTS=70000 TCP_PORTS=22,, TCP_PORTS=0; do
+		try 2 env "XROCE_$option" "$XROCE" run -- touch "$WORK/ran"
+		need_line cli "^xroce run: invalid value '${option#*=}' of XROCE_${option%%=*}: it takes "
+		need_equal "lines about $option" "$(wc -l <"$WORK/cli.out")" 1
+		[ ! -e "$WORK/ran" ] || fail "the program ran with $option"
+	done
+	try 0 env XROCE_TX= XROCE_ECN=1 XROCE_QUIET=x XROCE_TCP_PORTS=22,19765 "$XROCE" run -- true
+	try 0 env XROCE_TX=x "$XROCE" run --tx tap -- true
+	# without xroce run, the library and the broker that it starts report a value once
+	for option in TX=x XDP=x ECN=2 SPIN_US=x; do
+		in_a timeout 2 env "XROCE_$option" LD_LIBRARY_PATH="$BUILD/lib" \
+			ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/cli.out" 2>&1
+		need_equal "lines about $option" "$(grep -c "XROCE_$option is ignored" "$WORK/cli.out")" 1
+	done
 }
 
 run_status() {

@@ -30,6 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../os/options.h"
 #include "../os/privilege.h"
 #include "spawn.h"
 
@@ -242,7 +243,8 @@ static char **spawn_environment(void)
 		n++;
 	copy = calloc(n + 1, sizeof(*copy));
 	for (size_t i = 0; copy && i < n; i++)
-		if (strncmp(environ[i], without, sizeof(without) - 1))
+		if (strncmp(environ[i], without, sizeof(without) - 1) &&
+		    options_are_inherited(environ[i]))
 			copy[kept++] = environ[i];
 	return copy;
 }

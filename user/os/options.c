@@ -40,6 +40,7 @@ static const char *const port_words[] = {
 	[PORT_SOCKETS] = "sockets",
 	NULL,
 };
+static const char *const ecn_words[] = { "0", "1", NULL };
 static const char *const off_words[] = {
 	"reorder", "selective", "rto", "window", "credits", "flow", NULL,
 };
@@ -101,7 +102,7 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 		.help = "turn off PARTS of the transport",
 	},
 	[OPTION_ECN] = {
-		"XROCE_ECN", NULL, "1", OPTION_IS_FLAG,
+		"XROCE_ECN", NULL, "1", OPTION_IS_WORD, ecn_words,
 		.help = "send packets as ECN-capable",
 	},
 	[OPTION_QUIET] = {
@@ -119,6 +120,11 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_PIN] = {
 		"XROCE_PIN", NULL, "DIR", OPTION_IS_PATH,
 		.help = "pin maps in DIR of a BPF file system",
+	},
+	[OPTION_TCP_PORTS] = {
+		"XROCE_TCP_PORTS", NULL, "LIST", OPTION_IS_PORTS,
+		.least = 1, .most = UINT16_MAX,
+		.help = "leave connections to these ports to TCP (librspreload)",
 	},
 };
 
@@ -168,14 +174,15 @@ static bool option_words_are_valid(const struct option_spec *spec, const char *t
 	return true;
 }
 
-static bool option_cpus_are_valid(const struct option_spec *spec, const char *text)
+/* Numbers, separated by commas. */
+static bool option_list_is_valid(const struct option_spec *spec, const char *text)
 {
-	u32 cpu;
+	u32 n;
 
 	do {
-		text = option_number_end(text, spec->most, &cpu);
-	} while (text && *text++ == ',');
-	return text && !text[-1];
+		text = option_number_end(text, spec->most, &n);
+	} while (text && n >= spec->least && *text++ == ',');
+	return text && n >= spec->least && !text[-1];
 }
 
 int option_add_pkey(struct pkey_table *pkeys, const char *text, size_t len)
@@ -220,7 +227,8 @@ bool option_is_valid(const struct option_spec *spec, const char *text)
 	case OPTION_IS_WORDS:
 		return option_words_are_valid(spec, text);
 	case OPTION_IS_CPUS:
-		return option_cpus_are_valid(spec, text);
+	case OPTION_IS_PORTS:
+		return option_list_is_valid(spec, text);
 	case OPTION_IS_PKEYS:
 		return option_pkeys_are_valid(text, &pkeys);
 	case OPTION_IS_FLAG:
@@ -239,6 +247,8 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n)
 		snprintf(text, n, "a number from %u to %u", spec->least, spec->most);
 	else if (spec->kind == OPTION_IS_CPUS)
 		snprintf(text, n, "a list of CPUs, such as 2,3");
+	else if (spec->kind == OPTION_IS_PORTS)
+		snprintf(text, n, "a list of ports, such as 22,443");
 	else if (spec->kind == OPTION_IS_PKEYS)
 		snprintf(text, n, "a P_Key list (0x8001,0x0002; at most %u)",
 			 XROCE_MAX_PKEY - 1);
@@ -272,6 +282,19 @@ static const char *option_text(enum option_id option)
 		complain("%s=%s is ignored: it is not %s", spec->variable, text,
 			 option_wants(spec, wants, sizeof(wants)));
 	return NULL;
+}
+
+bool options_are_inherited(const char *assignment)
+{
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const char *name = option_table[i].variable;
+		const size_t len = strlen(name);
+
+		if (i != OPTION_TCP_PORTS && !strncmp(assignment, name, len) &&
+		    assignment[len] == '=' && assignment[len + 1])
+			return option_text((enum option_id)i);
+	}
+	return true;
 }
 
 static u32 options_word(enum option_id option)
@@ -368,8 +391,6 @@ static u32 options_parts_off(void)
 
 void options_engine(struct engine_config *config)
 {
-	const char *ecn = secure_getenv(option_table[OPTION_ECN].variable);
-
 	config->disable = options_parts_off();
-	config->ecn = ecn && strcmp(ecn, "1") == 0;
+	config->ecn = options_word(OPTION_ECN);
 }

@@ -31,6 +31,7 @@ enum option_id {
 	OPTION_DEBUG,
 	OPTION_COUNTERS,
 	OPTION_PIN,
+	OPTION_TCP_PORTS, /* of librspreload (rspreload/config.c) */
 	NUM_OPTIONS,
 };
 
@@ -39,6 +40,7 @@ enum option_kind {
 	OPTION_IS_WORD,	   /* one of words */
 	OPTION_IS_WORDS,   /* any of words, separated by commas */
 	OPTION_IS_CPUS,	   /* numbers, separated by commas */
+	OPTION_IS_PORTS,   /* the same, of ports */
 	OPTION_IS_PKEYS,   /* for option_add_pkey(), separated by commas */
 	OPTION_IS_FLAG,	   /* "1": on */
 	OPTION_IS_PATH,	   /* an absolute directory name */
@@ -67,6 +69,12 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n);
  * number.
  */
 int option_add_pkey(struct pkey_table *pkeys, const char *text, size_t len);
+
+/*
+ * Returns whether a process that this one starts inherits "NAME=VALUE": not an invalid value of
+ * this library's variables, which is reported once, here.
+ */
+bool options_are_inherited(const char *assignment);
 
 /* XROCE_TX: the way in which frames leave. */
 enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };

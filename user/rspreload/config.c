@@ -44,6 +44,7 @@ static const struct word protocols[] = {
 static struct rule *rules;
 static int send_queue, receive_queue, inlined;
 static bool forks;
+static bool has_ports; /* XROCE_TCP_PORTS is valid */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Looks up a word, with or without one of its prefixes. */
@@ -98,6 +99,38 @@ static int config_number(const char *variable)
 	return text ? atoi(text) : 0;
 }
 
+/*
+ * Returns whether text is a list of ports, as "19765,22", and sets *found to whether port is among
+ * them.
+ */
+static bool ports_find(const char *text, long port, bool *found)
+{
+	char *end;
+
+	*found = false;
+	for (;; text = end + 1) {
+		const long n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+
+		if (n < 1 || n > UINT16_MAX || (*end && *end != ','))
+			return false;
+		*found |= n == port;
+		if (!*end)
+			return true;
+	}
+}
+
+/* Reads XROCE_TCP_PORTS, of which only a valid list is obeyed, as of all variables of xroce(7). */
+static void ports_read(void)
+{
+	const char *text = getenv("XROCE_TCP_PORTS");
+	bool found;
+
+	has_ports = text && *text && ports_find(text, 0, &found);
+	if (text && *text && !has_ports)
+		say_once(SAY_PORTS, "XROCE_TCP_PORTS=%s is ignored: it is not a list of ports, "
+				    "such as 22,443", text);
+}
+
 static void config_read(void)
 {
 	FILE *f = fopen(CONFIG_FILE, "re");
@@ -111,6 +144,7 @@ static void config_read(void)
 	receive_queue = config_number("RS_RQ_SIZE");
 	inlined = config_number("RS_INLINE");
 	forks = config_number("RDMAV_FORK_SAFE");
+	ports_read();
 }
 
 bool config_wants(int domain, int type, int protocol)
@@ -133,18 +167,16 @@ bool config_wants(int domain, int type, int protocol)
 bool config_is_tcp(const struct sockaddr *address, socklen_t n)
 {
 	const char *text = getenv("XROCE_TCP_PORTS");
+	bool found;
 	long port;
-	char *end;
 
-	if (!text || !address || n < sizeof(struct sockaddr_in) ||
+	pthread_once(&once, config_read);
+	if (!has_ports || !text || !address || n < sizeof(struct sockaddr_in) ||
 	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
 		return false;
 	/* both families have it at the same offset */
 	port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
-	for (; *text; text = *end ? end + 1 : end)
-		if (strtol(text, &end, 10) == port && end != text)
-			return true;
-	return false;
+	return ports_find(text, port, &found) && found;
 }
 
 bool config_forks(void)

@@ -150,6 +150,7 @@ enum said {
 	SAY_IOCTL,
 	SAY_CONTROL,
 	SAY_OPTION,
+	SAY_PORTS,
 };
 /* Writes a line to standard error; preserves errno. */
 void say_once(enum said what, const char *format, ...) __attribute__((format(printf, 2, 3)));

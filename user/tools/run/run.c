@@ -281,6 +281,26 @@ static int set_variable(const struct option_spec *spec, const char *value)
 	return EXIT_FAILED;
 }
 
+/* Returns EXIT_OK, or EXIT_USAGE after a message about the first variable that is invalid. */
+static int check_variables(void)
+{
+	char wants[128], shown[128];
+
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
+		const char *text = getenv(spec->variable);
+
+		if (!text || !*text || option_is_valid(spec, text))
+			continue;
+		snprintf(shown, sizeof(shown), "%s", text);
+		output_clean(shown);
+		fprintf(stderr, "xroce run: invalid value '%s' of %s: it takes %s\n", shown,
+			spec->variable, option_wants(spec, wants, sizeof(wants)));
+		return EXIT_USAGE;
+	}
+	return EXIT_OK;
+}
+
 struct run_choices {
 	const char *dev;
 	bool verbose, with_rsockets, without_files;
@@ -382,7 +402,9 @@ static int run_main(int argc, char **argv)
 		return ret;
 	if (!argc)
 		return usage_error(&command_run, "no command given");
-
+	ret = check_variables();
+	if (ret)
+		return ret;
 	if (c.dev) {
 		ret = find_device(&command_run, c.dev, &dev);
 		if (ret)
