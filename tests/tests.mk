@@ -18,7 +18,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/liben
 
 # Of the command what measures, its pure files.
 $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o \
-		$(call objs,user/tools/json.c user/tools/output.c user/os/clock.c) \
+		$(call objs,user/tools/json.c user/tools/output.c user/tools/terminal.c user/os/clock.c) \
 		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) $(PRINT_LIBS) -lm -o $@
@@ -53,8 +53,9 @@ $(BUILD)/tests/unit/test_export_metrics: $(call tool_objs,collect.c metrics.c sh
 # The same of the commands that read maps.
 $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain.c \
 	explain_gather.c cli.c json.c observe_options.c objects.c observe_maps.c snapshot.c output.c \
+	terminal.c \
 	processes.c table.c) $(call objs,user/os/kernel.c)
-$(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c) $(call objs,user/os/clock.c)
+$(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
