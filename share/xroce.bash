@@ -53,6 +53,8 @@ _xroce_run() {
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
 			;;
+		# an optional argument, which follows =
+		--pin) [ "${COMP_WORDS[i + 1]}" = = ] && [ $((i + 2)) -lt "$COMP_CWORD" ] && i=$((i + 2)) ;;
 		--)
 			_xroce_command $((i + 1))
 			return
@@ -71,7 +73,7 @@ _xroce_run() {
 	--xdp) _xroce_words "auto native generic" "$cur" ;;
 	--attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
 	--share) _xroce_words "auto never always" "$cur" ;;
-	--port) _xroce_words "xdp sockets" "$cur" ;;
+	--port) _xroce_words "auto xdp sockets" "$cur" ;;
 	--shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
 	--spin | --yield | --cpus | --pkey) COMPREPLY=() ;;
 	*)
@@ -95,7 +97,7 @@ _xroce_serve() {
 	# shellcheck disable=SC2207 # none of the words has a space
 	-g | --group | --pin-group) COMPREPLY=($(compgen -g -- "$cur")) ;;
 	-n | --netns) _xroce_words "$(ip netns list 2>/dev/null | cut -d' ' -f1)" "$cur" ;;
-	--port) _xroce_words "xdp sockets" "$cur" ;;
+	--port) _xroce_words "auto xdp sockets" "$cur" ;;
 	--pkey | --max-*) COMPREPLY=() ;;
 	*)
 		case $cur in
@@ -247,16 +249,18 @@ _xroce() {
 	export) _xroce_export ;;
 	bench) _xroce_bench ;;
 	stop | list | doctor)
-		[ "$COMP_CWORD" -eq 2 ] || [[ $COMP_CWORD -eq 3 && ${COMP_WORDS[2]} == -* ]] || return
 		case $cur in
 		-*)
 			if [ "${COMP_WORDS[1]}" = stop ]; then
-				_xroce_words "--help" "$cur"
+				_xroce_words "--pin --help" "$cur"
 			else
 				_xroce_words "--json --help" "$cur"
 			fi
 			;;
-		*) _xroce_interfaces "$cur" ;;
+		*)
+			[ "$COMP_CWORD" -eq 2 ] || [[ $COMP_CWORD -eq 3 && ${COMP_WORDS[2]} == -* ]] || return
+			_xroce_interfaces "$cur"
+			;;
 		esac
 		;;
 	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export" "$cur" ;;

@@ -108,6 +108,17 @@ completion__options_are_those_of_bench() {
 		offers xroce bench --sizes "" && is ""
 }
 
+completion__after_a_word_that_is_no_option() {
+	offers xroce stop -- && is "--help --pin" &&
+		offers xroce stop lo -- && is "--help --pin" &&
+		offers xroce list lo --j && is --json &&
+		offers xroce stop lo l && is "" &&
+		offers xroce run --pin = /x --de && is --dev &&
+		offers xroce run --pin --de && is --dev &&
+		offers xroce run --port a && is auto &&
+		offers xroce serve --port a && is auto
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 
