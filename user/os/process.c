@@ -20,9 +20,8 @@ void process_own(void)
 	pid_t none = 0;
 
 	/* relaxed: the same value, whichever thread stores it */
-	if (!atomic_load_explicit(&owner, memory_order_relaxed))
-		atomic_compare_exchange_strong_explicit(&owner, &none, getpid(),
-							memory_order_relaxed, memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(&owner, &none, getpid(), memory_order_relaxed,
+						memory_order_relaxed);
 }
 
 bool process_is_owner(void)
