@@ -113,6 +113,15 @@ by_interrupt() {
 	server_ends
 }
 
+# A loopback address is reached over lo, without --dev.
+itself() {
+	local address
+	for address in 127.0.0.1 ::1; do
+		ping_from 0 a -c 2 -i 0.05 $address
+		need_line ping '^2 sent, 2 received, 0% loss, '
+	done
+}
+
 # A broker's interface: the server and a client there are of a user without privileges.
 by_broker() {
 	serve a $IF_A || return
@@ -262,6 +271,7 @@ run_case by_rdma_cm_v6 by_rdma_cm v6
 run_case by_broker_alone_v4 by_broker_alone v4
 run_long_case by_broker_alone_v6 by_broker_alone v6
 run_case by_interrupt by_interrupt
+run_case itself itself
 run_long_case by_server_v6 by_server v6
 run_long_case by_rdma_cm_v4 by_rdma_cm v4
 run_long_case by_nobody by_nobody

@@ -89,6 +89,12 @@ static int peer_no_way(const struct command *command, const struct peer *p, cons
 	return EXIT_USAGE;
 }
 
+static bool gid_is_loopback(const struct gid *gid)
+{
+	return gid_is_ipv4(gid) ? gid->raw[12] == 127 :
+				  !memcmp(gid->raw, &in6addr_loopback, sizeof(gid->raw));
+}
+
 int peer_find(const struct command *command, const char *name, int family, const char *iface,
 	      struct peer *out)
 {
@@ -106,6 +112,9 @@ int peer_find(const struct command *command, const char *name, int family, const
 		ifindex = out->dev.ifindex;
 	else if (out->address.ss_family == AF_INET6)
 		ifindex = ((const struct sockaddr_in6 *)&out->address)->sin6_scope_id;
+	/* no other interface has these addresses */
+	if (!ifindex && gid_is_loopback(&out->gid))
+		ifindex = if_nametoindex("lo");
 	err = netdev_route(NULL, &out->gid, NULL, ifindex, &route);
 	if (err)
 		return peer_no_way(command, out, iface, err);
