@@ -29,6 +29,9 @@ usage() {
 	try 0 "$XROCE" --version
 	need_line cli '^xroce [0-9]+\.[0-9]+'
 	try 2 "$XROCE" nosuch
+	try 2 "$XROCE" help list x
+	need_line cli "^xroce: unexpected argument 'x' of help"
+	try 2 "$XROCE" --version x
 	try 2 "$XROCE" help nosuch
 	need_line cli "^xroce: unknown command 'nosuch'; 'xroce --help' lists the commands\$"
 	try 2 "$XROCE" expl
@@ -68,6 +71,8 @@ usage() {
 	# the reader of the output has gone before the first block
 	in_a bash -c '{ sleep 0.3; "$1" capture -w - -D 2 2>"$2/piped"; echo $? >"$2/status"; } | true' _ "$XROCE" "$WORK"
 	need_equal "the status of a capture without a reader" "$(cat "$WORK/status")" 0
+	try 2 "$XROCE" export --format openmetrics
+	need_line cli '^xroce export: --format needs --once$'
 	try 2 "$XROCE" run --dev
 	try 2 "$XROCE" run --dev $IF_A --
 }

@@ -14,7 +14,7 @@ static const struct cli_option common_options[] = {
 	{ 'd', "dev", "IFACE", "select interface IFACE", NULL },
 	{ 'p', "pid", "PID", "select process PID", "a number from 1 on" },
 	{ 'q', "qpn", "QPN", "select queue pair QPN, decimal or hexadecimal (0x)",
-	  "a number below 0x1000000" },
+	  "a number from 1 to 0xffffff" },
 	{ 'P', "peer", "ADDR", "select peer ADDR", "an address" },
 	{ 'Q', "direction", "D", "select packets: in (received) or out (sent)", "in or out" },
 	{ 'S', "state", "STATE", "select STATE: reset, init, rtr, rts, sqd, sqe or err", NULL },

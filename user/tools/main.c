@@ -53,6 +53,15 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static int too_many(const char *command, const char *word)
+{
+	char name[OUTPUT_NAME];
+
+	fprintf(stderr, "xroce: unexpected argument '%s' of %s; see 'xroce --help'\n",
+		output_name(word, name), command);
+	return EXIT_USAGE;
+}
+
 static bool is_help(const char *arg)
 {
 	return !strcmp(arg, "--help") || !strcmp(arg, "-h");
@@ -129,6 +138,8 @@ int main(int argc, char **argv)
 		command = argc > 2 ? find_command(argv[2]) : NULL;
 		if (argc > 2 && !command && !is_help(argv[1]))
 			return unknown_command(argv[2]);
+		if (argc > 3 && !is_help(argv[1]))
+			return too_many(argv[1], argv[3]);
 		if (command)
 			command_help(command);
 		else
@@ -136,6 +147,8 @@ int main(int argc, char **argv)
 		return output_end(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		if (argc > 2)
+			return too_many(argv[1], argv[2]);
 		printf("xroce " XROCE_VERSION "\n");
 		return output_end(EXIT_OK);
 	}

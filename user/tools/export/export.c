@@ -17,7 +17,7 @@
 struct export {
 	const char *dev;
 	const char *listen;
-	bool once;
+	bool once, has_format;
 	enum text_format format;
 	u32 most_qps, most_processes;
 	struct collector collector;
@@ -59,6 +59,7 @@ static int export_option(void *arg, int option, char *value)
 		e->dev = value;
 		break;
 	case OPTION_FORMAT:
+		e->has_format = true;
 		if (!strcmp(value, "openmetrics"))
 			e->format = TEXT_OPENMETRICS;
 		else
@@ -82,6 +83,8 @@ static int export_arguments(struct export *e, int argc, char **argv)
 		return ret;
 	if (argc)
 		return usage_error(&command_export, "unexpected argument '%s'", argv[0]);
+	if (e->has_format && !e->once)
+		return usage_error(&command_export, "--format needs --once");
 	if (e->once && e->listen)
 		return usage_error(&command_export, "--once does not listen");
 	return EXIT_OK;

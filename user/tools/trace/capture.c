@@ -274,7 +274,7 @@ static const struct cli_option capture_options[] = {
 	  "a number of bytes from 64 on" },
 	{ OPTION_DROPS, "drops", NULL, "select packets that a check in XDP dropped", NULL },
 	{ OPTION_BUFFER, "buffer", "MIB", "use a buffer of MIB MiB for each process, default 32",
-	  "a number of MiB" },
+	  "a number of MiB from 1 to 1024" },
 	{ OPTION_FILE_COUNT, "files", "N", NULL, NULL }, /* its name until 0.2 */
 	{ 0 },
 };
