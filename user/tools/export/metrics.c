@@ -65,12 +65,13 @@ static const struct count_field count_fields[] = {
 
 /* Fields of struct objects_now. */
 static const struct count_field object_fields[] = {
-	{ "cqs", "completion queues", offsetof(struct objects_now, cqs) },
+	{ "cqs", "completion queues that a queue pair uses", offsetof(struct objects_now, cqs) },
 	{ "cq_entries", "entries of all completion queues",
 	  offsetof(struct objects_now, cq_entries) },
 	{ "cq_waiting", "completions not polled when the last one of each queue was written",
 	  offsetof(struct objects_now, cq_waiting) },
-	{ "srqs", "shared receive queues", offsetof(struct objects_now, srqs) },
+	{ "srqs", "shared receive queues that a queue pair uses",
+	  offsetof(struct objects_now, srqs) },
 	{ "srq_entries", "entries of all shared receive queues",
 	  offsetof(struct objects_now, srq_entries) },
 	{ "srq_waiting", "receives posted and not consumed when one was last consumed",

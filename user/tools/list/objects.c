@@ -515,7 +515,7 @@ const struct command command_cq = {
 	.help = "usage: xroce cq [OPTION...]\n"
 		"\n"
 		"Prints a line for each completion queue of the processes that use interfaces of\n"
-		"this network namespace.\n"
+		"this network namespace, if a queue pair uses it.\n"
 		"\n",
 	.letters = OBJECT_OPTIONS,
 	.help_end =
@@ -535,7 +535,7 @@ const struct command command_srq = {
 	.help = "usage: xroce srq [OPTION...]\n"
 		"\n"
 		"Prints a line for each shared receive queue of the processes that use interfaces\n"
-		"of this network namespace.\n"
+		"of this network namespace, if a queue pair uses it.\n"
 		"\n",
 	.letters = OBJECT_OPTIONS,
 	.help_end =
