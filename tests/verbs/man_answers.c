@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * Short pages: ibv_query_rt_values_ex(3), ibv_query_qp_data_in_order(3), ibv_query_ece(3) and
- * ibv_set_ece(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3) (device memory's is
- * in man_dm.c), and the alternate paths of ibv_modify_qp(3).
+ * ibv_set_ece(3), ibv_close_device(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3)
+ * (device memory's is in man_dm.c), and the alternate paths of ibv_modify_qp(3).
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/mman.h>
@@ -244,6 +244,78 @@ ON_PAIR(alternate_paths_are_refused, paths_body)
 ON_PAIR(imported_objects_work, imported_body)
 ON_PAIR(import_wants_a_handle_of_its_kind, handles_body)
 
+/* ---- ibv_close_device(3) ---- */
+
+static struct ibv_qp *plain_qp(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { QUEUE, QUEUE, 1, 1, 0 } };
+
+	return ibv_create_qp(pd, &init);
+}
+
+/* With few and short retries. */
+static int connect_qp(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS, .sq_psn = 7, .timeout = 10,
+				 .retry_cnt = 2, .max_rd_atomic = 1 };
+	int err = qp_to_init(qp);
+
+	if (!err)
+		err = qp_to_rtr(qp, dest_qpn);
+	return err ? err : ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+					 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					 IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* The status of a WRITE of that byte to the start of end 1's buffer, or -1. */
+static int write_byte(struct pair *p, struct ibv_qp *qp, uint32_t rkey, char byte)
+{
+	struct ibv_sge from = sge_of(p, 0, 0, 1);
+	struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { (uintptr_t)p->buf[1], rkey } }, *bad;
+	struct ibv_wc wc;
+
+	p->buf[0][0] = byte;
+	return ibv_post_send(qp, &wr, &bad) || !wait_wc(p->cq[0], &wc) ? -1 : (int)wc.status;
+}
+
+/*
+ * "ibv_close_device() does not release all the resources allocated": peers reach the objects as
+ * long as a context of the same file is open. Then they do not, and the program can still destroy
+ * them.
+ */
+static bool left_body(struct pair *p)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_context *left = ibv_open_device(ctx->device);
+	struct ibv_context *import = left ? ibv_import_device(dup(left->cmd_fd)) : NULL;
+	struct ibv_qp *target, *writer;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+
+	MUST(import && (pd = ibv_alloc_pd(left)) &&
+	     (cq = ibv_create_cq(left, QUEUE, NULL, NULL, 0)));
+	MUST((mr = ibv_reg_mr(pd, p->buf[1], 64, access)) && (target = plain_qp(pd, cq)));
+	MUST(writer = plain_qp(p->pd, p->cq[0]));
+	MUST_EQ(connect_qp(target, writer->qp_num), 0);
+	MUST_EQ(connect_qp(writer, target->qp_num), 0);
+	MUST_EQ(ibv_close_device(left), 0);
+	MUST_EQ(write_byte(p, writer, mr->rkey, 1), IBV_WC_SUCCESS);
+	MUST_EQ(p->buf[1][0], 1);
+	MUST_EQ(ibv_close_device(import), 0);
+	MUST_EQ(write_byte(p, writer, mr->rkey, 2), IBV_WC_RETRY_EXC_ERR);
+	MUST_EQ(p->buf[1][0], 1);
+	MUST_EQ(ibv_destroy_qp(writer), 0);
+	MUST_EQ(ibv_destroy_qp(target), 0);
+	MUST(!ibv_dereg_mr(mr) && !ibv_destroy_cq(cq) && !ibv_dealloc_pd(pd));
+	return message(p, 0);
+}
+
+ON_PAIR(a_closed_contexts_objects_are_out_of_reach, left_body)
+
 const struct test_case man_cases[] = {
 	CASE(rt_values_are_those_asked_for),
 	CASE(data_is_in_order),
@@ -253,5 +325,6 @@ const struct test_case man_cases[] = {
 	CASE(import_device_refuses),
 	CASE(imported_objects_work),
 	CASE(import_wants_a_handle_of_its_kind),
+	CASE(a_closed_contexts_objects_are_out_of_reach),
 	{ 0 },
 };

@@ -5,7 +5,7 @@
  * context_port(), for the first memory region or queue pair.
  *
  * Objects hold a reference on their context. ibv_close_device(3) before the last object is
- * destroyed is allowed as a leak: the context's memory remains.
+ * destroyed is allowed as a leak: the context's memory remains, and its QPs are reset.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -287,9 +287,28 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return context;
 }
 
+static bool context_is_open(struct fork_entry *entry, u64 file_id)
+{
+	const struct vcontext *ctx = container_of(entry, struct vcontext, forks);
+
+	return ctx->file_id == file_id && !ctx->is_closed;
+}
+
+/*
+ * With the last descriptor of a context the kernel destroys its objects. Here the objects stay
+ * valid memory, for destroys that follow, but no peer reaches them: regions only serve QPs of their
+ * PD, which are all of the same file.
+ */
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
-	context_put(to_vcontext(context));
+	struct vcontext *ctx = to_vcontext(context);
+
+	pthread_mutex_lock(&lists_lock);
+	ctx->is_closed = true;
+	pthread_mutex_unlock(&lists_lock);
+	if (!fork_find(context_abandon, context_is_open, ctx->file_id))
+		qps_stop(ctx->file_id);
+	context_put(ctx);
 	return 0;
 }
 
@@ -527,6 +546,22 @@ void fork_add(struct fork_entry *entry, fork_fn *in_child)
 void fork_remove(struct fork_entry *entry)
 {
 	vlist_remove(&entries, &entry->listed);
+}
+
+struct fork_entry *fork_find(fork_fn *in_child, bool (*is)(struct fork_entry *entry, u64 arg),
+			     u64 arg)
+{
+	struct fork_entry *found = NULL;
+
+	pthread_mutex_lock(&lists_lock);
+	for (struct vlink *n = entries.first; n && !found; n = n->next) {
+		struct fork_entry *entry = container_of(n, struct fork_entry, listed);
+
+		if (entry->in_child == in_child && is(entry, arg))
+			found = entry;
+	}
+	pthread_mutex_unlock(&lists_lock);
+	return found;
 }
 
 static void fork_prepare(void)

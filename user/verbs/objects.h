@@ -127,6 +127,12 @@ struct fork_entry {
 };
 void fork_add(struct fork_entry *entry, fork_fn *in_child);
 void fork_remove(struct fork_entry *entry);
+/*
+ * Returns an object with this handler for which is() returns true, or NULL. is() runs under
+ * lists_lock.
+ */
+struct fork_entry *fork_find(fork_fn *in_child, bool (*is)(struct fork_entry *entry, u64 arg),
+			     u64 arg);
 
 /*
  * Limits of ibv_query_device(3) on each kind of object: per device, over all contexts of this
@@ -174,6 +180,7 @@ struct vcontext {
 	_Atomic u32 refs;	/* one for the open context, one for each object created on it */
 	/* inode of cmd_fd: contexts of the same file share handles (ibv_import_device(3)) */
 	u64 file_id;
+	bool is_closed;		/* by ibv_close_device(3); under lists_lock */
 	pthread_mutex_t lock;
 	/* NULL until the first packet resource; set under lock, then constant */
 	struct port *port;
@@ -356,6 +363,7 @@ struct vqp {
 	struct vlock sq_lock, rq_lock;
 	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
 	struct vcomp_cntr *counters[COUNTED_OPS]; /* under the port's lock; NULL for most */
+	bool is_stopped;	   /* qps_stop() has it; under lists_lock */
 	bool is_ex;		   /* created with send_ops_flags: ibv_qp_to_qp_ex() succeeds */
 	_Atomic u32 qkey;	   /* for sends with a Q_Key whose top bit is set */
 	/* the last one given to ibv_modify_qp(); under the port's lock */
@@ -662,6 +670,12 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 /* Like xroce_create_qp1() (xroce_cm.h). */
 struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+
+/*
+ * Resets the QPs that the contexts of this file have left, when the last of these contexts is
+ * closed. An XRC QP that has other handles (ibv_open_qp(3)) is not reset.
+ */
+void qps_stop(u64 file_id);
 
 /* comp_cntr.c: the QP is destroyed and counts no more. */
 void comp_cntrs_leave(struct vqp *vqp);

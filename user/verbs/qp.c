@@ -535,6 +535,41 @@ static bool qp_is_attached(const struct vqp *vqp)
 	return attached;
 }
 
+/* Returns whether the QP is one of the file's that qps_stop() has not taken yet, and takes it. */
+static bool qp_take_left(struct fork_entry *entry, u64 file_id)
+{
+	struct vqp *vqp = container_of(entry, struct vqp, forks);
+
+	if (vqp->is_stopped || to_vcontext(vqp->id.context)->file_id != file_id)
+		return false;
+	vqp->is_stopped = true;
+	return true;
+}
+
+static bool qp_has_siblings(const struct vqp *vqp)
+{
+	bool has;
+
+	port_lock(vqp->port);
+	has = vqp->sibling != vqp;
+	port_unlock(vqp->port);
+	return has;
+}
+
+void qps_stop(u64 file_id)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct fork_entry *entry;
+
+	while ((entry = fork_find(qp_in_child, qp_take_left, file_id))) {
+		struct vqp *vqp = container_of(entry, struct vqp, forks);
+
+		/* fails without harm: the device is gone, or this is a forked child's copy */
+		if (!qp_has_siblings(vqp))
+			ibv_modify_qp(&vqp->ibv, &reset, IBV_QP_STATE);
+	}
+}
+
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct vqp *vqp = to_vqp(qp);
