@@ -452,6 +452,12 @@ bool attach_complain_of_mount(const struct netdev *dev)
 	return false;
 }
 
+int attach_failed_random(const struct netdev *dev, int err)
+{
+	must(!"a random number that the kernel refuses");
+	return err;
+}
+
 int attach_failed(const struct netdev *dev, const char *step, int err)
 {
 	return err;
@@ -470,10 +476,11 @@ void kernel_event_raise(int fd)
 	must(write(fd, &one, sizeof(one)) == sizeof(one));
 }
 
-void kernel_random(void *to, size_t bytes)
+int kernel_random(void *to, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / sizeof(u32); i++)
 		((u32 *)to)[i] = sim_random(NUMBERS) | sim_random(256) << 24;
+	return 0;
 }
 
 void kernel_raise_limit(int resource)

@@ -83,9 +83,10 @@ int kernel_set_make(void)
 	return -ENOSYS;
 }
 
-void kernel_random(void *to, size_t bytes)
+int kernel_random(void *to, size_t bytes)
 {
 	memset(to, 0x5a, bytes);
+	return 0;
 }
 
 /* ---- two brokers ---- */

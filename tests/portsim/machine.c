@@ -409,10 +409,11 @@ void kernel_memory_free(void *area, u64 bytes)
 
 /* ---- the rest ---- */
 
-void kernel_random(void *to, size_t bytes)
+int kernel_random(void *to, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		((u8 *)to)[i] = (u8)(rng_next(sched_rng()) >> 32);
+	return 0;
 }
 
 u32 kernel_thread_id(void)

@@ -150,6 +150,11 @@ bool attach_would_use_udp(void)
 	sched_fail("nobody asks for the kind of port here");
 }
 
+int attach_failed_random(const struct netdev *dev, int err)
+{
+	return err;
+}
+
 int attach_draw(struct attachment *m, u32 *qpn)
 {
 	*qpn = 0;

@@ -241,9 +241,13 @@ static int broker_make_books(struct broker *b)
 			 [QUOTA_MEMORY] = UINT_MAX },
 	};
 	u64 seed[2];
-	int err;
+	int err = kernel_random(seed, sizeof(seed));
 
-	kernel_random(seed, sizeof(seed));
+	if (!err)
+		err = kernel_random(b->random, sizeof(b->random));
+	if (err)
+		return attach_failed_random(&b->dev, err);
+	b->random_left = ARRAY_SIZE(b->random);
 	quota_init(&b->quota, &limits);
 	err = numbers_make(&b->numbers, max_qps, (u32)seed[0]);
 	if (!err)
@@ -610,9 +614,12 @@ int brokers_run(struct brokers *all, int end_fd)
 	all->end_source = (struct source){ .ready = brokers_end_ready, .fd = end_fd };
 	err = loop_add(&all->loop, &all->end_source);
 	while (!err && all->first && !all->ending) {
-		const bool idle = !loop_turn(&all->loop, brokers_timeout_ms(all));
+		const int turn = loop_turn(&all->loop, brokers_timeout_ms(all));
+		const bool idle = turn <= 0;
 		const u64 now_ns = clock_now_ns();
 
+		if (turn < 0 && turn != -EINTR)
+			err = turn;
 		for (struct broker *b = all->first; b; b = b->next)
 			broker_work(b, now_ns, idle);
 		brokers_sweep(all);

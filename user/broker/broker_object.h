@@ -120,7 +120,7 @@ struct broker {
 	struct mad_sender mad_sender;
 	struct client *refuser; /* its CM refuses MADs without an owner; NULL: no client does, */
 	struct mad_refuser mad_refuser; /* and the broker refuses them */
-	u32 random[64]; /* fetched together; the first random_left are unused */
+	u64 random[32]; /* fetched together; the first random_left are unused */
 	u32 random_left;
 	struct quota quota;
 	struct client *clients;	/* all connections, the newest first */

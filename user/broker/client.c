@@ -405,10 +405,10 @@ static u32 client_random(void *arg)
 	struct broker *b = arg;
 
 	if (!b->random_left) {
-		kernel_random(b->random, sizeof(b->random));
+		kernel_random_renew(b->random, ARRAY_SIZE(b->random));
 		b->random_left = ARRAY_SIZE(b->random);
 	}
-	return b->random[--b->random_left];
+	return (u32)b->random[--b->random_left];
 }
 
 /* Takes number *qpn for the client, or draws one if *qpn is 0. Returns 0 or -errno. */

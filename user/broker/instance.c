@@ -225,7 +225,7 @@ static int instance_make_udp(struct instance *i, const struct instance_plan *pla
 			     const char **step)
 {
 	static u32 made;
-	int err;
+	int err = 0;
 
 	*i = instance_none;
 	/*
@@ -233,7 +233,11 @@ static int instance_make_udp(struct instance *i, const struct instance_plan *pla
 	 * theirs: another broker, or the next one, begins elsewhere
 	 */
 	if (!made)
-		kernel_random(&made, sizeof(made));
+		err = kernel_random(&made, sizeof(made));
+	if (err) {
+		*step = "get random numbers";
+		return err;
+	}
 	i->prog_id = ASK_NO_PROGRAM | ++made;
 	*step = "allocate a client's memory";
 	i->ring_bytes = plan->ring_bytes;

@@ -69,7 +69,7 @@ static void mux_take_conns(struct mux *m, u64 serial, mux_dead_peer_fn *fn, void
 
 			if (conn[i].serial != serial)
 				continue;
-			kernel_random(&o.tid, sizeof(o.tid));
+			kernel_random_renew(&o.tid, 1);
 			bpf_map_delete_elem(b.fd, &id[i]);
 			fn(arg, &o);
 		}

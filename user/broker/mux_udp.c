@@ -136,7 +136,7 @@ static void mux_udp_conn(void *arg, const void *key, const void *value)
 	memcpy(&o.own_id, key, sizeof(o.own_id));
 	if (o.conn.serial != s->serial)
 		return;
-	kernel_random(&o.tid, sizeof(o.tid));
+	kernel_random_renew(&o.tid, 1);
 	host_map_remove(&s->m->host->map[HOST_CONN], &o.own_id);
 	s->fn(s->arg, &o);
 }

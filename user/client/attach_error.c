@@ -114,6 +114,14 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 	return err == -EACCES ? -EPERM : err;
 }
 
+int attach_failed_random(const struct netdev *dev, int err)
+{
+	attach_complain(dev,
+			"cannot get random numbers: getrandom(2) fails (%s) and /dev/urandom "
+			"cannot be read; a seccomp filter must permit one of them",
+			strerror(-err));
+	return err;
+}
 
 int attach_in_use(const struct netdev *dev)
 {

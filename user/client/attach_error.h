@@ -28,6 +28,8 @@ int attach_limited(const char *name, const char *what, const char *option, int e
 
 /* Prints the line for a step without a special message. Returns err, or -EPERM for -EACCES. */
 int attach_failed(const struct netdev *dev, const char *step, int err);
+/* The same for kernel_random(). */
+int attach_failed_random(const struct netdev *dev, int err);
 
 /* Prints the line for an interface that another process owns. Returns -EBUSY. */
 int attach_in_use(const struct netdev *dev);

@@ -64,6 +64,7 @@ static u32 *host_map_bucket(const struct host_map *m, const void *key)
 int host_map_make(struct host_map *m, u32 key_size, u32 value_size, u32 max, bool is_lru)
 {
 	const u32 pieces = (max + PIECE - 1) / PIECE;
+	int err;
 
 	*m = (struct host_map){ .key_size = key_size,
 				.value_size = value_size,
@@ -72,7 +73,9 @@ int host_map_make(struct host_map *m, u32 key_size, u32 value_size, u32 max, boo
 				.buckets = 64 };
 	while (m->buckets < max)
 		m->buckets *= 2;
-	kernel_random(&m->seed, sizeof(m->seed));
+	err = kernel_random(&m->seed, sizeof(m->seed));
+	if (err)
+		return err;
 	m->bucket = calloc(m->buckets, sizeof(*m->bucket));
 	m->piece = calloc(pieces, sizeof(*m->piece));
 	if (m->bucket && m->piece)

@@ -36,6 +36,15 @@
 #define SEND_BUDGET 256
 #define SEND_BUFFER (8 << 20) /* more than all transmit slots as skbs */
 
+/* A loop around a call that a seccomp filter refuses turns every millisecond, and does not spin. */
+static void pause_if_refused(int err)
+{
+	struct timespec t = { .tv_nsec = NSEC_PER_MSEC };
+
+	if (err != EINTR && err != EAGAIN)
+		syscall(SYS_nanosleep, &t, NULL);
+}
+
 /* ThreadSanitizer has to see that the number is free. */
 void kernel_close(int fd)
 {
@@ -98,8 +107,8 @@ void kernel_event_clear(int fd)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	u64 count;
 
-	if (kernel_await(&p, 1, 0) == 1)
-		syscall(SYS_read, fd, &count, sizeof(count));
+	if (kernel_await(&p, 1, 0) == 1 && syscall(SYS_read, fd, &count, sizeof(count)) < 0)
+		pause_if_refused(errno);
 }
 
 void kernel_event_replace(int fd)
@@ -164,8 +173,11 @@ int kernel_await(struct pollfd *fds, u32 n, u64 until_ns)
 {
 	struct timespec t;
 	const long ready = syscall(SYS_ppoll, fds, n, timeout_until(until_ns, &t), NULL, 0);
+	const int err = ready < 0 ? -errno : 0;
 
-	return ready < 0 ? -errno : (int)ready;
+	if (err && until_ns)
+		pause_if_refused(-err);
+	return err ? err : (int)ready;
 }
 
 void kernel_yield(void)
@@ -433,11 +445,25 @@ int kernel_memory_make_private(void *area, u64 bytes)
 	return err;
 }
 
-void kernel_random(void *to, size_t bytes)
+static bool random_from_file(void *to, size_t bytes)
 {
+	const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, to, bytes);
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)bytes;
+}
+
+int kernel_random(void *to, size_t bytes)
+{
+	int err;
+
 	/* waits for the generator's seed; after that up to 256 bytes are never cut short */
-	while (getrandom(to, bytes, 0) != (ssize_t)bytes)
-		;
+	do
+		err = getrandom(to, bytes, 0) == (ssize_t)bytes ? 0 : -errno;
+	while (err == -EINTR);
+	return err && random_from_file(to, bytes) ? 0 : err;
 }
 
 u32 kernel_thread_id(void)

@@ -65,7 +65,8 @@ void kernel_set_remove(int set, int fd);
 /*
  * Wait until one of n descriptors is ready, or until until_ns: 0 does not sleep, NSEC_NEVER has no
  * time-out. Return the number of ready descriptors, 0, or -errno: -EINTR for a signal.
- * kernel_sleep() is a cancellation point.
+ * kernel_sleep() is a cancellation point. If the kernel refuses the call (a seccomp filter),
+ * kernel_await() sleeps for 1 ms before it returns the error.
  */
 int kernel_sleep(struct pollfd *fds, u32 n, u64 until_ns);
 int kernel_await(struct pollfd *fds, u32 n, u64 until_ns);
@@ -151,7 +152,26 @@ void kernel_memory_free(void *area, u64 bytes);
  * or the other. Returns 0 or -errno.
  */
 int kernel_memory_make_private(void *area, u64 bytes);
-void kernel_random(void *to, size_t bytes);
+/*
+ * Stores random bytes of the kernel, at most 256. Returns 0, or -errno of getrandom(2) if the
+ * kernel refuses that call (a seccomp filter) and /dev/urandom cannot be read.
+ */
+int kernel_random(void *to, size_t bytes);
+/*
+ * Replaces n random words. A filter that was installed since the first ones were fetched can refuse
+ * new ones; then each word gives the next, and distinct words stay distinct.
+ */
+static inline void kernel_random_renew(u64 *word, u32 n)
+{
+	if (!kernel_random(word, n * sizeof(*word)))
+		return;
+	for (u32 i = 0; i < n; i++) {
+		word[i] += 0x9e3779b97f4a7c15ull;
+		word[i] = (word[i] ^ word[i] >> 30) * 0xbf58476d1ce4e5b9ull;
+		word[i] = (word[i] ^ word[i] >> 27) * 0x94d049bb133111ebull;
+		word[i] ^= word[i] >> 31;
+	}
+}
 /* Returns the thread ID of the caller. */
 u32 kernel_thread_id(void);
 

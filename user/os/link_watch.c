@@ -20,6 +20,7 @@
 
 #include "clock.h"
 #include "close_fd.h"
+#include "kernel.h"
 #include "thread.h"
 #include "netdev_nl.h"
 #include "link_watch.h"
@@ -263,13 +264,11 @@ static void link_watch_look(struct interface *i)
 
 static void do_jobs(struct watcher *r)
 {
-	eventfd_t count;
-
 	/*
 	 * Read before the requests: a later request makes it readable again. The exchange pairs
 	 * with the one in link_watch_job_ask().
 	 */
-	eventfd_read(r->control_fd, &count);
+	kernel_event_clear(r->control_fd);
 	for (struct link_watch_job *job = r->jobs; job; job = job->next)
 		if (atomic_exchange_explicit(&job->asked, false, memory_order_acq_rel))
 			job->fn(job->arg);
@@ -297,12 +296,16 @@ static void *watcher_main(void *arg)
 				{ .fd = r->events.fd, .events = POLLIN },
 				{ .fd = r->hangup_set, .events = POLLIN } };
 
-	int timeout_ms = -1;
+	int timeout_ms = -1, n;
 
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
 		/* POLLNVAL: the application closed a descriptor of ours */
-		if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 &&
+		n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+		/* refused by a seccomp filter: the thread looks every millisecond */
+		if (n < 0 && errno != EINTR)
+			kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
+		if (n > 0 &&
 		    (fds[0].revents | fds[1].revents | fds[2].revents) & POLLNVAL)
 			return NULL;
 		pthread_mutex_lock(&lock);

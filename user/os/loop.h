@@ -18,7 +18,7 @@ struct loop {
 	int epoll_fd;
 };
 
-/* Each returns 0 or -errno. */
+/* Each returns 0 or -errno. loop_make() fails if a seccomp filter refuses the calls that wait. */
 int loop_make(struct loop *loop);
 void loop_unmake(struct loop *loop);
 int loop_add(struct loop *loop, struct source *s);
@@ -32,14 +32,16 @@ void loop_listen(struct loop *loop, struct source *s, enum loop_event what);
 
 /*
  * Waits up to timeout_ms (-1: no limit) for a ready source and calls the least recently called one,
- * so that no client delays others by sending much. Returns false on a time-out or a signal.
+ * so that no client delays others by sending much. Returns 1 after a call, 0 on a time-out, or
+ * -errno: -EINTR for a signal.
  */
-bool loop_turn(struct loop *loop, int timeout_ms);
+int loop_turn(struct loop *loop, int timeout_ms);
 
 /*
  * Waits up to timeout_ms (-1: no limit) until a source may be ready, and calls none. For an owner
  * whose lock guards the sources: call this without the lock, and loop_turn(loop, 0) with it.
+ * Returns 0 or -errno.
  */
-void loop_wait(const struct loop *loop, int timeout_ms);
+int loop_wait(const struct loop *loop, int timeout_ms);
 
 #endif

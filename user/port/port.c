@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../client/attach_error.h"
 #include "../os/complain.h"
 #include "../os/kernel.h"
 #include "../os/options.h"
@@ -90,7 +91,7 @@ static u64 random_u64(void *arg)
 	struct shard *s = arg;
 
 	if (s->random_left == 0) {
-		kernel_random(s->random, sizeof(s->random));
+		kernel_random_renew(s->random, ARRAY_SIZE(s->random));
 		s->random_left = ARRAY_SIZE(s->random);
 	}
 	return s->random[--s->random_left];
@@ -153,8 +154,11 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 		.pkeys = &port->made.info.pkeys,
 		.unknown_ids = port->made.info.udp_frames,
 	};
-	int err;
+	int err = kernel_random(s->random, sizeof(s->random));
 
+	if (err)
+		return attach_failed_random(dev, err);
+	s->random_left = ARRAY_SIZE(s->random);
 	options_engine(&config);
 	err = engine_create(&config, &s->engine);
 	return err ? err : handover_init(s, s->all->num);

@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "../os/clock.h"
 #include "../os/netdev_cache.h"
@@ -258,11 +257,7 @@ int cm_device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
 
 static u64 cm_device_random(void *arg)
 {
-	u64 value;
-
-	while (getrandom(&value, sizeof(value), 0) != sizeof(value))
-		;
-	return value;
+	return conn_random();
 }
 
 static void cm_device_timer(struct cm_timer *timer)
@@ -280,6 +275,8 @@ static int cm_device_make_cm(struct rdmacm_device *dev, struct cm **out)
 				      .half_open = HALF_OPEN_MAX };
 	int err = -xroce_cm_place(dev->own, &options.id_first, &options.id_count);
 
+	if (!err)
+		err = conn_random_start();
 	if (err)
 		return err;
 	if (!options.id_first) { /* 0 is not a valid id */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../os/clock.h"
+#include "../os/kernel.h"
 #include "../os/thread.h"
 
 #include "cm_thread.h"
@@ -60,6 +61,7 @@ struct loop cm_loop = { .epoll_fd = -1 };
 
 static struct {
 	bool running;
+	bool refused; /* the kernel refuses a call of the loop: one turn a millisecond */
 	struct source kick; /* readable: a timer is due before the thread wakes */
 	u64 sleeps_until_ns; /* 0: the thread is awake */
 	struct cm_timer timers; /* the ring's head */
@@ -133,22 +135,32 @@ static int cm_thread_timeout(u64 until_ns)
 	return (int)min_u64((until_ns - now_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, INT_MAX);
 }
 
+/* Whether err says that the kernel refuses a call, as a seccomp filter does. */
+static bool cm_thread_is_refused(int err)
+{
+	return err < 0 && err != -EINTR && err != -EAGAIN;
+}
+
 static void *cm_thread_main(void *arg)
 {
 	pthread_setname_np(pthread_self(), "xroce/cm");
 	rdmacm_enter();
 	for (;;) {
 		const struct cm_timer *first = cm_thread.timers.next;
-		int timeout;
+		int timeout, turn;
 
 		cm_thread.sleeps_until_ns = first == &cm_thread.timers ? NSEC_NEVER : first->at_ns;
 		timeout = cm_thread_timeout(cm_thread.sleeps_until_ns);
 		rdmacm_leave();
-		loop_wait(&cm_loop, timeout);
+		if (cm_thread.refused || cm_thread_is_refused(loop_wait(&cm_loop, timeout)))
+			kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
 		rdmacm_enter();
 		cm_thread.sleeps_until_ns = 0;
-		for (u32 i = 0; i < EVENTS_AT_ONCE && loop_turn(&cm_loop, 0); i++)
-			;
+		cm_thread.refused = false;
+		turn = 1;
+		for (u32 i = 0; i < EVENTS_AT_ONCE && turn == 1; i++)
+			turn = loop_turn(&cm_loop, 0);
+		cm_thread.refused |= cm_thread_is_refused(turn);
 		cm_timers_run();
 	}
 	return NULL; /* never */
@@ -159,21 +171,28 @@ static void cm_thread_kicked(struct source *s, u32 events)
 	u64 count;
 
 	if (read(s->fd, &count, sizeof(count)) < 0)
-		return;
+		cm_thread.refused |= cm_thread_is_refused(-errno);
 }
 
 static int cm_thread_start_locked(void)
 {
 	pthread_t thread;
+	u64 count;
 	int err;
 
 	if (cm_thread.running)
 		return 0;
 	cm_thread.timers.next = cm_thread.timers.prev = &cm_thread.timers;
 	cm_thread.kick = (struct source){ .ready = cm_thread_kicked,
-				     .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+				     .fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK) };
 	if (cm_thread.kick.fd < 0)
 		return -errno;
+	/* whether a seccomp filter refuses the call is found here, not in the loop */
+	err = read(cm_thread.kick.fd, &count, sizeof(count)) < 0 ? -errno : 0;
+	if (err) {
+		close(cm_thread.kick.fd);
+		return err;
+	}
 	err = loop_make(&cm_loop);
 	if (!err)
 		err = loop_add(&cm_loop, &cm_thread.kick);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Connection calls of programs: the active side, and calls common to both sides. */
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "../os/clock.h"
+#include "../os/kernel.h"
 
 #include "addr.h"
 #include "id.h"
@@ -11,13 +12,32 @@
 
 #define RETRIES_MAX 7 /* three bits */
 
+/* The last number; any thread replaces it. */
+static _Atomic u64 conn_random_last;
+
+int conn_random_start(void)
+{
+	u64 first;
+	const int err = kernel_random(&first, sizeof(first));
+
+	if (!err)
+		/* relaxed: any number that a thread finds here serves */
+		atomic_store_explicit(&conn_random_last, first, memory_order_relaxed);
+	return err;
+}
+
+u64 conn_random(void)
+{
+	u64 number = atomic_load_explicit(&conn_random_last, memory_order_relaxed);
+
+	kernel_random_renew(&number, 1);
+	atomic_store_explicit(&conn_random_last, number, memory_order_relaxed);
+	return number;
+}
+
 u32 conn_new_psn(void)
 {
-	u32 psn = 0;
-
-	while (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
-		;
-	return psn & 0xffffff;
+	return (u32)conn_random() & 0xffffff;
 }
 
 u64 conn_service_id(const struct rdmacm_id *id, const struct sockaddr_storage *address)

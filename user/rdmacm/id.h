@@ -186,6 +186,9 @@ void listen_leave(struct rdmacm_id *id, const struct rdmacm_device *dev);
 void conn_close(struct rdmacm_id *id);
 /* Returns the service that an id listens to, or connects to at its destination's port. */
 u64 conn_service_id(const struct rdmacm_id *id, const struct sockaddr_storage *address);
+/* Fetches the first random number. Returns 0, or -errno if the kernel refuses it. */
+int conn_random_start(void);
+u64 conn_random(void);
 /* Returns a random 24-bit PSN. */
 u32 conn_new_psn(void);
 

@@ -228,7 +228,8 @@ static void *connect_run(void *of)
 		ms = connect_sooner(ms, listen_run());
 		if (poll(fds, 2, ms) < 0 && errno != EINTR)
 			return NULL;
-		if (fds[1].revents && read(wake_fd, &n, sizeof(n)) < 0 && errno == EBADF)
+		if (fds[1].revents && read(wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN &&
+		    errno != EINTR)
 			return NULL;
 		while (!rdma_get_cm_event(from, &e))
 			connect_handle(e);

@@ -237,12 +237,19 @@ int listen_run(void)
 
 static int listen_make_shares(struct stream *s)
 {
+	int err;
+
 	if (s->shares)
 		return 0;
 	s->shares = calloc(1, sizeof(*s->shares));
 	if (!s->shares)
 		return -ENOMEM;
-	kernel_random(&s->shares->key, sizeof(s->shares->key));
+	err = kernel_random(&s->shares->key, sizeof(s->shares->key));
+	if (err) {
+		free(s->shares);
+		s->shares = NULL;
+		return err;
+	}
 	s->waiting.numbers = s->shares->waiting;
 	s->answered.numbers = s->shares->answered;
 	return 0;

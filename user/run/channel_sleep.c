@@ -201,7 +201,7 @@ static u64 channel_sleep_deadline_ns(const struct view *v)
 	return deadline_ns;
 }
 
-/* Sleeps. This is the only place where a thread may be cancelled. Returns 0 or -EINTR. */
+/* Sleeps. This is the only place where a thread may be cancelled. Returns 0 or -errno. */
 static int channel_sleep_poll_cancellable(const struct view *v, u64 until_ns)
 {
 	/* relaxed: old and new number both serve (port_channel_object.h) */
@@ -213,7 +213,7 @@ static int channel_sleep_poll_cancellable(const struct view *v, u64 until_ns)
 	pthread_cleanup_push(channel_sleep_cancelled, (void *)v);
 	ret = kernel_sleep(fds, n, until_ns);
 	pthread_cleanup_pop(0);
-	return ret == -EINTR ? -EINTR : 0;
+	return ret < 0 ? ret : 0;
 }
 
 static int channel_sleep_on(const struct view *v)
@@ -223,7 +223,7 @@ static int channel_sleep_on(const struct view *v)
 	return channel_sleep_poll_cancellable(v, channel_sleep_deadline_ns(v));
 }
 
-/* Returns 0, 1 if there were records, or -EINTR. */
+/* Returns 0, 1 if there were records, or -errno. */
 static int channel_sleep_wait(const struct view *v)
 {
 	bool records;
