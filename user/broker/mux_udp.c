@@ -51,6 +51,14 @@ int mux_make_udp(struct mux *m, const struct netdev *dev)
 	m->dev = *dev;
 	m->first_port = mux_read_first_port();
 	m->receive.set_fd = -1;
+	err = host_receive_check();
+	if (err) {
+		attach_complain(dev,
+				"cannot receive datagrams: recvmmsg(2) fails (%s); a seccomp "
+				"filter must permit it",
+				strerror(-err));
+		return err;
+	}
 	err = host_make(&m->host);
 	if (!err)
 		err = host_receive_open(&m->receive, m->host, dev->ifindex);

@@ -15,6 +15,7 @@
 
 #include "../engine/engine.h"
 #include "../engine/gso.h"
+#include "../os/clock.h"
 #include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "receive.h"
@@ -226,6 +227,13 @@ static int host_open(const struct host_receive *r, const struct gid *gid)
 	return err;
 }
 
+int host_receive_check(void)
+{
+	/* EBADF: the call is permitted */
+	recvmmsg(-1, NULL, 0, MSG_DONTWAIT, NULL);
+	return errno == EBADF ? 0 : -errno;
+}
+
 int host_receive_open(struct host_receive *r, struct host *host, u32 ifindex)
 {
 	*r = (struct host_receive){ .host = host, .ifindex = ifindex, .set_fd = -1 };
@@ -413,6 +421,9 @@ static bool host_take(struct host_receive *r, const struct host_address *a)
 
 	host_prepare(b);
 	n = recvmmsg(a->fd, b->msg, DATAGRAMS, MSG_DONTWAIT, NULL);
+	/* the socket may stay readable: the broker does not spin */
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
 	for (int i = 0; i < n; i++) {
 		struct host_datagram d = { .payload = b->bytes[i] + HOST_HEADROOM,
 					   .len = b->msg[i].msg_len,

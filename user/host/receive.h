@@ -29,6 +29,8 @@ struct host_receive {
 	struct host_buffers *buffers;
 };
 
+/* Returns 0, or -errno if a seccomp filter refuses recvmmsg(2). */
+int host_receive_check(void);
 /* Returns 0 or -errno. */
 int host_receive_open(struct host_receive *r, struct host *host, u32 ifindex);
 void host_receive_close(struct host_receive *r);
