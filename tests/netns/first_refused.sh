@@ -111,6 +111,12 @@ no_command() {
 	unable "^xroce: $IF_A: cannot start a broker .*: No such file or directory"
 	mv "$OWN/bin/xroce.away" "$OWN/bin/xroce"
 }
+# The status of the loader when a library is missing, which is not an errno.
+command_unloaded() {
+	echo unloaded >"$OWN/how"
+	unable "^xroce: $IF_A: cannot start a broker .*: No such file or directory"
+	rm -f "$OWN/how"
+}
 command_fails() {
 	echo fail >"$OWN/how"
 	unable "^ibv_create_qp: "
@@ -166,6 +172,7 @@ first_case never_shares never_shares
 first_long_case never_asks never_asks
 first_case no_privileges no_privileges
 first_long_case no_command no_command
+first_case command_unloaded command_unloaded
 first_case command_fails command_fails
 first_case no_place no_place
 first_long_case hostile_silent hostile silent 100

@@ -165,6 +165,11 @@ static int shared_complain(const struct netdev *dev, int err)
 				"the broker is of another version of xroce; as root, run `xroce "
 				"stop %s; xroce serve %s`",
 				dev->name, dev->name);
+	else if (err != -EPROTO && err != -EINVAL)
+		attach_complain(dev,
+				"cannot get a port from the broker: %s; check the limits "
+				"(`ulimit -a`) and seccomp filters of this process and the broker",
+				strerror(-err));
 	else
 		attach_complain(dev,
 				"the broker sent an invalid answer (%s); as root, run `xroce "
@@ -435,7 +440,10 @@ static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 		ask_begin(&m->asker, fd);
 		return 0;
 	}
-	if (fd == -ENOENT || fd == -ETIMEDOUT)
+	if (fd == -ENOENT)
+		attach_complain(dev, "cannot start a broker (`xroce serve`): %s (the command, a "
+				     "library of it, or /dev/null)", strerror(-fd));
+	if (fd == -ETIMEDOUT)
 		attach_complain(dev, "cannot start a broker (`xroce serve`): %s", strerror(-fd));
 	return fd == -ENOENT ? -ENODEV : fd;
 }

@@ -41,6 +41,7 @@
  * for another one (IFACE_LOCK_MAX_NS).
  */
 #define SPAWN_MAX_S 30
+#define SPAWN_NOT_LOADED 127 /* exit status */
 
 extern char **environ;
 
@@ -126,7 +127,12 @@ static int spawn_await(pid_t pid)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return is_late ? -ETIMEDOUT : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+	if (is_late)
+		return -ETIMEDOUT;
+	/* the loader's, not an errno: a library of the command cannot be loaded */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SPAWN_NOT_LOADED)
+		return -ENOENT;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
 #define SPAWN_STACK (256u << 10)

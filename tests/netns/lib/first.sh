@@ -26,6 +26,7 @@ case "\$(cat $OWN/how 2>/dev/null)" in
 kill) kill -9 \$\$ ;;
 fail) exit 1 ;;
 environment) env >$OWN/environment ;;
+unloaded) exit 127 ;;
 wait) while [ -e $OWN/how ]; do sleep 0.02; done ;;
 esac
 exec $OWN/bin/xroce.bin "\$@"
