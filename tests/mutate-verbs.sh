@@ -446,7 +446,7 @@ everyone_on_top   | user/tools/serve/sysfs_global_mount.c | s/ \&\& st.st_dev ==
 holder_door       | user/tools/observe/observe.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-observe
 dead_socket_lives | user/client/broker_socket.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
 export_room       | user/tools/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
-root_unknown      | user/os/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
+root_unknown      | user/os/netdev_holder.c | s/ \&\& holder_serves_for_root(ifindex));/);/ | netns-sockets
 no_capability     | user/client/attach_error.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
 limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits

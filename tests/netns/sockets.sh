@@ -308,20 +308,22 @@ answers() {
 }
 is_bound() { look list $IF_A 2>&1 | grep -q 'bound to 1 service'; }
 
-# Another user listens at the addresses of brokers, and does not answer: no program waits for it or
-# takes a port from it.
+# Another user listens at the addresses of brokers and of the interface's holder, and does not
+# answer: no program waits for it, takes a port from it, or takes it for root. In the user namespace
+# of `xroce run` neither has a number.
 squatted() {
 	local index other user
 	index=$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)
 	start other a setpriv --reuid=4322 --regid=4322 --clear-groups /usr/bin/python3 -c 'import socket, sys, time
 all = []
 for name in sys.argv[1:]:
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    user = "/user/" in name
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if user else socket.SOCK_STREAM)
     s.bind("\0" + name)
-    s.listen(0)
+    s.listen(0 if user else 64)
     all.append(s)
 print("bound", flush=True)
-time.sleep(60)' "xroce/$index/user/0" "xroce/$index/user/$USER_ID"
+time.sleep(60)' "xroce/$index/user/0" "xroce/$index/user/$USER_ID" "xroce/$index" "xroce/$index/alone"
 	other=$child
 	wait_until 10 grep -q bound "$WORK/other.out"
 	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100

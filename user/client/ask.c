@@ -41,15 +41,6 @@ void ask_begin(struct asker *a, int fd)
 	a->fd = fd;
 }
 
-/* Returns whether dir is root's, which may have no number here, and not writable by others. */
-static bool ask_is_roots(const char *dir)
-{
-	struct stat st;
-
-	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (st.st_uid == 0 || process_is_outside_uid(st.st_uid));
-}
-
 /*
  * Returns whether a broker of this user is trusted: root, or the process's own user. In a
  * container's user namespace the host's root has no number. There a user without a number is taken
@@ -58,8 +49,8 @@ static bool ask_is_roots(const char *dir)
 static bool ask_may_serve(uid_t uid)
 {
 	return uid == 0 || process_is_own_uid(uid) ||
-	       (process_is_outside_uid(uid) && ask_is_roots(ASK_DIR) &&
-		ask_is_roots(ASK_DIR "/.."));
+	       (process_is_outside_uid(uid) && process_is_roots_dir(ASK_DIR) &&
+		process_is_roots_dir(ASK_PARENT));
 }
 
 static int ask_check_server(int fd)

@@ -29,11 +29,15 @@ bool attach_lacks_mount(const struct netdev *dev)
 	struct sockaddr_un at;
 	char comm[32];
 	pid_t pid = 0;
+	int err;
 
 	broker_socket_path(dev->ifindex, &at);
 	if (!access(at.sun_path, F_OK) || !netdev_lets_in(dev->ifindex))
 		return false;
-	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
+	err = netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
+	/* root without a number here cannot show a socket, but its XDP program */
+	if (err && (!dev->xdp_program || privilege_in_first_user_namespace()))
+		return false;
 	return !pid || access(ASK_DIR, F_OK);
 }
 

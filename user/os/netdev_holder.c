@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "clock.h"
 #include "process.h"
 #include "netdev.h"
 
@@ -26,6 +27,10 @@
 
 /* For a holder that has the name but does not listen yet. */
 #define LISTENS_MS 500
+
+/* For a holder without a number in this user namespace. Any user can cause this wait. */
+#define SIGN_MS	     2000
+#define SIGN_LOOK_MS 10
 
 static socklen_t holder_address(const char *name, u32 ifindex, struct sockaddr_un *sun)
 {
@@ -84,13 +89,53 @@ static int holder_connect(const char *name, u32 ifindex, struct ucred *cred)
 }
 
 /*
- * Returns whether the holder counts: another user proves nothing. In most user namespaces root has
- * no number, like many other users. There such a user is taken for root, at worst with a useless
- * wait, as no process in a user namespace has an interface alone.
+ * Returns whether a process listens at the interface's socket in ASK_DIR, which only root can make:
+ * a sign that root holds the interface. A killed holder's socket has no listener.
  */
-static bool holder_counts(const struct ucred *cred)
+static bool holder_serves_for_root(u32 ifindex)
 {
-	return cred->uid == 0 || cred->uid == geteuid() || process_is_outside_uid(cred->uid);
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	bool serves;
+	int fd;
+
+	if (!process_is_roots_dir(ASK_DIR) || !process_is_roots_dir(ASK_PARENT))
+		return false;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	snprintf(at.sun_path, sizeof(at.sun_path), ASK_PATH, (unsigned long long)netdev_netns(),
+		 ifindex);
+	serves = !connect(fd, (const struct sockaddr *)&at, sizeof(at)) || errno == EAGAIN;
+	close(fd);
+	return serves;
+}
+
+/*
+ * Returns whether the holder counts: another user proves nothing. In most user namespaces root has
+ * no number, like many other users, and needs another sign.
+ */
+static bool holder_counts(const struct ucred *cred, u32 ifindex)
+{
+	return cred->uid == 0 || process_is_own_uid(cred->uid) ||
+	       (process_is_outside_uid(cred->uid) && holder_serves_for_root(ifindex));
+}
+
+/*
+ * Waits for the sign of a holder that may be root, and starts or ends. Returns 0, -ENOENT (the
+ * holder has ended) or -EPERM.
+ */
+static int holder_prove(int fd, const struct ucred *cred, u32 ifindex)
+{
+	const u64 until_ns = clock_now_ns() + SIGN_MS * NSEC_PER_MSEC;
+	struct pollfd p = { .fd = fd };
+
+	while (!holder_counts(cred, ifindex)) {
+		if (!process_is_outside_uid(cred->uid) || clock_now_ns() >= until_ns)
+			return -EPERM;
+		if (poll(&p, 1, SIGN_LOOK_MS) > 0)
+			return -ENOENT;
+	}
+	return 0;
 }
 
 /* Returns a connection to a holder that counts, or -errno as above, or -EPERM. */
@@ -98,11 +143,15 @@ static int holder_of(const char *name, u32 ifindex)
 {
 	struct ucred cred = { 0 };
 	const int fd = holder_connect(name, ifindex, &cred);
+	int err;
 
-	if (fd < 0 || holder_counts(&cred))
+	if (fd < 0)
+		return fd;
+	err = holder_prove(fd, &cred, ifindex);
+	if (!err)
 		return fd;
 	close(fd);
-	return -EPERM;
+	return err;
 }
 
 /*
@@ -111,9 +160,10 @@ static int holder_of(const char *name, u32 ifindex)
  */
 int netdev_hold(u32 ifindex)
 {
+	const u64 until_ns = clock_now_ns() + LISTENS_MS * NSEC_PER_MSEC;
 	int fd, other;
 
-	for (u32 ms = 0;; ms++) {
+	for (;;) {
 		fd = holder_bind(HOLDER_NAME, ifindex);
 		if (fd != -EADDRINUSE)
 			return fd;
@@ -122,7 +172,7 @@ int netdev_hold(u32 ifindex)
 			close(other);
 			return -EBUSY;
 		}
-		if (other != -ENOENT || ms == LISTENS_MS)
+		if (other != -ENOENT || clock_now_ns() >= until_ns)
 			return -EPERM;
 		poll(NULL, 0, 1);
 	}
@@ -139,7 +189,7 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 		close(fd);
 	*pid = cred.pid;
 	process_name(cred.pid, comm, n);
-	return holder_counts(&cred) ? 0 : -EPERM;
+	return holder_counts(&cred, ifindex) ? 0 : -EPERM;
 }
 
 /* Looks for a name in the list of sockets: a connection would stay queued. Returns 1, 0, -errno. */
@@ -193,7 +243,7 @@ bool netdev_is_alone(u32 ifindex, int met_fd)
 		return false;
 	close(fd);
 	/* a holder may have dropped its privileges since it took the interface */
-	return holder_counts(&cred) ||
+	return holder_counts(&cred, ifindex) ||
 	       (!getsockopt(met_fd, SOL_SOCKET, SO_PEERCRED, &holder, &len) && holder.pid &&
 		holder.pid == cred.pid);
 }

@@ -108,6 +108,14 @@ bool process_is_own_uid(uid_t uid)
 	return uid == geteuid() && !process_is_outside_uid(uid);
 }
 
+bool process_is_roots_dir(const char *dir)
+{
+	struct stat st;
+
+	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (st.st_uid == 0 || process_is_outside_uid(st.st_uid));
+}
+
 bool process_has_mount(pid_t pid, const char *word)
 {
 	char path[32], *line = NULL;
