@@ -63,6 +63,39 @@ static void proof_read__of_a_user(void **state)
 	close(fd);
 }
 
+static void allow_ports(const char *range)
+{
+	const int fd = open("/proc/sys/net/ipv4/ip_local_port_range", O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, range, strlen(range)), strlen(range));
+	close(fd);
+}
+
+/* A user has bound all ports that the kernel chooses from. */
+static void prove_open__takes_a_port_outside_a_full_range(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int taken[4], fd;
+	u32 port;
+
+	allow_ports("40000 40003");
+	for (u32 i = 0; i < 4; i++) {
+		taken[i] = socket(AF_INET, SOCK_DGRAM, 0);
+		at.sin_port = htons((u16)(40000 + i));
+		assert_int_equal(bind(taken[i], (struct sockaddr *)&at, sizeof(at)), 0);
+	}
+	assert_int_equal(seteuid(USER), 0);
+	fd = prove_open(&challenge, &port);
+	assert_int_equal(seteuid(0), 0);
+	assert_true(fd >= 0);
+	assert_rights(PROOF_BY_DIAG, port, (struct rights){ .here = true });
+	close(fd);
+	for (u32 i = 0; i < 4; i++)
+		close(taken[i]);
+	allow_ports("32768 60999");
+}
+
 static void proof_read__no_other_port_or_address(void **state)
 {
 	const struct ask_challenge other = { .nonce = NONCE ^ 1, .first_port = 1024 };
@@ -151,6 +184,7 @@ int main(void)
 		cmocka_unit_test(proof_find_way__this_kernel_has_sock_diag),
 		cmocka_unit_test(proof_read__of_root),
 		cmocka_unit_test(proof_read__of_a_user),
+		cmocka_unit_test(prove_open__takes_a_port_outside_a_full_range),
 		cmocka_unit_test(proof_read__no_other_port_or_address),
 		cmocka_unit_test(proof_read__not_of_another_network_namespace),
 		cmocka_unit_test(proof_read__not_by_a_socket_of_all_addresses),

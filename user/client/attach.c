@@ -150,6 +150,11 @@ static int shared_complain(const struct netdev *dev, int err)
 				     "--max-memory MIB --max-clients", err);
 	else if (err == -EBUSY)
 		attach_in_use(dev); /* by the process that answered: it cannot admit others */
+	else if (err == -EADDRINUSE)
+		attach_complain(dev,
+				"all UDP ports of this network namespace are in use, and the "
+				"broker needs one to see the rights of this process; end the "
+				"program that has them (`ss -uanp`)");
 	else if (err == -EMFILE)
 		attach_complain(dev, "too few file descriptors for a port; raise `ulimit -n`");
 	else if (err == -ETIMEDOUT && !netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) &&

@@ -5,7 +5,30 @@
 #include <unistd.h>
 
 #include "../os/ask.h"
+#include "../os/kernel.h"
 #include "prove.h"
+
+#define FIRST_FREE_PORT 1024u /* by default: net.ipv4.ip_unprivileged_port_start */
+#define PORTS_TRIED	256
+
+/*
+ * Binds a free port. Any user can take all ports that the kernel chooses from
+ * (net.ipv4.ip_local_port_range). Returns 0 or -errno.
+ */
+static int prove_bind_any(int fd, struct sockaddr_in *at)
+{
+	u32 number;
+
+	at->sin_port = 0;
+	for (u32 i = 0; bind(fd, (const struct sockaddr *)at, sizeof(*at)); i++) {
+		if ((errno != EADDRINUSE && errno != EACCES) || i == PORTS_TRIED)
+			return -errno;
+		kernel_random(&number, sizeof(number));
+		at->sin_port = htons((u16)(FIRST_FREE_PORT +
+					   number % (UINT16_MAX + 1 - FIRST_FREE_PORT)));
+	}
+	return 0;
+}
 
 static int prove_bind(int fd, const struct ask_challenge *challenge, u32 *port)
 {
@@ -19,9 +42,10 @@ static int prove_bind(int fd, const struct ask_challenge *challenge, u32 *port)
 
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at))) {
 		/* the thread lacks the capability, or another socket has the port */
-		at.sin_port = 0;
-		if (bind(fd, (const struct sockaddr *)&at, sizeof(at)))
-			return -errno;
+		int err = prove_bind_any(fd, &at);
+
+		if (err)
+			return err;
 	}
 	if (getsockname(fd, (struct sockaddr *)&at, &len))
 		return -errno;
