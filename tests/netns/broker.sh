@@ -106,6 +106,31 @@ signals() {
 	done
 }
 
+# Root without CAP_NET_ADMIN sees clients of root only, and is told so.
+limited_root() {
+	local limited=(setpriv --bounding-set=-all --inh-caps=-all "$WORK/open/xroce")
+	in_a "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
+	need_line list '^  broker    pid [0-9]+ \(xroce\)$'
+	in_a "${limited[@]}" list $IF_A >"$WORK/list.out"
+	need_line list '^  broker    .*, with these clients of this user:$'
+	in_a "${limited[@]}" list --json $IF_A >"$WORK/list.out"
+	need_line list '"others_hidden": *true'
+}
+
+# As root of a user namespace, with capabilities there, a user traces its own process.
+traced_in_user_namespace() {
+	local client
+	serve
+	start client a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello hold
+	client=$child
+	wait_until 10 grep -qE '^hold' "$WORK/client.out" || fail "no client"
+	nobody timeout 20 unshare -Ur "$WORK/open/xroce" trace -D 1 $IF_A >"$WORK/trace.out" 2>&1 ||
+		{ fail "trace ends with $?"; show trace; }
+	need_no_line trace 'permission denied'
+	end_server
+	finish "$client" 5
+}
+
 # The socket's mode limits which users may connect.
 modes() {
 	serve --mode 0600
@@ -121,6 +146,7 @@ modes() {
 	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
 	need_line doctor "^ok    $IF_A broker: process $server \\(xroce\\)"
 	need_line doctor '^ok    privileges: none needed'
+	limited_root
 	end_server
 	XROCE_PORT=xdp nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
 	need_line doctor "^FAIL  $IF_A broker: no broker on $IF_A -> as root, run .xroce serve $IF_A."
@@ -812,6 +838,7 @@ spares_settle() {
 run_case broker_serve_and_stop serve_and_stop
 run_case broker_signals signals
 run_case broker_modes modes
+run_case traced_in_user_namespace traced_in_user_namespace
 run_case broker_wrong_usage wrong_usage
 run_case broker_second second
 run_case broker_refused_directories refused_directories

@@ -178,6 +178,14 @@ static void list_pkeys(const struct pkey_table *pkeys)
 	putchar('\n');
 }
 
+static bool list_withholds(struct asker *asker)
+{
+	struct ask_client none;
+
+	/* the last answer of a listing says so */
+	return ask_list(asker, XROCE_MAX_CLIENT, &none) == -ENOENT && asker->withholds;
+}
+
 /* Returns false if the broker is ending. */
 static bool list_clients(struct asker *asker)
 {
@@ -199,7 +207,7 @@ static bool list_clients(struct asker *asker)
 		return false;
 	printf("  broker    pid %d (%s)%s%s\n", (int)pid, comm,
 	       kind.udp ? ", receives by UDP sockets" : "",
-	       geteuid() ? ", with these clients of this user:" : "");
+	       list_withholds(asker) ? ", with these clients of this user:" : "");
 	list_pkeys(&kind.pkeys);
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_client(asker, &client, kind.udp);

@@ -145,6 +145,8 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	for (; !err; err = ask_list(asker, client.client + 1, &client))
 		list_json_client(j, asker, &client);
 	json_close(j);
+	if (err != -ETIMEDOUT)
+		json_boolean(j, "others_hidden", asker->withholds);
 	if (err != -ETIMEDOUT && !ask_kind(asker, &kind)) {
 		json_text(j, "receives_by", kind.udp ? "UDP sockets" : "XDP");
 		json_open_array(j, "pkeys");

@@ -285,7 +285,9 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 	if (!t->asks) {
 		err = tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
 		p->tracer.broker = !err && o->iface->asks ? o->iface->asker : NULL;
-		return err;
+		/* a user namespace or a filter refuses bpf(2) despite CAP_SYS_ADMIN */
+		if (err != -EPERM || !o->iface->asks)
+			return err;
 	}
 	return tracer_ask(&p->tracer, o->iface->asker, o->client, p->prog_id, &t->want,
 			  tracers_take, p);
