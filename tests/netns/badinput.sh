@@ -207,6 +207,10 @@ doctor() {
 	in_a timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1 || { fail "doctor ends with $? where all is well"; show bad; }
 	attempt setpriv --bounding-set -all "$XROCE" doctor $IF_A
 	need_line bad 'CAP_NET_ADMIN'
+	attempt unshare --mount --propagation private sh -c 'umount -l /proc && exec "$@"' - "$XROCE" doctor $IF_A
+	need_line bad '^FAIL  library: .*: /proc is not mounted'
+	in_a unshare --mount --propagation private sh -c 'umount -l /sys && exec "$@"' - "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1
+	need_line bad '^warn  kernel: .*without /sys'
 	attempt "$XROCE" doctor nosuch
 	need_line bad "nosuch"
 	xdp_off $NS_A $IF_A || fail "doctor leaves XDP attached"

@@ -338,6 +338,28 @@ time.sleep(60)' "xroce/$index/user/0" "xroce/$index/user/$USER_ID" "xroce/$index
 	need_nothing_left
 }
 
+# Another user's broker has the interface: `doctor` and `stop` name it. Of the broker that it starts
+# itself `doctor` does not warn.
+foreign() {
+	local server claims="process [0-9]+ \\(xroce\\) of another user claims the interface"
+	in_a "${NOBODY[@]}" env -u XROCE_PORT "$OWN/bin/xroce" doctor $IF_A >"$WORK/own.out" 2>&1
+	need_line own "^ok +$IF_A port: a program can open one, by UDP sockets"
+	need_no_line own 'XDP hook: in use'
+	need_nothing_left
+	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -e
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	in_a "$XROCE" doctor $IF_A >"$WORK/root.out" 2>&1
+	need_line root "^warn +$IF_A broker: none for this user; $claims -> end it"
+	in_a setpriv --reuid=4322 --regid=4322 --clear-groups "$OWN/bin/xroce" doctor $IF_A >"$WORK/other.out" 2>&1
+	need_line other "^warn +$IF_A broker: none for this user; $claims"
+	need_line other "^FAIL +$IF_A port: UDP port 4791 .* $claims"
+	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 && fail "stop succeeds"
+	need_line stop "^xroce stop: .*: $claims; .kill [0-9]+. ends it"
+	stop "$server"
+	need_nothing_left
+}
+
 # A broker of root's takes the interface: the device of a user's broker is lost.
 rival() {
 	local server
@@ -357,9 +379,10 @@ run_case pingpongs pingpongs
 run_case mixed mixed
 run_case auto auto
 run_long_case rival rival
+run_case foreign foreign
 run_case answers answers
 run_case small_files small_files
-run_long_case squatted squatted
+run_case squatted squatted
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds

@@ -29,10 +29,17 @@ static void mux_udp_print(const struct gid *gid, char text[INET6_ADDRSTRLEN])
 /* Reports an address without a socket. */
 static int mux_udp_complain(const struct netdev *dev, const struct gid *gid, int err)
 {
-	char text[INET6_ADDRSTRLEN] = "";
+	char text[INET6_ADDRSTRLEN] = "", comm[32];
+	pid_t pid = 0;
 
 	mux_udp_print(gid, text);
-	if (err == -EADDRINUSE)
+	if (err == -EADDRINUSE &&
+	    netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
+		attach_complain(dev,
+				"UDP port %u of %s is in use, and process %d (%s) of another user "
+				"claims the interface; end it, or as root, run `xroce serve %s`",
+				ROCE_UDP_PORT, text, (int)pid, comm, dev->name);
+	else if (err == -EADDRINUSE)
 		attach_complain(dev,
 				"UDP port %u of %s is in use by another program (`ss -ulnp "
 				"sport = %u` shows it), or by rdma_rxe; end it",

@@ -93,6 +93,8 @@ int find_device(const struct command *command, const char *name, struct netdev *
  * -ENOENT (*dir is the directory tried) or -errno.
  */
 int library_dir(char *dir, size_t n);
+/* Returns the text for an error of library_dir(). */
+const char *library_why(int err);
 
 /*
  * serve/serve.c: sends state to systemd, in the protocol of sd_notify(3); does nothing without

@@ -194,9 +194,16 @@ static void check_kernel(struct doctor *d)
 
 	if (uname(&u) < 0)
 		memset(&u, 0, sizeof(u));
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
+	if (access("/sys/kernel", F_OK))
+		finding(d, LEVEL_WARN, "kernel", "mount it: `mount -t sysfs sysfs /sys`",
+			"%s, without /sys, from which XDP programs read the kernel's type "
+			"information (BTF): a broker that starts here uses UDP sockets",
+			u.release);
+	else if (access("/sys/kernel/btf/vmlinux", R_OK))
 		finding(d, LEVEL_WARN, "kernel", "use a kernel with CONFIG_DEBUG_INFO_BTF=y",
-			"%s, without type information (BTF): bpftool shows less", u.release);
+			"%s, without type information (BTF), which a broker's XDP programs need: "
+			"it uses UDP sockets",
+			u.release);
 	else
 		finding(d, LEVEL_OK, "kernel", NULL, "%s, with type information (BTF)", u.release);
 }
@@ -379,7 +386,7 @@ static void check_library(struct doctor *d)
 			"xroce's libibverbs.so.1 is neither in %s", dir);
 	else if (ret)
 		finding(d, LEVEL_FAIL, "library", NULL, "cannot find its directory: %s",
-			strerror(-ret));
+			library_why(ret));
 	else
 		finding(d, LEVEL_OK, "library", NULL, "%s/libibverbs.so.1", dir);
 }
@@ -527,8 +534,10 @@ const struct command command_doctor = {
 		"addresses, MTU and path MTU, receive queues, XDP mode, broker, the program on\n"
 		"its XDP hook, and RDMA devices of the kernel that use it.\n"
 		"\n"
-		"It changes nothing: probes run in a network namespace of their own; a port is\n"
-		"requested from a broker and returned. Run it as the user and in the network\n"
+		"It leaves nothing: probes run in a network namespace of their own; a port is\n"
+		"requested from the interface's broker and returned. Without a broker, and\n"
+		"without the privileges for XDP, it starts one as a program would, which binds\n"
+		"UDP port 4791 and ends within seconds. Run it as the user and in the network\n"
 		"namespace of the programs: other users may get other results.\n"
 		"\n",
 	.letters = "j",

@@ -239,53 +239,6 @@ bool doctor_has_broker(const struct netdev *dev)
 	return !err;
 }
 
-/* Returns true if there is a broker, whose program is on the hook. */
-static bool check_broker(struct doctor *d, const struct netdev *dev)
-{
-	char remedy[128], comm[32];
-	int answer;
-	pid_t pid;
-	const int err = ask_for_broker(dev, &pid, &answer);
-
-	process_name(pid, comm, sizeof(comm));
-	if (!err && answer == -ETIMEDOUT) {
-		snprintf(remedy, sizeof(remedy), "continue it (`kill -CONT %d`) or end it",
-			 (int)pid);
-		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy,
-			"process %d (%s) does not answer: it is stopped or gets no CPU time",
-			(int)pid, comm);
-	} else if (!err) {
-		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"process %d (%s): any number of processes can use the interface", (int)pid,
-			comm);
-		if (answer != -EPIPE && options_share() != SHARE_NEVER)
-			check_port(d, dev, true);
-	} else if (err == -EACCES) {
-		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
-			"as root, run `xroce serve` with another --mode or --group, or join the "
-			"group of its socket in " ASK_DIR,
-			"permission denied for this user");
-	} else if (err != -ENOENT) {
-		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be queried: %s",
-			strerror(-err));
-	} else if (attach_lacks_mount(dev)) {
-		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), ATTACH_MOUNT,
-			"its socket is not in " ASK_DIR " of this container");
-	} else if (d->may_bpf) {
-		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"none: the first process starts one");
-	} else if (d->may_use_udp) {
-		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"none: the first process starts one, for UDP sockets");
-		check_port(d, dev, false);
-	} else {
-		snprintf(remedy, sizeof(remedy), "as root, run `xroce serve %s`", dev->name);
-		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
-			dev->name);
-	}
-	return !err || err == -EACCES;
-}
-
 /* Reports another program on the hook. */
 static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 				  const struct xdp_hook *hook)
@@ -341,6 +294,73 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		check_foreign_program(d, dev, &hook);
 	else
 		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL, "free");
+}
+
+/* Reports that no broker serves this user. Another user's process may have the UDP ports. */
+static void check_no_broker(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128], comm[32];
+	pid_t pid = 0;
+
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0) {
+		snprintf(remedy, sizeof(remedy),
+			 "end it (`kill %d`), or as root, run `xroce serve %s`", (int)pid,
+			 dev->name);
+		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), remedy,
+			"none for this user; process %d (%s) of another user claims the interface",
+			(int)pid, comm);
+		return;
+	}
+	finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+		"none: the first process starts one%s", d->may_bpf ? "" : ", for UDP sockets");
+}
+
+/* Also checks the XDP hook, unless a broker's program is on it. */
+static void check_broker(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128], comm[32];
+	int answer;
+	pid_t pid;
+	const int err = ask_for_broker(dev, &pid, &answer);
+
+	process_name(pid, comm, sizeof(comm));
+	if (!err && answer == -ETIMEDOUT) {
+		snprintf(remedy, sizeof(remedy), "continue it (`kill -CONT %d`) or end it",
+			 (int)pid);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy,
+			"process %d (%s) does not answer: it is stopped or gets no CPU time",
+			(int)pid, comm);
+	} else if (!err) {
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"process %d (%s): any number of processes can use the interface", (int)pid,
+			comm);
+		if (answer != -EPIPE && options_share() != SHARE_NEVER)
+			check_port(d, dev, true);
+	} else if (err == -EACCES) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
+			"as root, run `xroce serve` with another --mode or --group, or join the "
+			"group of its socket in " ASK_DIR,
+			"permission denied for this user");
+	} else if (err != -ENOENT) {
+		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be queried: %s",
+			strerror(-err));
+	} else if (attach_lacks_mount(dev)) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), ATTACH_MOUNT,
+			"its socket is not in " ASK_DIR " of this container");
+	} else if (d->may_bpf || d->may_use_udp) {
+		check_no_broker(d, dev);
+		/* before a broker that the check of the port starts */
+		check_hook(d, dev);
+		if (!d->may_bpf)
+			check_port(d, dev, false);
+		return;
+	} else {
+		snprintf(remedy, sizeof(remedy), "as root, run `xroce serve %s`", dev->name);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
+			dev->name);
+	}
+	if (err && err != -EACCES)
+		check_hook(d, dev);
 }
 
 /*
@@ -400,7 +420,6 @@ void doctor_iface(struct doctor *d, const struct netdev *dev)
 	check_mtu(d, dev);
 	check_queues(d, dev);
 	check_mode(d, dev);
-	if (!check_broker(d, dev))
-		check_hook(d, dev);
+	check_broker(d, dev);
 	check_kernel_rdma(d, dev);
 }

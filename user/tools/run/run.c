@@ -69,7 +69,7 @@ int library_dir(char *dir, size_t n)
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (len < 0)
-		return -errno;
+		return errno == ENOENT ? -ESRCH : -errno;
 	self[len] = 0;
 	*strrchr(self, '/') = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(place); i++) {
@@ -191,6 +191,11 @@ static int set_preload(const char *dir)
 	return prepend("LD_PRELOAD", file);
 }
 
+const char *library_why(int err)
+{
+	return err == -ESRCH ? "/proc is not mounted (`mount -t proc proc /proc`)" : strerror(-err);
+}
+
 static int set_library(bool with_rsockets)
 {
 	char dir[2 * PATH_MAX + 64];
@@ -203,7 +208,7 @@ static int set_library(bool with_rsockets)
 			dir);
 	else if (ret)
 		fprintf(stderr, "xroce run: cannot find the directory of this program: %s\n",
-			strerror(-ret));
+			library_why(ret));
 	if (ret)
 		return EXIT_USAGE;
 	if (strpbrk(dir, ":;")) {

@@ -570,6 +570,26 @@ static int stop_option(void *arg, int opt, char *value)
 	return EXIT_OK;
 }
 
+/* Prints why the broker goes on. */
+static void stop_complain(const struct netdev *dev, int err)
+{
+	char comm[32];
+	pid_t pid = 0;
+
+	fprintf(stderr, "xroce stop: cannot stop the broker of %s: ", dev->name);
+	if (err == -EACCES)
+		fprintf(stderr, "permission denied: only root or the broker's own user may stop "
+				"it\n");
+	else if (err == -ENOENT &&
+		 netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
+		fprintf(stderr, "process %d (%s) of another user claims the interface; `kill %d` "
+				"ends it\n",
+			(int)pid, comm, (int)pid);
+	else
+		fprintf(stderr, "%s\n", err == -ENOENT ? "no broker on this interface" :
+							 strerror(-err));
+}
+
 static int stop_main(int argc, char **argv)
 {
 	const char *dir = options_pin();
@@ -590,11 +610,7 @@ static int stop_main(int argc, char **argv)
 	swept = stop_sweep(dir ? dir : PIN_DIR);
 	if (!err || (err == -ENOENT && swept))
 		return EXIT_OK;
-	fprintf(stderr, "xroce stop: cannot stop the broker of %s: %s\n", dev.name,
-		err == -ENOENT ? "no broker on this interface" :
-		err == -EACCES ? "permission denied: only root or the broker's own user may stop "
-				 "it" :
-				 strerror(-err));
+	stop_complain(&dev, err);
 	return EXIT_FAILED;
 }
 
