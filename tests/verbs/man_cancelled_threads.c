@@ -18,6 +18,33 @@ static int get_async(void *arg)
 	return ibv_get_async_event(ctx, &event);
 }
 
+/* So many that the library draws new random numbers for the keys, under a lock. */
+static int register_many(void *pd)
+{
+	static char memory[64];
+
+	for (int i = 0; i < 1000; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
+
+		if (!mr || ibv_dereg_mr(mr))
+			return 1;
+	}
+	return 0;
+}
+
+static bool regions_body(struct pair *p)
+{
+	struct cancelled c;
+
+	MUST(cancelled_calls(&c, register_many, p->pd));
+	MUST(c.returned);
+	MUST_EQ(c.rc, 0);
+	MUST_EQ(register_many(p->pd), 0);
+	return true;
+}
+
+ON_PAIR(regions_are_registered, regions_body)
+
 static int get_cq(void *channel)
 {
 	struct ibv_cq *cq;
@@ -253,6 +280,7 @@ ON_PAIR(descriptors_are_closed, descriptors_body)
 
 const struct test_case man_cases[] = {
 	CASE(descriptors_are_closed),
+	CASE(regions_are_registered),
 	CASE(an_asynchronous_event_waits),
 	CASE(an_asynchronous_event_is_raised),
 	CASE(no_asynchronous_event_comes),

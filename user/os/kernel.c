@@ -17,7 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -447,21 +446,24 @@ int kernel_memory_make_private(void *area, u64 bytes)
 
 static bool random_from_file(void *to, size_t bytes)
 {
-	const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : read(fd, to, bytes);
+	const int fd = (int)syscall(SYS_openat, AT_FDCWD, "/dev/urandom", O_RDONLY | O_CLOEXEC);
+	const long n = fd < 0 ? -1 : syscall(SYS_read, fd, to, bytes);
 
 	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)bytes;
+		kernel_close(fd);
+	return n == (long)bytes;
 }
 
 int kernel_random(void *to, size_t bytes)
 {
 	int err;
 
-	/* waits for the generator's seed; after that up to 256 bytes are never cut short */
+	/*
+	 * Waits for the generator's seed; after that up to 256 bytes are never cut short. The
+	 * libc function is a cancellation point, and callers hold locks.
+	 */
 	do
-		err = getrandom(to, bytes, 0) == (ssize_t)bytes ? 0 : -errno;
+		err = syscall(SYS_getrandom, to, bytes, 0) == (long)bytes ? 0 : -errno;
 	while (err == -EINTR);
 	return err && random_from_file(to, bytes) ? 0 : err;
 }

@@ -2,7 +2,6 @@
 /* rdma_bind_addr(): address, device and port of an id. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "../os/kernel.h"
 #include "../os/clock.h"
@@ -73,7 +72,7 @@ static struct ports_rules bind_rules(u16 port)
 		return rules;
 	}
 	bind_range(&rules);
-	if (getrandom(&rules.random, sizeof(rules.random), 0) != sizeof(rules.random))
+	if (kernel_random(&rules.random, sizeof(rules.random)))
 		rules.random = 0;
 	return rules;
 }
