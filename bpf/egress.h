@@ -152,6 +152,7 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 	const void *data, *data_end;
 	const struct ethhdr *eth;
 	struct udphdr udp;
+	struct bth bth;
 
 	/* The kernel reads the addresses in place when it looks for the next hop. */
 	if (skb->vlan_present || bpf_skb_pull_data(skb, egress_linear(skb)))
@@ -171,10 +172,12 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 		return XROCE_EGRESS_not_roce;
 	if (p->ip_end != skb->len || bpf_skb_load_bytes(skb, p->l4, &udp, sizeof(udp)) ||
 	    udp.dest != bpf_htons(ROCE_UDP_PORT) || bpf_ntohs(udp.len) != p->ip_end - p->l4 ||
-	    bpf_ntohs(udp.len) < sizeof(udp) + sizeof(struct bth) + ROCE_ICRC_BYTES)
+	    bpf_ntohs(udp.len) < sizeof(udp) + sizeof(bth) + ROCE_ICRC_BYTES ||
+	    bpf_skb_load_bytes(skb, p->l4 + sizeof(udp), &bth, sizeof(bth)))
 		return XROCE_EGRESS_not_roce;
 	p->segments = 1;
-	parse_set_segments(p, udp.check ? parse_segment(p, udp.check, udp.len, 0) : 0,
+	/* as the receiver finds them: its code for the length counts, too */
+	parse_set_segments(p, udp.check ? parse_segment(p, udp.check, udp.len, bth.ecn_qpn) : 0,
 			   bpf_ntohs(udp.len) - sizeof(udp));
 	return XROCE_EGRESS_none;
 }

@@ -288,6 +288,26 @@ static void super__without_the_kernel(void **state)
 			      big.bytes, big.len);
 }
 
+/*
+ * Identification 0, and the code for the length that senders by UDP sockets use: a receiver would
+ * find ten packets. A client has no use for it.
+ */
+static void super__by_code(void **state)
+{
+	struct frame_spec s = egress_spec();
+	uint32_t size, code = 0;
+
+	egress_reset();
+	egress_ud(&s);
+	size = super_build(&s, 10, 0);
+	while (roce_segment_of_code[code] != size)
+		check(++code < 64, "no code for %u bytes", size);
+	super_fix(0);
+	super_bth(0, size)[4] |= (uint8_t)code;
+	egress_expect_refused(EGRESS_ME, "a code", XROCE_EGRESS_segments, &egress_plain, big.bytes,
+			      big.len);
+}
+
 /* Each packet in it is as long as the interface takes, or it is refused. */
 static void super__longer_than_the_interface_takes(void **state)
 {
@@ -368,6 +388,7 @@ int main(void)
 		cmocka_unit_test(super__each_place_is_checked),
 		cmocka_unit_test(super__cut_alike),
 		cmocka_unit_test(super__without_the_kernel),
+		cmocka_unit_test(super__by_code),
 		cmocka_unit_test(super__longer_than_the_interface_takes),
 		cmocka_unit_test(offload__single),
 		cmocka_unit_test(offload__super),

@@ -114,7 +114,7 @@ observed() {
 	need_line qp "^$IF_A +0x[0-9a-f]+ +RC +rts .*ibv_rc_pingpong +$IP4_B "
 	look explain >"$WORK/explain.out" 2>&1
 	# whatever else it says of a busy machine
-	need_line explain 'its rings: received [1-9][0-9]* frames, lost 0; XDP dropped 0; the kernel refused 0'
+	need_line explain 'its rings: received [1-9][0-9]* frames, lost 0; checks dropped 0; the kernel refused 0'
 	look stat >"$WORK/stat.out" 2>&1
 	need_line stat ' tx_udp +[1-9]'
 	look trace --duration 1 >"$WORK/trace.out" 2>&1
