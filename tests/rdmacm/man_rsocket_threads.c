@@ -293,7 +293,12 @@ static bool shutdown_does_not_wait(int family)
 	MUST_EQ(rclose(s[0]), 0);
 	return true;
 }
-BOTH(shutdown_does_not_wait)
+
+/* It takes seconds, and the family makes no difference. */
+static bool shutdown_does_not_wait_v4(void)
+{
+	return shutdown_does_not_wait(AF_INET);
+}
 
 /* Without and with SO_LINGER; with it, rclose() waits. */
 static bool closes_without_descriptors(int family, bool linger)
@@ -379,7 +384,7 @@ static bool options_of_a_closed(void)
 	pthread_t thread;
 	int s;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 300; i++) {
 		atomic_store(&sets, false);
 		MUST((s = rsocket(AF_INET, SOCK_STREAM, 0)) >= 0);
 		MUST(!pthread_create(&thread, NULL, sets_options, &s));
@@ -551,7 +556,11 @@ static bool clients_that_never_confirm(int family)
 	rdma_destroy_event_channel(ch);
 	return true;
 }
-BOTH(clients_that_never_confirm)
+
+static bool clients_that_never_confirm_v4(void)
+{
+	return clients_that_never_confirm(AF_INET);
+}
 
 /* A listener at all addresses of both families, with a backlog of 2, and where to reach it. */
 static bool listener_of_both(int *l, union address to[2])
@@ -668,7 +677,6 @@ const struct test_case man_cases[] = {
 	CASE(close_does_not_wait_v4),
 	CASE(close_does_not_wait_v6),
 	CASE(shutdown_does_not_wait_v4),
-	CASE(shutdown_does_not_wait_v6),
 	CASE(close_without_descriptors_v4),
 	CASE(close_without_descriptors_v6),
 	CASE(shut_both_v4),
@@ -683,7 +691,6 @@ const struct test_case man_cases[] = {
 	CASE(clients_that_left_v4),
 	CASE(clients_that_left_v6),
 	CASE(clients_that_never_confirm_v4),
-	CASE(clients_that_never_confirm_v6),
 	CASE(requests_of_one_address),
 	CASE(backlog_of_one_address_v4),
 	CASE(backlog_of_one_address_v6),
