@@ -341,6 +341,21 @@ static void mad__super_packet(void **state)
 	expect("a super-packet, privileged", XROCE_EGRESS_src_qpn);
 }
 
+/* A whole MAD, with the code for the length of a packet: a receiver would find two. */
+static void mad__super_packet_by_code(void **state)
+{
+	uint32_t code = 0;
+
+	build(CM_REQ, ID(OWN));
+	while (roce_segment_of_code[code] != (f.len - f.bth) / 2)
+		check(++code < 64, "no code for half a MAD");
+	f.bytes[f.bth + 4] |= (uint8_t)code;
+	frame_put16(f.bytes + f.l3 + 4, 0);
+	frame_fix_lengths(&f);
+	bench_sum_super(&f);
+	expect("a code", XROCE_EGRESS_qp1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup(mad__not_whole, reset),
 		cmocka_unit_test_setup(mad__other_ways, reset),
 		cmocka_unit_test_setup(mad__super_packet, reset),
+		cmocka_unit_test_setup(mad__super_packet_by_code, reset),
 	};
 
 	return cmocka_run_group_tests_name("egress_mad", tests, broker_setup, broker_teardown);
