@@ -483,7 +483,7 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 	e.reason = egress_check_packet(&e, &e.first, e.at);
 	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
 		bpf_loop(XROCE_SEGMENTS_MAX / EGRESS_AT_ONCE, egress_check_some, &e, 0);
-	/* with them a receiver may cut a frame that counts as one packet here */
+	/* senders of xroce set them by UDP sockets alone, which do not pass here */
 	if (e.reason == XROCE_EGRESS_none && e.first.ecn_qpn & bpf_htonl(BTH_RESERVED) &&
 	    !e.privileged)
 		return XROCE_EGRESS_segments;
