@@ -1001,7 +1001,7 @@ static void client_free(struct client *c)
 {
 	struct broker *b = c->broker;
 
-unread_dismiss(c);
+	unread_dismiss(c);
 	client_report_pass_all(c);
 	client_report_end(c);
 	client_trace_dismiss(c);
