@@ -127,7 +127,7 @@ static void ending_add(struct stream *s)
 
 	pthread_mutex_lock(&lock);
 	if (!s->is_ending) {
-		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
+		rsocket_keep(&s->rs);
 		s->is_ending = true;
 		s->ending_next = NULL;
 		*ending_end = s;

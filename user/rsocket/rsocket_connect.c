@@ -185,8 +185,7 @@ static void connect_handle(struct rdma_cm_event *e)
 		/* Its address has one answered connection less; raccept() may put the reference. */
 		if (e->event == RDMA_CM_EVENT_ESTABLISHED && s->listener) {
 			listener = s->listener;
-			atomic_fetch_add_explicit(&listener->rs.references, 1,
-						  memory_order_relaxed);
+			rsocket_keep(&listener->rs);
 		}
 		rsocket_unlock(&s->rs);
 	}
@@ -465,7 +464,7 @@ static int keepalive_run(void)
 			break;
 	if (s) {
 		s->keepalive_at = now + s->keepalive_ns;
-		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
+		rsocket_keep(&s->rs);
 	}
 	pthread_mutex_unlock(&keepalive_lock);
 	if (s) {

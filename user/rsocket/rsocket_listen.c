@@ -182,7 +182,7 @@ static struct stream *crowded_after(struct stream *l)
 	pthread_mutex_lock(&crowded_lock);
 	next = !l ? crowded : l->is_crowded ? l->crowded_next : NULL;
 	if (next)
-		atomic_fetch_add_explicit(&next->rs.references, 1, memory_order_relaxed);
+		rsocket_keep(&next->rs);
 	pthread_mutex_unlock(&crowded_lock);
 	return next;
 }
@@ -339,7 +339,7 @@ static struct stream *listen_child(struct stream *l, struct rdma_cm_event *e)
 		.rnr_retry_count = 7,
 	};
 	s->listener = l;
-	atomic_fetch_add_explicit(&l->rs.references, 1, memory_order_relaxed);
+	rsocket_keep(&l->rs);
 	return s;
 }
 
@@ -467,7 +467,7 @@ static struct stream *listen_take_waiting(struct stream *l)
 		queue_remove(s);
 		s->answered_at = rsocket_now();
 		queue_add(&l->answered, s);
-		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
+		rsocket_keep(&s->rs);
 	}
 	rsocket_unlock(&l->rs);
 	return s;

@@ -100,6 +100,11 @@ const struct rsocket_config *rsocket_config(void);
 /* Returns the rsocket with a reference; NULL: not an rsocket. */
 struct rsocket *rsocket_get(int fd);
 void rsocket_put(struct rsocket *rs);
+/* Takes one more reference; something else has one meanwhile. */
+static inline void rsocket_keep(struct rsocket *rs)
+{
+	atomic_fetch_add_explicit(&rs->references, 1, memory_order_relaxed);
+}
 /*
  * Takes the lock, for a call that changes the object or uses rs->fd. Returns 0, or -EBADF: rclose()
  * was called, and the number may be another file's. The lock is held in both cases.

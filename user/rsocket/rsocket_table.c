@@ -455,7 +455,7 @@ struct rsocket *rsocket_get(int fd)
 	pthread_mutex_lock(&locks[fd % LOCKS]);
 	rs = *place == &rsocket_inherited ? NULL : *place;
 	if (rs)
-		atomic_fetch_add_explicit(&rs->references, 1, memory_order_relaxed);
+		rsocket_keep(rs);
 	pthread_mutex_unlock(&locks[fd % LOCKS]);
 	return rs;
 }
