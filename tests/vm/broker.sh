@@ -35,39 +35,11 @@ serve() {
 	wait_until 30 broker_answers || { fail "no broker in the guest"; show broker; show list; }
 }
 
-listening() { guest_do guest listens "netstat -ltn | grep -q ':18515 '" || guest_has_ended guest server; }
-
-# near TOOL GID-OPTION OPTION...: both in the guest
-near() {
-	local tool=$1 rc
-	shift
-	guest_start guest server "$AS_NOBODY $tool -d xroce_eth0 $*"
-	wait_until 20 listening
-	guest_start guest client "$AS_NOBODY $tool -d xroce_eth0 $* $IP4_B"
-	guest_wait guest client 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; guest_do guest kill "killall -9 $tool"; show server; return 1; }
-	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
-}
-
-# wire TOOL OPTION...: the server in the guest, the client here, alone
-wire() {
-	local tool=$1 rc
-	shift
-	guest_start guest server "$AS_NOBODY $tool -d xroce_eth0 $*"
-	wait_until 20 listening
-	start client a "$XROCE" run --dev $IF_A --share never -- "$tool" -d $DEV_A "$@" $IP4_B
-	finish "$child" 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; guest_do guest kill "killall -9 $tool"; show server; return 1; }
-	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
-}
-
 # Its user inspects it at that time: a program of BPF_PROG_TYPE_SYSCALL reports its sent packets.
 traced() {
 	guest_start guest watch "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
 		/xroce/bin/xroce trace -c 3000 eth0"
-	wire ibv_rc_pingpong -g 0 -n 2000 -c
+	wire "$AS_NOBODY" ibv_rc_pingpong -g 0 -n 2000 -c
 	guest_wait guest watch 20 || fail "trace ended with $?"
 	need_least "packets received" "$(grep -c ' ibv_rc_pingpong.* QP 0x[0-9a-f]* < ' "$WORK/watch.out")" 500
 	need_least "packets sent" "$(grep -c ' ibv_rc_pingpong.* QP 0x[0-9a-f]* > ' "$WORK/watch.out")" 500
@@ -143,12 +115,12 @@ for kernel in "${kernels[@]}"; do
 	run_case ${kernel}_serve serve
 	[ $case_failed = 0 ] || finish_cases
 	for tool in rc uc ud; do
-		run_case ${kernel}_near_$tool near ibv_${tool}_pingpong -g 0 -n 100 -c
-		run_case ${kernel}_wire_$tool wire ibv_${tool}_pingpong -g 0 -n 100 -c
+		run_case ${kernel}_near_$tool near "$AS_NOBODY" ibv_${tool}_pingpong -g 0 -n 100 -c
+		run_case ${kernel}_wire_$tool wire "$AS_NOBODY" ibv_${tool}_pingpong -g 0 -n 100 -c
 	done
-	run_case ${kernel}_near_events near ibv_rc_pingpong -g 0 -n 100 -c -e
-	run_case ${kernel}_near_write near ib_write_bw -x 0 -s 65536 -n 20 -F
-	run_case ${kernel}_wire_write wire ib_write_bw -x 0 -s 65536 -n 20 -F
+	run_case ${kernel}_near_events near "$AS_NOBODY" ibv_rc_pingpong -g 0 -n 100 -c -e
+	run_case ${kernel}_near_write near "$AS_NOBODY" ib_write_bw -x 0 -s 65536 -n 20 -F
+	run_case ${kernel}_wire_write wire "$AS_NOBODY" ib_write_bw -x 0 -s 65536 -n 20 -F
 	run_case ${kernel}_traced traced
 	run_case ${kernel}_ends ends
 	run_case ${kernel}_files_beside_kernels files_beside_kernels

@@ -34,34 +34,6 @@ says() {
 	need_no_line server '^libbpf'
 }
 
-listening() { guest_do guest listens "netstat -ltn | grep -q ':18515 '" || guest_has_ended guest server; }
-
-# near WHO TOOL OPTION...: both in the guest
-near() {
-	local who=$1 rc
-	shift
-	guest_start guest server "$who $* -d xroce_eth0"
-	wait_until 20 listening
-	guest_start guest client "$who $* -d xroce_eth0 $IP4_B"
-	guest_wait guest client 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; guest_do guest kill "killall -9 $1"; show server; return 1; }
-	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
-}
-
-# wire WHO TOOL OPTION...: the server in the guest, the client here, by XDP
-wire() {
-	local who=$1 rc
-	shift
-	guest_start guest server "$who $* -d xroce_eth0"
-	wait_until 20 listening
-	start client a env XROCE_PORT=xdp "$XROCE" run --dev $IF_A --share never -- "$@" -d $DEV_A $IP4_B
-	finish "$child" 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; guest_do guest kill "killall -9 $1"; show server; return 1; }
-	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
-}
-
 # first WHO REASON: a broker that this program starts
 first() {
 	wire "$1" ibv_rc_pingpong -g 0 -n 100 -c && says "$2"
