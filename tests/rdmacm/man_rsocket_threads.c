@@ -504,21 +504,30 @@ static struct rdma_cm_id *half_client(struct rdma_event_channel *ch, union addre
 	return id;
 }
 
+/* A listener *l, two connections that it has answered and nobody confirms, and *c, which waits. */
+static bool listener_full(int family, struct rdma_event_channel *ch, struct rdma_cm_id *half[2],
+			  int *l, int *c)
+{
+	union address to;
+
+	/* of three places, the last one is for other addresses */
+	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, l, &to) && !rlisten(*l, 2));
+	for (int i = 0; i < 2; i++)
+		MUST(half[i] = half_client(ch, to));
+	MUST((*c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	MUST_ERR(rconnect(*c, &to.sa, length_of(family)), EINPROGRESS);
+	return true;
+}
+
 /* Clients that leave make room for those that wait. */
 static bool clients_that_left(int family)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct pollfd p = { .events = POLLIN };
 	struct rdma_cm_id *half[2];
-	union address to;
 	int l, c, s;
 
-	/* of three places, the last one is for other addresses */
-	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 2));
-	for (int i = 0; i < 2; i++)
-		MUST(half[i] = half_client(ch, to));
-	MUST((c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
-	MUST_ERR(rconnect(c, &to.sa, length_of(family)), EINPROGRESS);
+	MUST(listener_full(family, ch, half, &l, &c));
 	p.fd = l;
 	MUST_EQ(rpoll(&p, 1, A_WHILE_MS), 0);
 	for (int i = 0; i < 2; i++)
@@ -537,14 +546,9 @@ static bool clients_that_never_confirm(int family)
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct pollfd p = { .events = POLLIN };
 	struct rdma_cm_id *half[2];
-	union address to;
 	int l, c, s;
 
-	MUST(ch && server_of(&rsockets, family, SOCK_STREAM, &l, &to) && !rlisten(l, 2));
-	for (int i = 0; i < 2; i++)
-		MUST(half[i] = half_client(ch, to));
-	MUST((c = rsocket(family, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
-	MUST_ERR(rconnect(c, &to.sa, length_of(family)), EINPROGRESS);
+	MUST(listener_full(family, ch, half, &l, &c));
 	p.fd = l;
 	MUST_EQ(rpoll(&p, 1, WAIT_MS), 1);
 	MUST((s = raccept(l, NULL, NULL)) >= 0);
