@@ -41,7 +41,7 @@ static inline void fuzz_seed(const char *name, size_t number, const void *head, 
 }
 
 /*
- * Splits an input into its head and the frame behind it, a copy for free() with its *len bytes.
+ * Splits an input into its head and the frame after it, a copy for free() with its *len bytes.
  * NULL: the input has no frame, or one of more than most bytes.
  */
 static inline unsigned char *fuzz_frame(const unsigned char *data, size_t size, void *head,

@@ -36,7 +36,7 @@
  *				pass; a port of root; one of user 65533, and again once all are
  *				closed
  *	silent N		such N connections of user 65534: how many are ended, and refused,
- *				and how often one was told that its question waits
+ *				and how many messages that a question is in progress came
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	floods N		N connections, each with asks whose answers are not read, until it
  *				is ended: how many have answers

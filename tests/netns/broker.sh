@@ -106,7 +106,7 @@ signals() {
 	done
 }
 
-# Root without CAP_NET_ADMIN sees clients of root only, and is told so.
+# Root without CAP_NET_ADMIN sees clients of root only, and a line says so.
 limited_root() {
 	local limited=(setpriv --bounding-set=-all --inh-caps=-all "$WORK/open/xroce")
 	in_a "$WORK/open/xroce" list $IF_A >"$WORK/list.out"

@@ -33,7 +33,7 @@ not_woken_when_polling() {
 	stop "$child"
 	stop "$server"
 }
-# Reads the counters of A; whether 1000 packets have come.
+# Reads the counters of A. Returns whether 1000 packets have arrived.
 has_polled() {
 	in_a "$XROCE" stat --dev $IF_A >"$WORK/stat.out" 2>&1
 	[ "$(awk '$4 == "rx_packets" { print $5 }' "$WORK/stat.out")" -ge 1000 ] 2>/dev/null

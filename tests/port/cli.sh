@@ -68,7 +68,7 @@ usage() {
 	need_line cli "invalid argument '010x' of -c: it takes a number from 1 on"
 	try 2 "$XROCE" list $IF_A lo
 	try 2 "$XROCE" doctor $IF_A lo
-	# the reader of the output has gone before the first block
+	# the reader of the output ends before the first block
 	in_a bash -c '{ sleep 0.3; "$1" capture -w - -D 2 2>"$2/piped"; echo $? >"$2/status"; } | true' _ "$XROCE" "$WORK"
 	need_equal "the status of a capture without a reader" "$(cat "$WORK/status")" 0
 	try 2 "$XROCE" export --format openmetrics
