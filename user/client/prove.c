@@ -18,12 +18,15 @@
 static int prove_bind_any(int fd, struct sockaddr_in *at)
 {
 	u32 number;
+	int err;
 
 	at->sin_port = 0;
 	for (u32 i = 0; bind(fd, (const struct sockaddr *)at, sizeof(*at)); i++) {
 		if ((errno != EADDRINUSE && errno != EACCES) || i == PORTS_TRIED)
 			return -errno;
-		kernel_random(&number, sizeof(number));
+		err = kernel_random(&number, sizeof(number));
+		if (err)
+			return err;
 		at->sin_port = htons((u16)(FIRST_FREE_PORT +
 					   number % (UINT16_MAX + 1 - FIRST_FREE_PORT)));
 	}
