@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../../cm/mad.h"
+
 /* Any port will do: the path MTU does not depend on it. */
 #define SOME_PORT 4791
 
@@ -89,12 +91,6 @@ static int peer_no_way(const struct command *command, const struct peer *p, cons
 	return EXIT_USAGE;
 }
 
-static bool gid_is_loopback(const struct gid *gid)
-{
-	return gid_is_ipv4(gid) ? gid->raw[12] == 127 :
-				  !memcmp(gid->raw, &in6addr_loopback, sizeof(gid->raw));
-}
-
 int peer_find(const struct command *command, const char *name, int family, const char *iface,
 	      struct peer *out)
 {
@@ -113,7 +109,7 @@ int peer_find(const struct command *command, const char *name, int family, const
 	else if (out->address.ss_family == AF_INET6)
 		ifindex = ((const struct sockaddr_in6 *)&out->address)->sin6_scope_id;
 	/* no other interface has these addresses */
-	if (!ifindex && gid_is_loopback(&out->gid))
+	if (!ifindex && cm_is_loopback(&out->gid))
 		ifindex = if_nametoindex("lo");
 	err = netdev_route(NULL, &out->gid, NULL, ifindex, &route);
 	if (err)
