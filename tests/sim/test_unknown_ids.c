@@ -129,12 +129,32 @@ static void known__refuses_each_single_bit(void **state)
 		check_eq(s.w, accepted_errors(&s), 1); /* bit 3 of byte 201 */
 		make_known(&s);
 		check_eq(s.w, accepted_errors(&s), 0);
-		for (u16 id = 0; id < 64; id++)
+		for (u16 id = 0; id < ICRC_LOW_IDS; id++)
 			check(s.w, write_as(&s, id));
-		check(s.w, !write_as(&s, 64));
+		check(s.w, !write_as(&s, ICRC_LOW_IDS));
 		check(s.w, write_as(&s, 0));
 		scene_end(&s);
 	}
+}
+
+/*
+ * A super-packet is cut as if the sender's identifications were the length of a segment and up:
+ * those of a socket's are 0 and up, and the kernel may have joined several.
+ */
+static void known__takes_super_packets(void **state)
+{
+	struct scene s = scene_of(XROCE_UC);
+
+	make_known(&s);
+	for (u32 code = 1; code < ARRAY_SIZE(roce_segment_of_code); code++)
+		for (u32 i = 0; i < 64; i++) {
+			const u32 bytes = roce_segment_of_code[code], cut = bytes + i;
+
+			check(s.w, write_as(&s, (u16)(cut ^ i)));
+			check(s.w, write_as(&s, (u16)(cut ^ (63 - i))));
+			check(s.w, write_as(&s, (u16)(cut ^ (bytes + 63 - i))));
+		}
+	scene_end(&s);
 }
 
 /* ACKs are a kind of their own: the peer's requests say nothing of its responses. */
@@ -162,9 +182,9 @@ static void known__refuses_each_single_bit_of_an_ack(void **state)
 		check(s.w, world_deliver(s.w, 0, frame, len) != XROCE_DROP_none);
 		frame[ETH + bit / 8] ^= (u8)(1u << bit % 8);
 	}
-	identify(frame, len, 64);
+	identify(frame, len, ICRC_LOW_IDS);
 	check_eq(s.w, world_deliver(s.w, 0, frame, len), XROCE_DROP_icrc);
-	identify(frame, len, 64);
+	identify(frame, len, ICRC_LOW_IDS);
 	check_eq(s.w, s.a->qp->req.unacked_psn, p.psn);
 	check_eq(s.w, world_deliver(s.w, 0, frame, len), XROCE_DROP_none);
 	check_eq(s.w, s.a->qp->req.unacked_psn, psn_add(p.psn, 1));
@@ -191,7 +211,7 @@ static void others__are_not_made_known_by_strangers(void **state)
 	u32 len = make_write(&s, 64, old);
 
 	for (u32 i = 0; i < 100; i++) {
-		check(s.w, write_as(&s, (u16)(1000 + i)));
+		check(s.w, write_as(&s, (u16)(10000 + i)));
 		for (u32 k = 0; k < 10; k++)
 			world_deliver(s.w, 1, old, len);
 	}
@@ -205,11 +225,11 @@ static void others__that_began_low_go_on(void **state)
 
 	make_known(&s);
 	for (u32 i = 1; i < ICRC_PEER_REFUSALS; i++)
-		check(s.w, !write_as(&s, (u16)(1000 + i)));
+		check(s.w, !write_as(&s, (u16)(10000 + i)));
 	for (u32 i = 0; i < 20; i++)
-		check(s.w, write_as(&s, (u16)(2000 + i)));
+		check(s.w, write_as(&s, (u16)(20000 + i)));
 	make_known(&s);
-	check(s.w, write_as(&s, 3000));
+	check(s.w, write_as(&s, 30000));
 	scene_end(&s);
 }
 
@@ -220,10 +240,10 @@ static void known__refuses_a_repeated_error(void **state)
 
 	make_known(&s);
 	for (u32 i = 0; i < 20; i++)
-		check(s.w, !write_as(&s, 1000));
+		check(s.w, !write_as(&s, 10000));
 	check(s.w, write_as(&s, 0));
 	for (u32 i = 0; i < 20; i++) {
-		check(s.w, !write_as(&s, (u16)(1000 + i)));
+		check(s.w, !write_as(&s, (u16)(10000 + i)));
 		check(s.w, write_as(&s, 0));
 	}
 	scene_end(&s);
@@ -234,11 +254,11 @@ static void known__until_the_next_connection(void **state)
 	struct scene s = scene_of(XROCE_RC);
 
 	make_known(&s);
-	check(s.w, !write_as(&s, 1000));
+	check(s.w, !write_as(&s, 10000));
 	check_eq(s.w, side_state(s.b, QPS_RESET), 0);
 	side_init(s.b, &s.o);
 	side_rtr(s.b, &s.o, 0, s.a->qp->qpn, 5);
-	check(s.w, write_as(&s, 1000));
+	check(s.w, write_as(&s, 10000));
 	scene_end(&s);
 }
 
@@ -246,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known__refuses_each_single_bit),
+		cmocka_unit_test(known__takes_super_packets),
 		cmocka_unit_test(known__refuses_each_single_bit_of_an_ack),
 		cmocka_unit_test(known__refuses_a_repeated_error),
 		cmocka_unit_test(known__until_the_next_connection),

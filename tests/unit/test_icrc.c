@@ -166,7 +166,7 @@ static void icrc_unknown__single_bits(void **state)
 	icrc_unknown_init(&unknown, sizeof(b) - 6);
 	plain = icrc_packet(b, false, sizeof(b));
 	for (u32 bit = 0; bit < sizeof(b) * 8; bit++) {
-		const bool is_low = bit / 8 == 5 && bit % 8 < 6;
+		const bool is_low = bit / 8 == 5 || (bit / 8 == 4 && bit % 8 < ICRC_LOW_BITS - 8);
 		u32 difference;
 
 		if (icrc_masked_bits(false, bit / 8) >> bit % 8 & 1)

@@ -201,6 +201,7 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 
 _Static_assert(SEGMENT_MIN == sizeof(struct bth) + ROCE_ICRC_BYTES, "the smallest packet");
 _Static_assert(SEGMENT_HEADER_MAX + SEGMENT_MAX <= PACKET_FRAME_MAX, "struct segments' copy");
+_Static_assert(SEGMENT_MAX + XROCE_SEGMENTS_MAX <= ICRC_LOW_IDS, "their identifications are low");
 _Static_assert(ID_TAIL(SEGMENT_MAX) <= ICRC_ID_TAIL_MAX, "icrc_id_init()");
 
 bool segments_begin(struct segments *s, u32 l3)

@@ -134,7 +134,12 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
  * differences of 2^32 are explained by these fields.
  */
 #define ICRC_UNKNOWN_BITS 17u
-#define ICRC_LOW_BITS	  6u /* identifications 0 .. 63, with the flag: of senders like ours */
+/*
+ * Low identifications, with the flag, are those of senders like ours: 0; in the segments of a
+ * super-packet 0, 1, 2 and so on, or these and the length of a segment (gso.h).
+ */
+#define ICRC_LOW_BITS	  13u
+#define ICRC_LOW_IDS	  (1u << ICRC_LOW_BITS)
 
 /* The differences for packets with one tail, as struct icrc_id, reduced to echelon form. */
 struct icrc_unknown {
@@ -155,7 +160,7 @@ static inline bool icrc_unknown_explains(const struct icrc_unknown *u, u32 diffe
 	return !difference;
 }
 
-/* Returns whether an identification of 0 .. 63, with the flag set, explains it. */
+/* Returns whether a low identification, with the flag set, explains it. */
 static inline bool icrc_unknown_is_low(const struct icrc_unknown *u, u32 difference)
 {
 	for (u32 i = 0; i < ICRC_LOW_BITS; i++)
@@ -165,10 +170,10 @@ static inline bool icrc_unknown_is_low(const struct icrc_unknown *u, u32 differe
 }
 
 /*
- * What is known of the identifications of one peer's packets. xroce sends 0, or 0, 1, 2 and so on
- * in the packets of one call. A counter or a random number, as of rdma_rxe, is practically never 0
- * in four packets without a high one between them. After four such packets only low identifications
- * are accepted.
+ * What is known of the identifications of one peer's packets. xroce sends 0, or a low one in a
+ * super-packet. A counter or a random number, as of rdma_rxe, is practically never 0 in four
+ * packets without a high one between them. After four such packets only low identifications are
+ * accepted.
  */
 struct icrc_peer {
 	u32 psn;	  /* of the QP when the last packet was checked */
