@@ -34,9 +34,9 @@ $(PRINTING): PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
 # Files of the command that need nothing else, but for the clock.
-$(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c) $(call objs,user/os/clock.c)
-$(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c table.c top_fields.c top_model.c \
-	top_ui.c) $(call objs,user/os/clock.c)
+$(BUILD)/tests/unit/test_screen: $(call tool_objs,screen.c terminal.c) $(call objs,user/os/clock.c)
+$(BUILD)/tests/unit/test_top: $(call tool_objs,json.c screen.c terminal.c table.c top_fields.c \
+	top_model.c top_ui.c) $(call objs,user/os/clock.c)
 $(addprefix $(BUILD)/tests/unit/,test_pcapng test_capture_file): $(call tool_objs,pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call tool_objs,counters.c json.c records.c)
 $(BUILD)/tests/unit/test_adopter: $(call tool_objs,daemonize.c) \

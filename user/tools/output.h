@@ -28,6 +28,8 @@ const char *output_name(const char *name, char text[OUTPUT_NAME]);
 
 /* ---- the terminal ---- */
 
+/* Returns whether out is a terminal that terminfo(5) knows; then tigetnum(3) describes it. */
+bool terminal_is_known(FILE *out);
 /* Returns whether out is a terminal with colours and the user has not disabled them (NO_COLOR). */
 bool terminal_is_coloured(FILE *out);
 /* Sets columns and lines; 0: not a terminal. */

@@ -16,14 +16,18 @@
 
 #define SAY_NS (100 * NSEC_PER_MSEC)
 
-/* Returns whether out is a terminal that terminfo(5) knows; then tigetnum(3) describes it. */
-static bool terminal_is_known(FILE *out)
+/* setupterm(3) allocates a description at each call, so there is one call. */
+bool terminal_is_known(FILE *out)
 {
+	static int known = -1;
 	const char *term = getenv("TERM");
 	int err;
 
-	return isatty(fileno(out)) && term && *term &&
-	       setupterm(NULL, fileno(out), &err) == OK;
+	if (!isatty(fileno(out)) || !term || !*term)
+		return false;
+	if (known < 0)
+		known = setupterm(NULL, fileno(out), &err) == OK;
+	return known;
 }
 
 bool terminal_is_coloured(FILE *out)

@@ -233,10 +233,7 @@ static void screen_continued(int sig)
 
 bool full_screen_can(void)
 {
-	int err;
-
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
-	       setupterm(NULL, STDOUT_FILENO, &err) == OK && tigetstr("cup");
+	return isatty(STDIN_FILENO) && terminal_is_known(stdout) && tigetstr("cup");
 }
 
 bool full_screen_has_blocks(void)
