@@ -11,8 +11,11 @@
 #include "copy.h"
 #include "parse.h"
 
+#ifndef TRACE_PAGE
 /* Not const: tracers write it through its map. */
 struct xroce_trace xroce_trace SEC(XROCE_MAP_TRACE);
+#define TRACE_PAGE (&xroce_trace)
+#endif
 
 /* The sizes of inserted rings may differ from the prototype's. */
 struct {
@@ -27,7 +30,7 @@ struct {
 
 static __always_inline bool trace_is_on(void)
 {
-	return __builtin_expect(xroce_trace.listening, 0);
+	return __builtin_expect(TRACE_PAGE->listening, 0);
 }
 
 /* The part of a record that describes the packet, and what a tracer selects by. */
@@ -45,7 +48,7 @@ static __always_inline bool trace_is_leased(const struct xroce_tracer *t, __u32 
 {
 	if (bpf_ktime_get_ns() < t->until_ns)
 		return true;
-	__sync_fetch_and_and(&xroce_trace.listening, ~(1u << slot));
+	__sync_fetch_and_and(&TRACE_PAGE->listening, ~(1u << slot));
 	return false;
 }
 
@@ -100,7 +103,7 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 
 	if (!note || slot >= XROCE_TRACERS)
 		return 0;
-	t = &xroce_trace.tracer[slot];
+	t = &TRACE_PAGE->tracer[slot];
 	if (!trace_is_leased(t, slot) || !trace_is_wanted(t, note))
 		return 0;
 	ring = bpf_map_lookup_elem(&xroce_tracer, &slot);
@@ -113,7 +116,7 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 
 static __always_inline void trace_show_all(struct xdp_md *ctx, const struct trace_note *note)
 {
-	const __u32 in_use = xroce_trace.listening;
+	const __u32 in_use = TRACE_PAGE->listening;
 
 	for (__u32 slot = 0; slot < XROCE_TRACERS; slot++)
 		if (in_use & 1u << slot)
@@ -194,7 +197,7 @@ __attribute__((noinline)) int trace_report_one(struct xroce_trace_report *report
 
 	if (!report || bytes > XROCE_TRACE_ENTRIES_BYTES || slot >= XROCE_TRACERS)
 		return 0;
-	t = &xroce_trace.tracer[slot];
+	t = &TRACE_PAGE->tracer[slot];
 	record = &report->record;
 	what = t->what & (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
 	if (!what || !trace_is_leased(t, slot))
@@ -220,7 +223,7 @@ __attribute__((noinline)) int trace_report_one(struct xroce_trace_report *report
  */
 __attribute__((noinline)) int trace_report(struct xroce_trace_report *report)
 {
-	__u32 in_use = xroce_trace.listening, bytes, wanted = 0;
+	__u32 in_use = TRACE_PAGE->listening, bytes, wanted = 0;
 	const __u64 now_ns = bpf_ktime_get_ns();
 	struct xroce_record *r;
 	__u64 time_ns;

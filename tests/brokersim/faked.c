@@ -107,6 +107,12 @@ int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
 	return -ENOENT;
 }
 
+int trace_slot_use_host(struct trace_slot *p, const struct trace_slot_maps *maps,
+			struct host_ring **rings, struct host_ring *ring)
+{
+	return -ENOENT;
+}
+
 int trace_slot_take(struct trace_slot *p, u32 owner, bool for_user, u64 lease_ns)
 {
 	return -EBUSY;
@@ -232,6 +238,22 @@ void host_receive_take_all(struct host_receive *r, u32 least)
 u32 host_receive_room(const struct host_receive *r)
 {
 	must(!"the room of UDP sockets");
+	return 0;
+}
+
+int host_ring_make(struct host_ring *r, const char *name, u32 bytes, bool wakes)
+{
+	must(false);
+	return -ENOMEM;
+}
+
+void host_ring_free(struct host_ring *r)
+{
+}
+
+int host_report(struct host *h, struct host_client *c, struct xroce_trace_report *report)
+{
+	must(false);
 	return 0;
 }
 

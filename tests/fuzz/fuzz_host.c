@@ -105,8 +105,12 @@ struct found {
 	u64 sum; /* of these bytes and the IP header */
 };
 
+/* The tracers of a client: slot 0 gets received packets, slot 1 dropped ones. */
+enum { TRACERS = 2 };
+
 static struct side {
 	struct host *host;
+	struct host_ring tracer[CLIENTS][TRACERS];
 	struct host_client *client[CLIENTS];
 	unsigned long at[CLIENTS]; /* the reader's position */
 	u32 num;
@@ -159,6 +163,22 @@ static void side_set_qp(const struct side *s, const struct fuzz_qp *qp)
 	memcpy(q->peer, (qp->is_ipv6 ? &peer_v6 : &peer_v4)->raw, sizeof(q->peer));
 }
 
+static void side_add_tracers(struct side *s, u32 i)
+{
+	for (u32 k = 0; k < TRACERS; k++) {
+		struct host_ring *ring = &s->tracer[i][k];
+
+		REQUIRE(!host_ring_make(ring, "xroce_trace", RING_BYTES, false));
+		s->client[i]->tracer[k] = ring;
+		s->client[i]->trace->tracer[k] = (struct xroce_tracer){
+			.until_ns = UINT64_MAX,
+			.what = k ? XROCE_TRACE_DROPPED : XROCE_TRACE_RECEIVED,
+			.bytes = UINT32_MAX
+		};
+	}
+	s->client[i]->trace->listening = (1u << TRACERS) - 1;
+}
+
 /* Client i has place i + 1, as place 0 is of a process that refuses all other requests. */
 static void side_add_client(struct side *s, u32 i)
 {
@@ -167,6 +187,7 @@ static void side_add_client(struct side *s, u32 i)
 
 	REQUIRE(!host_client_make(RING_BYTES, &s->client[i]));
 	s->host->client[i] = s->client[i];
+	side_add_tracers(s, i);
 	REQUIRE(!host_map_put(&s->host->map[HOST_CM_CLIENT], &number, &place));
 }
 
@@ -339,6 +360,31 @@ static void read_ring(struct side *s, u32 client)
 	memcpy(ring->memory, &s->at[client], sizeof(s->at[client]));
 }
 
+/* Reads the rings of the client's tracers, and empties them. */
+static void read_tracers(struct side *s, u32 client)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (u32 k = 0; k < TRACERS; k++) {
+		const struct host_ring *ring = &s->tracer[client][k];
+		unsigned long at;
+
+		for (memcpy(&at, ring->memory, sizeof(at)); at != ring->at;) {
+			const u8 *record = ring->memory + 2 * page + (at & (ring->bytes - 1));
+			const struct xroce_record *r = (const void *)(record + BPF_RINGBUF_HDR_SZ);
+			u32 len;
+
+			memcpy(&len, record, sizeof(len));
+			REQUIRE(!(len & BPF_RINGBUF_BUSY_BIT));
+			REQUIRE(len & BPF_RINGBUF_DISCARD_BIT || r->len <= len - sizeof(*r));
+			REQUIRE(r->kind == (k ? XROCE_RECORD_DROPPED : XROCE_RECORD_RECEIVED));
+			at += (BPF_RINGBUF_HDR_SZ + (len & ~BPF_RINGBUF_DISCARD_BIT) + 7) & ~7ul;
+			REQUIRE(ring->at - at <= ring->bytes);
+		}
+		memcpy(ring->memory, &at, sizeof(at));
+	}
+}
+
 /* ---- datagrams ---- */
 
 /* Leaves no addressable byte after the datagram. */
@@ -463,6 +509,12 @@ static void compare(u32 client)
 	}
 }
 
+/* The packets received by a client that its tracer got, or had no room for. */
+static u64 traced_of(const struct host_client *c)
+{
+	return c->trace->tracer[0].recorded + c->trace->tracer[0].lost;
+}
+
 static void compare_counts(void)
 {
 	const struct host *a = joined.host, *b = single.host;
@@ -474,6 +526,7 @@ static void compare_counts(void)
 
 		REQUIRE(!memcmp(c->drops, d->drops, sizeof(*c->drops)));
 		REQUIRE(!memcmp(c->stats, d->stats, sizeof(*c->stats)));
+		REQUIRE(traced_of(c) == traced_of(d));
 	}
 }
 
@@ -609,6 +662,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	for (u32 i = 0; i < CLIENTS; i++) {
 		read_ring(&joined, i);
 		read_ring(&single, i);
+		read_tracers(&joined, i);
+		read_tracers(&single, i);
 	}
 	for (u32 i = 0; i <= CLIENTS; i++)
 		compare(i);

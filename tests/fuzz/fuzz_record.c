@@ -149,7 +149,7 @@ static void read_packets(struct xroce_record *r, u32 size)
 
 	check_text(decode_drop(r->drop, &name), DECODE_TEXT);
 	check_text(name, DECODE_TEXT);
-	packets_begin(&packets, r, size);
+	packets_begin(&packets, r, size, r->queue & 1);
 	while (packets_next(&packets, &one)) {
 		REQUIRE(one.nth == ++n && n <= packets.num);
 		REQUIRE(one.have <= have);

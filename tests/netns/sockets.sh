@@ -102,7 +102,7 @@ killed() {
 look() { in_a "${NOBODY[@]}" "$OWN/bin/xroce" "$@"; }
 has_traffic() { [ "$(look clients --json 2>&1 | grep -oE '"rx_packets": *[0-9]+' | grep -oE '[0-9]+$' | head -1)0" -gt 1000 ]; }
 
-# The user sees the own process as behind any broker; packets cannot be traced.
+# The user sees the own process as behind any broker.
 observed() {
 	local server
 	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -n 1000000
@@ -118,7 +118,8 @@ observed() {
 	look stat >"$WORK/stat.out" 2>&1
 	need_line stat ' tx_udp +[1-9]'
 	look trace --duration 1 >"$WORK/trace.out" 2>&1
-	need_line trace 'not supported'
+	need_line trace " < .*SEND_"
+	need_line trace " > .*SEND_"
 	look list $IF_A >"$WORK/list.out" 2>&1
 	need_line list '^  XDP +nothing attached, as the broker receives by UDP sockets$'
 	need_line list '^  broker +pid [0-9]+ \(xroce\), receives by UDP sockets'
@@ -128,6 +129,37 @@ observed() {
 	need_line list '"receives_by": *"UDP sockets"'
 	stop "$child"
 	stop "$server"
+	need_nothing_left
+}
+
+# The user captures each packet that the own processes count, in both directions, and its ICRC is
+# right: of super-packets, and of single packets.
+traces() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q 'memfd:xroce_trace'; }
+counted() { sed -nE "s/^xroce: .*packets in ([0-9]+) out ([0-9]+) .*/\\$1/p" "$WORK/server.out"; }
+captured_of() {
+	local gid=$1 size=$2 server capa
+	rm -f "$OWN/home/whole.pcapng"
+	start capa a "${NOBODY[@]}" "$OWN/bin/xroce" capture -w "$OWN/home/whole.pcapng" $IF_A
+	capa=$child
+	start server a "${NOBODY[@]}" env XROCE_COUNTERS=1 "$OWN/bin/xroce" run --dev $IF_A -- \
+		ibv_rc_pingpong -g "$gid" -c -n 100 -s "$size"
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	wait_until 10 traces "$capa" || fail "it does not look"
+	start client b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g "$gid" -c -n 100 -s "$size" $IP4_A
+	finish "$child" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	kill -INT "$capa"
+	finish "$capa" 20 || { fail "capture ends with $?"; show capa; }
+	python3 -B "$here/tests/netns/lib/pcapng.py" "$OWN/home/whole.pcapng" >"$WORK/packets.out" 2>&1
+	need_equal "packets received" "$(grep -c '^in icrc' "$WORK/packets.out")" "$(counted 1)"
+	need_equal "packets sent" "$(grep -c '^out icrc' "$WORK/packets.out")" "$(counted 2)"
+	need_no_line packets '^(in|out|none) (wrong|short)'
+	need_line capa ' 0 packets lost'
+}
+captured() {
+	captured_of 0 16384
+	captured_of 1 64
 	need_nothing_left
 }
 
@@ -387,6 +419,7 @@ run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds
 run_case observed observed
+run_case captured captured
 run_case listed listed
 run_long_case preloaded preloaded
 run_case taken taken

@@ -362,7 +362,7 @@ struct ring_reader {
 	void *arg;
 };
 
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out)
+int kernel_ring_open(int fd, u32 bytes, kernel_record_fn *fn, void *arg, struct ring_reader **out)
 {
 	struct ring_reader *rb = malloc(sizeof(*rb));
 
@@ -377,7 +377,7 @@ void kernel_ring_close(struct ring_reader *rb)
 	free(rb);
 }
 
-void kernel_ring_consume(struct ring_reader *rb)
+int kernel_ring_consume(struct ring_reader *rb)
 {
 	struct record_ring *r = rb->ring;
 
@@ -390,4 +390,5 @@ void kernel_ring_consume(struct ring_reader *rb)
 		r->cons++;
 		sched_point("consumed");
 	}
+	return 0;
 }

@@ -151,6 +151,35 @@ static void icrc_unknown__explains_few(void **state)
 	}
 }
 
+/* Each identification, with the flag and without it, is found by its effect. */
+static void icrc_unknown_solve__finds_the_fields(void **state)
+{
+	static const u32 tails[] = { 2, 34, 1054, ICRC_ID_TAIL_MAX };
+	struct icrc_unknown unknown;
+	bool may_fragment;
+	u16 id;
+
+	for (u32 i = 0; i < ARRAY_SIZE(tails); i++) {
+		const u32 flag = icrc_id_change_once(tails[i] - 2, 0x4000);
+
+		icrc_unknown_init(&unknown, tails[i]);
+		for (u32 want = 0; want < 1 << 16; want += 1 + i * 37) {
+			const u32 change = icrc_id_change_once(tails[i], (u16)want);
+
+			assert_true(icrc_unknown_solve(&unknown, le32toh(change), &id,
+						       &may_fragment));
+			assert_int_equal(id, want);
+			assert_false(may_fragment);
+			assert_true(icrc_unknown_solve(&unknown, le32toh(change ^ flag), &id,
+						       &may_fragment));
+			assert_int_equal(id, want);
+			assert_true(may_fragment);
+		}
+		assert_false(icrc_unknown_solve(&unknown, le32toh(flag) ^ 1, &id, &may_fragment) &&
+			     icrc_unknown_solve(&unknown, le32toh(flag) ^ 2, &id, &may_fragment));
+	}
+}
+
 /*
  * No single bit of a packet of any length is explained by a low identification, and two by another
  * one. A packet's distances between bits are those of the end of a longer one.
@@ -277,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(icrc_unknown__every_identification, reseed),
 		cmocka_unit_test_setup(icrc_unknown__explains_few, reseed),
 		cmocka_unit_test_setup(icrc_unknown__single_bits, reseed),
+		cmocka_unit_test_setup(icrc_unknown_solve__finds_the_fields, reseed),
 		cmocka_unit_test_setup(icrc_update__any_pieces, reseed),
 		cmocka_unit_test(icrc_update__published_values),
 		cmocka_unit_test(icrc_store__little_endian),

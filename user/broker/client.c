@@ -272,7 +272,8 @@ static int client_give(struct client *c, const struct instance *i)
 			  .udp = i->host ? host_receive_room(&c->broker->mux.receive) : 0,
 			  .pkeys = c->broker->options.pkeys },
 	};
-	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET;
+	/* with UDP sockets there is no program that the client could run */
+	const bool by_socket = c->asked.number & ASK_REPORTS_BY_SOCKET || i->host;
 	int fd[ASK_SOCKETS_FDS], err;
 
 	answer.num_fds = instance_fds(i, fd);
@@ -666,7 +667,7 @@ static void client_trace(struct client *c, const struct ask *ask)
 	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
 	if (other)
-		err = other->host ? -EOPNOTSUPP : unread_check(c);
+		err = unread_check(c);
 	if (!err) {
 		client_report_pass_all(other); /* to earlier observers */
 		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);

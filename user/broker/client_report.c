@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../client/broker_socket.h"
+#include "../os/close_fd.h"
 #include "../os/kernel.h"
 #include "../os/xdp_maps.h"
 #include "client_report.h"
@@ -49,7 +50,8 @@ static bool client_report_pass(struct client *c, struct xroce_trace_report *t)
 
 	t->record.lost_packets += packets - c->lost_packets;
 	t->record.lost_events += events - c->lost_events;
-	wanted = kernel_program_run(c->report_program_fd, t, sizeof(*t));
+	wanted = c->host ? host_report(c->broker->mux.host, c->host, t) :
+			   kernel_program_run(c->report_program_fd, t, sizeof(*t));
 	if (wanted == -ENOMEM) {
 		/* the next report has these as well */
 		c->lost_packets -= record.lost_packets + record.packets;
@@ -109,11 +111,11 @@ int client_report_begin(struct client *c, int *fd)
 	/* without CAP_NET_ADMIN in the first user namespace the room is the system's default */
 	setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
 	c->reports = (struct source){ .ready = client_report_ready, .fd = pair[0] };
-	c->report_program_fd = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
-	err = c->report_program_fd < 0 ? -errno : loop_add(c->broker->loop, &c->reports);
+	c->report_program_fd = c->host ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+	err = c->report_program_fd < 0 && !c->host ? -errno :
+						     loop_add(c->broker->loop, &c->reports);
 	if (err) {
-		if (c->report_program_fd >= 0)
-			close(c->report_program_fd);
+		close_fd(&c->report_program_fd);
 		close(pair[0]);
 		close(pair[1]);
 		c->reports.fd = -1;
@@ -129,6 +131,6 @@ void client_report_end(struct client *c)
 		return;
 	loop_remove(c->broker->loop, &c->reports);
 	close(c->reports.fd);
-	close(c->report_program_fd);
+	close_fd(&c->report_program_fd);
 	c->reports.fd = -1;
 }

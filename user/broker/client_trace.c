@@ -15,9 +15,10 @@ struct client_trace {
 	struct client *of; /* NULL: it has ended, and its ring can still be read */
 	u32 prog_id;
 	u32 pieces;
-	struct held_ids ring; /* which the observer has a descriptor of */
+	struct held_ids ring;  /* which the observer has a descriptor of */
 	u64 lost, lost_before; /* the slot's counter after the last record, and at the start */
 	struct trace_slot slot;
+	struct host_ring memory; /* with UDP sockets: the ring */
 };
 
 /*
@@ -61,8 +62,8 @@ static void client_trace_give_room(const struct client *c, u32 pieces)
 
 static bool client_trace_is_possible(const struct ask_trace *want)
 {
-	const u32 all = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT |
-			XROCE_TRACE_EVENTS;
+	const u32 all =
+		XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT | XROCE_TRACE_EVENTS;
 
 	return want->what && !(want->what & ~all) && want->has_peer <= 1;
 }
@@ -76,14 +77,39 @@ static struct client_trace **client_trace_find(struct client *c, u32 prog_id)
 	return at;
 }
 
+/* Makes the ring. Returns a descriptor for the observer, which is the caller's, or -errno. */
+static int client_trace_make_ring(struct client_trace *t)
+{
+	const u32 bytes = t->pieces * CLIENT_TRACE_PIECE;
+	int err, fd;
+
+	if (!t->of->host)
+		return trace_slot_make_ring(bytes);
+	err = host_ring_make(&t->memory, "xroce_trace", bytes, false);
+	if (err)
+		return err;
+	fd = t->memory.fd;
+	t->memory.fd = -1;
+	return fd;
+}
+
+static int client_trace_use(struct client_trace *t)
+{
+	const struct readonly_maps *shown = &t->of->readonly_maps;
+
+	return shown->err  ? shown->err :
+	       t->of->host ? trace_slot_use_host(&t->slot, &shown->slot, t->of->host->tracer,
+						 &t->memory) :
+			     trace_slot_use(&t->slot, &shown->slot);
+}
+
 /* Takes a trace slot, puts a ring into it, and makes the observer's descriptors. */
 static int client_trace_open(struct client_trace *t, const struct ask_trace *want,
-			     const struct client *c, const struct readonly_maps *shown,
-			     int fd[ASK_TRACE_FDS])
+			     const struct client *c, int fd[ASK_TRACE_FDS])
 {
 	/* the top bit, which no pid has, marks a broker's */
 	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
-	int err = shown->err ? shown->err : trace_slot_use(&t->slot, &shown->slot);
+	int err = client_trace_use(t);
 
 	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
 	if (err)
@@ -92,17 +118,24 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	if (err)
 		return err;
 	t->lost_before = t->slot.lost_before;
-	fd[ASK_TRACE_RING] = trace_slot_make_ring(t->pieces * CLIENT_TRACE_PIECE);
+	fd[ASK_TRACE_RING] = client_trace_make_ring(t);
 	if (fd[ASK_TRACE_RING] < 0)
 		return fd[ASK_TRACE_RING];
 	err = held_reserve(&t->ring, 1);
 	if (err)
 		return err;
 	held_note(c->broker, c->user, &t->ring, fd[ASK_TRACE_RING]);
-	fd[ASK_TRACE_PAGE] = fcntl(shown->slot.page_fd, F_DUPFD_CLOEXEC, 0);
+	fd[ASK_TRACE_PAGE] = fcntl(t->of->readonly_maps.slot.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
 		return -errno;
 	return trace_slot_begin(&t->slot, want, fd[ASK_TRACE_RING], ASK_LEASE);
+}
+
+static void client_trace_free(struct client_trace *t)
+{
+	trace_slot_leave(&t->slot);
+	host_ring_free(&t->memory);
+	free(t);
 }
 
 int client_trace_begin(struct client *c, struct client *other, const struct ask_trace *want,
@@ -127,18 +160,18 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 					    .of = other,
 					    .prog_id = other->prog_id,
 					    .pieces = pieces,
-					    .slot = trace_slot_none };
-		err = client_trace_open(t, want, c, &other->readonly_maps, fd);
+					    .slot = trace_slot_none,
+					    .memory = HOST_RING_NONE };
+		err = client_trace_open(t, want, c, fd);
 	}
 	if (!t || err) {
 		for (u32 i = 0; t && i < ASK_TRACE_FDS; i++)
 			if (fd[i] >= 0)
 				close(fd[i]);
 		if (t) {
-			trace_slot_leave(&t->slot);
 			held_forget(&t->ring);
+			client_trace_free(t);
 		}
-		free(t);
 		client_trace_give_room(c, pieces);
 		return err ? err : -ENOMEM;
 	}
@@ -159,12 +192,6 @@ static void client_trace_stop(struct broker *b, struct client_trace *t)
 	t->lost = t->lost_before + trace_slot_lost(&t->slot);
 	t->of = NULL;
 	b->traces--;
-}
-
-static void client_trace_free(struct client_trace *t)
-{
-	trace_slot_leave(&t->slot);
-	free(t);
 }
 
 static struct client_trace *client_trace_take_out(struct client *c, struct client_trace **at)

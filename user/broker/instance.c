@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "hook.h"
+#include "../client/shared_maps.h"
 #include "../host/client.h"
 #include "../os/privilege.h"
 #include "../os/bpf_room.h"
@@ -221,6 +222,26 @@ static void instance_show(struct instance *i)
 	i->host->num_shown = 0;
 }
 
+/* By which the client is traced; the trace page's descriptor becomes the instance's. */
+static int instance_show_trace(struct instance *i)
+{
+	struct readonly_maps *s = &i->readonly_maps;
+
+	s->slot.trace_fd = i->host->trace_fd;
+	i->host->trace_fd = -1;
+	s->slot.engine_fd = fcntl(i->host->map_fd[ASK_FD_ENGINE], F_DUPFD_CLOEXEC, 0);
+	if (s->slot.engine_fd < 0)
+		return -errno;
+	s->engine = shared_map(s->slot.engine_fd, sizeof(*s->engine));
+	if (!s->engine)
+		return -errno;
+	s->slot.page_fd = host_file_read_only(s->slot.trace_fd);
+	/* without /proc no map can be shown */
+	if (s->slot.page_fd < 0)
+		s->err = -EPERM;
+	return 0;
+}
+
 static int instance_make_udp(struct instance *i, const struct instance_plan *plan,
 			     const char **step)
 {
@@ -242,8 +263,12 @@ static int instance_make_udp(struct instance *i, const struct instance_plan *pla
 	*step = "allocate a client's memory";
 	i->ring_bytes = plan->ring_bytes;
 	err = host_client_make(plan->ring_bytes, &i->host);
-	if (!err)
+	if (!err) {
 		instance_show(i);
+		err = instance_show_trace(i);
+	}
+	if (err)
+		instance_close(i);
 	return err;
 }
 

@@ -74,12 +74,8 @@ static int trace_slot_check(int fd, u32 type, u32 value_size)
 
 static int trace_slot_map_memory(int fd, u32 bytes, void **out)
 {
-	int err = trace_slot_check(fd, BPF_MAP_TYPE_ARRAY, bytes);
-	void *memory;
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (err)
-		return err;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	*out = memory;
@@ -97,17 +93,40 @@ static void trace_slot_forget(struct trace_slot *p)
 	*p = trace_slot_none;
 }
 
-int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
+static int trace_slot_use_memory(struct trace_slot *p, const struct trace_slot_maps *maps)
 {
 	int err;
 
 	*p = trace_slot_none;
 	err = trace_slot_map_memory(maps->trace_fd, sizeof(*p->trace), (void **)&p->trace);
+	return err ? err : trace_slot_map_memory(maps->engine_fd, sizeof(*p->engine),
+						 (void **)&p->engine);
+}
+
+int trace_slot_use_host(struct trace_slot *p, const struct trace_slot_maps *maps,
+			struct host_ring **rings, struct host_ring *ring)
+{
+	const int err = trace_slot_use_memory(p, maps);
+
+	p->rings = rings;
+	p->ring = ring;
+	if (err)
+		trace_slot_forget(p);
+	return err;
+}
+
+int trace_slot_use(struct trace_slot *p, const struct trace_slot_maps *maps)
+{
+	int err;
+
+	*p = trace_slot_none;
+	err = trace_slot_check(maps->trace_fd, BPF_MAP_TYPE_ARRAY, sizeof(*p->trace));
 	if (!err)
-		err = trace_slot_map_memory(maps->engine_fd, sizeof(*p->engine),
-					    (void **)&p->engine);
+		err = trace_slot_check(maps->engine_fd, BPF_MAP_TYPE_ARRAY, sizeof(*p->engine));
 	if (!err)
 		err = trace_slot_check(maps->rings_fd, BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(u32));
+	if (!err)
+		err = trace_slot_use_memory(p, maps);
 	if (!err) {
 		p->rings_fd = fcntl(maps->rings_fd, F_DUPFD_CLOEXEC, 0);
 		err = p->rings_fd < 0 ? -errno : 0;
@@ -217,13 +236,30 @@ static void trace_slot_prolong(const struct trace_slot *p, u64 lease_ns)
 			      memory_order_relaxed);
 }
 
+static int trace_slot_put_ring(struct trace_slot *p, int ring_fd)
+{
+	if (!p->rings)
+		return bpf_map_update_elem(p->rings_fd, &p->number, &ring_fd, BPF_ANY);
+	p->rings[p->number] = p->ring;
+	return 0;
+}
+
+static void trace_slot_take_ring(struct trace_slot *p)
+{
+	if (p->rings)
+		p->rings[p->number] = NULL;
+	p->rings = NULL;
+	if (p->rings_fd >= 0)
+		bpf_map_delete_elem(p->rings_fd, &p->number);
+}
+
 int trace_slot_begin(struct trace_slot *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
 {
 	struct xroce_tracer *t = trace_slot_of(p);
 	int err;
 
 	trace_slot_listen(p, false);
-	err = bpf_map_update_elem(p->rings_fd, &p->number, &ring_fd, BPF_ANY);
+	err = trace_slot_put_ring(p, ring_fd);
 	if (err)
 		return err;
 	t->what = want->what;
@@ -255,8 +291,12 @@ u64 trace_slot_lost(const struct trace_slot *p)
 
 void trace_slot_stop(struct trace_slot *p)
 {
-	if (trace_slot_is_ours(p))
-		trace_slot_listen(p, false);
+	if (!trace_slot_is_ours(p))
+		return;
+	trace_slot_listen(p, false);
+	/* a client's table ends with it; a BPF map keeps its ring until the slot is freed */
+	if (p->rings)
+		trace_slot_take_ring(p);
 }
 
 u64 trace_slot_leave(struct trace_slot *p)
@@ -265,7 +305,7 @@ u64 trace_slot_leave(struct trace_slot *p)
 
 	if (trace_slot_is_ours(p)) {
 		trace_slot_listen(p, false);
-		bpf_map_delete_elem(p->rings_fd, &p->number);
+		trace_slot_take_ring(p);
 		lost = trace_slot_lost(p);
 		atomic_store_explicit(shared_word(&trace_slot_of(p)->owner), 0,
 				      memory_order_relaxed);

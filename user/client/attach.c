@@ -327,6 +327,7 @@ static int shared_open_udp(const struct netdev *dev, struct attachment *m,
 	if (err)
 		return err;
 	m->info.udp_frames = port->udp;
+	m->maps.reports_by_socket = true;
 	s->ring_event_fd = shared_take(m, ASK_FD_WAKE_EVENT);
 	err = xsk_set_event(&s->xsks, m->fd[ASK_FD_RX_EVENT]);
 	if (!err)

@@ -129,29 +129,50 @@ void icrc_id_init(struct icrc_id *c, u32 tail)
 #define IPV4_DF	  0x4000 /* in the 16 bits after the identification */
 #define DF_BYTES  2u	 /* of the tail */
 
-/* Adds a row to the first n, which are in echelon form. */
-static void icrc_add_row(u32 *rows, u32 n, u32 row)
+/* Adds a row to the first n, which are in echelon form. from: the bit that it is the effect of. */
+static void icrc_add_row(u32 *rows, u32 *made_of, u32 n, u32 row, u32 from)
 {
 	for (u32 k = 0; k < n; k++)
-		if ((row ^ rows[k]) < row)
+		if ((row ^ rows[k]) < row) {
 			row ^= rows[k];
-	for (; n && rows[n - 1] < row; n--)
+			from ^= made_of[k];
+		}
+	for (; n && rows[n - 1] < row; n--) {
 		rows[n] = rows[n - 1];
+		made_of[n] = made_of[n - 1];
+	}
 	rows[n] = row;
+	made_of[n] = from;
 }
 
 /* The rows are independent: the fields are less than 32 bits apart, and the CRC has 32. */
 void icrc_unknown_init(struct icrc_unknown *u, u32 tail)
 {
+	u32 made_of[ICRC_LOW_BITS];
+
 	u->tail = tail;
 	for (u32 i = 0; i < ICRC_UNKNOWN_BITS; i++) {
 		u32 row = le32toh(i < 16 ? icrc_id_change_once(tail, (u16)(1u << i)) :
 					   icrc_id_change_once(tail - DF_BYTES, IPV4_DF));
 
-		icrc_add_row(u->row, i, row);
+		icrc_add_row(u->row, u->made_of, i, row, 1u << i);
 		if (i < ICRC_LOW_BITS)
-			icrc_add_row(u->low, i, row);
+			icrc_add_row(u->low, made_of, i, row, 1u << i);
 	}
+}
+
+bool icrc_unknown_solve(const struct icrc_unknown *u, u32 difference, u16 *id, bool *may_fragment)
+{
+	u32 bits = 0;
+
+	for (u32 i = 0; i < ICRC_UNKNOWN_BITS; i++)
+		if ((difference ^ u->row[i]) < difference) {
+			difference ^= u->row[i];
+			bits ^= u->made_of[i];
+		}
+	*id = (u16)bits;
+	*may_fragment = bits >> 16;
+	return !difference;
 }
 
 bool icrc_peer_accepts(struct icrc_peer *peer, const struct icrc_unknown *u, u32 psn,

@@ -146,6 +146,7 @@ struct icrc_unknown {
 	u32 tail;			 /* 0 = not initialised */
 	/* in falling order; their highest bits differ */
 	u32 row[ICRC_UNKNOWN_BITS];
+	u32 made_of[ICRC_UNKNOWN_BITS];	 /* bits of the identification, and the flag as bit 16 */
 	u32 low[ICRC_LOW_BITS];		 /* of the low identifications, with the flag set */
 };
 /* For tails up to ICRC_ID_TAIL_MAX, 2 at least. */
@@ -159,6 +160,12 @@ static inline bool icrc_unknown_explains(const struct icrc_unknown *u, u32 diffe
 			difference ^= u->row[i];
 	return !difference;
 }
+
+/*
+ * Finds the identification that explains the difference, and whether the flag is not set. Returns
+ * false if there is none.
+ */
+bool icrc_unknown_solve(const struct icrc_unknown *u, u32 difference, u16 *id, bool *may_fragment);
 
 /* Returns whether a low identification, with the flag set, explains it. */
 static inline bool icrc_unknown_is_low(const struct icrc_unknown *u, u32 difference)

@@ -34,8 +34,7 @@ static int host_file(const char *name, size_t bytes)
 	return err;
 }
 
-/* Returns a descriptor that the file cannot be written by, or -1. Needs /proc. */
-static int host_file_read_only(int fd)
+int host_file_read_only(int fd)
 {
 	char path[40];
 
@@ -63,8 +62,7 @@ static u8 *host_ring_map(const struct host_ring *r)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	if (mmap(p, once, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, r->fd, 0) !=
-		    MAP_FAILED &&
+	if (mmap(p, once, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, r->fd, 0) != MAP_FAILED &&
 	    mmap(p + once, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, r->fd,
 		 (off_t)(2 * host_ring_page())) != MAP_FAILED)
 		return p;
@@ -72,20 +70,25 @@ static u8 *host_ring_map(const struct host_ring *r)
 	return NULL;
 }
 
-int host_ring_make(struct host_ring *r, const char *name, u32 bytes)
+static int host_ring_make_sockets(struct host_ring *r)
 {
-	int pair[2] = { -1, -1 }, err;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -errno;
+	r->wake_fd = pair[0];
+	r->event_fd = pair[1];
+	/* the client only reads: it sends nothing, also no descriptor, whose close may block */
+	return shutdown(pair[0], SHUT_RD) ? -errno : 0;
+}
+
+int host_ring_make(struct host_ring *r, const char *name, u32 bytes, bool wakes)
+{
+	int err;
 
 	*r = (struct host_ring){ .event_fd = -1, .wake_fd = -1, .bytes = bytes };
 	r->fd = host_file(name, host_ring_mapped(r) - bytes);
-	err = r->fd < 0 ? r->fd : 0;
-	if (!err && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
-		err = -errno;
-	/* the client only reads: it sends nothing, also no descriptor, whose close may block */
-	if (!err && shutdown(pair[0], SHUT_RD))
-		err = -errno;
-	r->wake_fd = pair[0];
-	r->event_fd = pair[1];
+	err = r->fd < 0 ? r->fd : wakes ? host_ring_make_sockets(r) : 0;
 	if (err) {
 		host_ring_free(r);
 		return err;
@@ -131,9 +134,8 @@ static unsigned long host_ring_bytes(u32 bytes)
 void *host_ring_reserve(struct host_ring *r, u32 bytes)
 {
 	/* acquire: pairs with the release in rx_ring_release(). The reader may store anything */
-	const unsigned long used =
-		r->at - atomic_load_explicit(shared_word(host_ring_consumer(r)),
-					     memory_order_acquire);
+	const unsigned long used = r->at - atomic_load_explicit(shared_word(host_ring_consumer(r)),
+								memory_order_acquire);
 	const u32 header[2] = { bytes | BPF_RINGBUF_BUSY_BIT, 0 };
 	u8 *record;
 
@@ -204,16 +206,17 @@ static void *host_client_counters(struct host_client *c, const char *name, size_
 
 static int host_client_make_maps(struct host_client *c)
 {
-#define X(name, map, which, n)                                                                \
-	c->maps.name = host_client_map(c, &c->map_fd[which], #map,                            \
-				       (n) * sizeof(*c->maps.name));                          \
-	if (!c->maps.name)                                                                    \
+#define X(name, map, which, n)                                                                     \
+	c->maps.name = host_client_map(c, &c->map_fd[which], #map, (n) * sizeof(*c->maps.name));   \
+	if (!c->maps.name)                                                                         \
 		return c->map_fd[which] < -1 ? c->map_fd[which] : -ENOMEM;
 	SHARED_MAPS(X)
 #undef X
 	c->drops = host_client_counters(c, XROCE_MAP_DROP, sizeof(*c->drops));
 	c->stats = c->drops ? host_client_counters(c, XROCE_MAP_RX, sizeof(*c->stats)) : NULL;
-	return c->stats ? 0 : -ENOMEM;
+	c->trace = c->stats ? host_client_map(c, &c->trace_fd, XROCE_MAP_TRACE, sizeof(*c->trace)) :
+			      NULL;
+	return c->trace ? 0 : c->trace_fd < -1 ? c->trace_fd : -ENOMEM;
 }
 
 int host_client_make(u32 ring_bytes, struct host_client **out)
@@ -225,13 +228,14 @@ int host_client_make(u32 ring_bytes, struct host_client **out)
 		return -ENOMEM;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		c->map_fd[i] = -1;
+	c->trace_fd = -1;
 	c->rx.fd = c->rx.event_fd = c->rx.wake_fd = -1;
 	c->wake = c->rx;
 	err = host_client_make_maps(c);
 	if (!err)
-		err = host_ring_make(&c->rx, "xroce_ring", ring_bytes);
+		err = host_ring_make(&c->rx, "xroce_ring", ring_bytes, true);
 	if (!err)
-		err = host_ring_make(&c->wake, "xroce_wake", XROCE_RING_BYTES);
+		err = host_ring_make(&c->wake, "xroce_wake", XROCE_RING_BYTES, true);
 	if (err)
 		host_client_free(c);
 	else
@@ -254,6 +258,8 @@ void host_client_free(struct host_client *c)
 #undef X
 	host_unmap(c->drops, sizeof(*c->drops));
 	host_unmap(c->stats, sizeof(*c->stats));
+	host_unmap(c->trace, sizeof(*c->trace));
+	close_fd(&c->trace_fd);
 	for (u32 i = 0; i < ASK_FDS; i++)
 		close_fd(&c->map_fd[i]);
 	while (c->num_shown)
@@ -281,6 +287,4 @@ void host_client_fds(const struct host_client *c, int fd[ASK_FDS])
 	fd[ASK_FD_RX_EVENT] = c->rx.event_fd;
 	fd[ASK_FD_WAKE] = c->wake.fd;
 	fd[ASK_FD_WAKE_EVENT] = c->wake.event_fd;
-	/* no tracer: as of a program that cannot be run */
-	fd[ASK_FD_TRACE] = c->map_fd[ASK_FD_MR_STAT];
 }

@@ -9,9 +9,13 @@
 #define HOST_CLIENT_H
 
 #include <xroce/abi.h>
+#include <xroce/trace.h>
 
 #include "../os/ask.h"
 #include "../os/xdp_maps.h"
+
+/* Returns a descriptor that the file cannot be written by, or -1. Needs /proc. */
+int host_file_read_only(int fd);
 
 /*
  * A ring of records, and a pair of sockets: a message from wake_fd wakes the reader, which has
@@ -25,8 +29,16 @@ struct host_ring {
 	bool wakes;	     /* host_ring_wake() has work */
 };
 
-/* Returns 0 or -errno. */
-int host_ring_make(struct host_ring *r, const char *name, u32 bytes);
+#define HOST_RING_NONE                                                                             \
+	{                                                                                          \
+		.fd = -1, .event_fd = -1, .wake_fd = -1                                            \
+	}
+
+/*
+ * Without `wakes` the reader polls, and the ring has no sockets. Returns 0 or -errno, with nothing
+ * made.
+ */
+int host_ring_make(struct host_ring *r, const char *name, u32 bytes, bool wakes);
 void host_ring_free(struct host_ring *r);
 /*
  * Returns a record of `bytes`, in one piece, or NULL: there is no room. As in a BPF ring the reader
@@ -48,6 +60,9 @@ struct host_client {
 	/* counted by the program, in memory that the client does not get */
 	struct xroce_drops *drops;
 	struct xroce_rx_stats *stats;
+	struct xroce_trace *trace;
+	int trace_fd;		   /* of trace; -1: taken */
+	struct host_ring *tracer[XROCE_TRACERS]; /* of slots in use; tracers own them */
 	u32 num_shown;
 	int shown_fd[HOST_SHOWN];  /* read-only descriptors of the maps, for observers */
 };

@@ -23,6 +23,13 @@ int count_drop(__u32 reason);
 static struct host *now;
 static struct host_client *now_client;
 
+static inline struct xroce_trace *host_trace_page(void)
+{
+	static struct xroce_trace none;
+
+	return now_client ? now_client->trace : &none;
+}
+
 /* ---- maps ---- */
 
 static struct host_map *host_map_of(const void *map)
@@ -65,7 +72,9 @@ static inline __attribute__((always_inline)) void *host_lookup(const void *map, 
 	/* channels have no rings: their CQs wake the worker */
 	if (map == &xroce_channel)
 		return k ? NULL : &c->wake;
-	/* no flows, no copies, no groups of one client alone, no tracers */
+	if (map == &xroce_tracer)
+		return k < XROCE_TRACERS ? c->tracer[k] : NULL;
+	/* no flows, no copies, no groups of one client alone */
 	return NULL;
 }
 
@@ -81,9 +90,12 @@ static inline long host_delete(const void *map, const void *key)
 
 /* ---- rings ---- */
 
-/* The record being written. A program writes one at a time. */
-static struct host_ring *now_ring;
-static u32 now_bytes;
+/* The records being written: a packet's, and a tracer's while that one is still reserved. */
+static struct {
+	struct host_ring *ring;
+	u32 bytes;
+} now_record[2];
+static u32 now_records;
 
 static struct host_ring *host_ring_of(void *ring)
 {
@@ -94,20 +106,27 @@ static struct host_ring *host_ring_of(void *ring)
 
 static inline void *bpf_ringbuf_reserve(void *ring, __u64 size, __u64 flags)
 {
-	now_ring = host_ring_of(ring);
-	now_bytes = (u32)size;
-	return now_ring ? host_ring_reserve(now_ring, now_bytes) : NULL;
+	struct host_ring *r = host_ring_of(ring);
+	void *record = r && now_records < ARRAY_SIZE(now_record) ?
+			       host_ring_reserve(r, (u32)size) : NULL;
+
+	if (record) {
+		now_record[now_records].ring = r;
+		now_record[now_records++].bytes = (u32)size;
+	}
+	return record;
 }
 
 static inline void bpf_ringbuf_submit(void *record, __u64 flags)
 {
-	host_ring_submit(record, now_bytes);
-	now_ring->wakes |= !(flags & BPF_RB_NO_WAKEUP);
+	now_records--;
+	host_ring_submit(record, now_record[now_records].bytes);
+	now_record[now_records].ring->wakes |= !(flags & BPF_RB_NO_WAKEUP);
 }
 
 static inline void bpf_ringbuf_discard(void *record, __u64 flags)
 {
-	host_ring_discard(record, now_bytes);
+	host_ring_discard(record, now_record[--now_records].bytes);
 }
 
 static inline long bpf_ringbuf_output(void *ring, const void *data, __u64 size, __u64 flags)
@@ -151,6 +170,17 @@ void host_wake(struct host *h)
 		host_ring_wake(&c->rx);
 		host_ring_wake(&c->wake);
 	}
+}
+
+int host_report(struct host *h, struct host_client *c, struct xroce_trace_report *report)
+{
+	int wanted;
+
+	now = h;
+	now_client = c;
+	wanted = xroce_trace_tx(report);
+	now_client = NULL;
+	return wanted;
 }
 
 /* ---- the program before them: as xroce_mux() ---- */

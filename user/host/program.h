@@ -44,6 +44,8 @@ void host_free(struct host *h);
 
 /* Handles a frame: an Ethernet header, IP without options, UDP, a RoCEv2 packet or super-packet. */
 void host_input(struct host *h, u8 *frame, u32 len);
+/* Passes a client's report to its tracers, as xroce_trace_tx (xroce/trace.h). */
+int host_report(struct host *h, struct host_client *c, struct xroce_trace_report *report);
 /* Wakes the readers of all rings that have new records. Call it after a batch. */
 void host_wake(struct host *h);
 

@@ -271,7 +271,7 @@ struct ring_reader {
 	void *arg;
 };
 
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out)
+int kernel_ring_open(int fd, u32 bytes, kernel_record_fn *fn, void *arg, struct ring_reader **out)
 {
 	struct ring_reader *ring = malloc(sizeof(*ring));
 	int err;
@@ -280,7 +280,7 @@ int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader
 		return -ENOMEM;
 	ring->fn = fn;
 	ring->arg = arg;
-	err = kernel_ring_map(fd, XROCE_RING_BYTES, &ring->memory);
+	err = kernel_ring_map(fd, bytes, &ring->memory);
 	if (err)
 		free(ring);
 	else
@@ -295,27 +295,36 @@ void kernel_ring_close(struct ring_reader *ring)
 }
 
 /* A record is a header of two words, the first of which is the length and two flags; then data. */
-void kernel_ring_consume(struct ring_reader *ring)
+int kernel_ring_consume(struct ring_reader *ring)
 {
 	const struct ring_memory *m = &ring->memory;
 	unsigned long at = atomic_load_explicit(shared_word(m->consumer), memory_order_relaxed);
+	int ret = 0;
 
-	/* acquire: pairs with the release in the kernel's reservation */
-	while (at != atomic_load_explicit(shared_word(m->producer), memory_order_acquire)) {
+	while (ret >= 0) {
 		const u8 *record = m->data + (at & (m->bytes - 1));
-		/* acquire: pairs with the kernel's commit: the data is whole */
-		const u32 len = atomic_load_explicit(shared_word((const u32 *)record),
-						     memory_order_acquire);
-		const u32 bytes = len & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		/* acquire: pairs with the release in the kernel's reservation */
+		const unsigned long there =
+			atomic_load_explicit(shared_word(m->producer), memory_order_acquire) - at;
+		unsigned long whole;
+		u32 len, bytes;
 
-		if (len & BPF_RINGBUF_BUSY_BIT)
-			return;
+		if (!there || there > m->bytes)
+			break;
+		/* acquire: pairs with the kernel's commit: the data is whole */
+		len = atomic_load_explicit(shared_word((const u32 *)record), memory_order_acquire);
+		bytes = len & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		whole = ((unsigned long)bytes + BPF_RINGBUF_HDR_SZ + 7) & ~7ul;
+		if (len & BPF_RINGBUF_BUSY_BIT || whole > there)
+			break;
 		if (!(len & BPF_RINGBUF_DISCARD_BIT))
-			ring->fn(ring->arg, (u8 *)(uintptr_t)record + BPF_RINGBUF_HDR_SZ, bytes);
-		at += (bytes + BPF_RINGBUF_HDR_SZ + 7) & ~7ul;
+			ret = ring->fn(ring->arg, (u8 *)(uintptr_t)record + BPF_RINGBUF_HDR_SZ,
+				       bytes);
+		at += whole;
 		/* release: pairs with the acquire in the kernel's reservation */
 		atomic_store_explicit(shared_word(m->consumer), at, memory_order_release);
 	}
+	return ret < 0 ? ret : 0;
 }
 
 /* ---- programs ---- */

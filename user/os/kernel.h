@@ -75,18 +75,21 @@ void kernel_yield(void);
 
 /* ---- wake-up records: rings that XDP writes to, readable while a record is there ---- */
 struct ring_reader;
-/* Called for each record, with len bytes of data; returns 0. */
+/* Called for each record, with len bytes of data. A negative result ends kernel_ring_consume(). */
 typedef int kernel_record_fn(void *arg, void *data, size_t len);
 /* Returns a ring for XROCE_RING_BYTES of records, close-on-exec, or -errno. */
 int kernel_ring_make(void);
 /* Returns a ring for a number of bytes, a power of two, close-on-exec, or -errno. */
 int kernel_ring_make_of(u32 bytes);
-/* Makes a reader that passes new records to fn. Returns 0 or -errno. */
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out);
+/* Makes a reader of a ring of `bytes`, which passes new records to fn. Returns 0 or -errno. */
+int kernel_ring_open(int fd, u32 bytes, kernel_record_fn *fn, void *arg, struct ring_reader **out);
 /* Frees the reader; the ring's descriptor stays open. */
 void kernel_ring_close(struct ring_reader *ring);
-/* Passes all complete records to fn. */
-void kernel_ring_consume(struct ring_reader *ring);
+/*
+ * Passes all complete records to fn. Returns fn's negative result, with whose record it has ended;
+ * or 0. Reads nothing outside the ring if its writer stores lengths at will.
+ */
+int kernel_ring_consume(struct ring_reader *ring);
 
 /* ---- the memory of a ring buffer: positions are in bytes ---- */
 struct ring_memory {

@@ -152,7 +152,7 @@ void port_channel_clear(struct port_channel *ch)
 /* Starts reading a ring. Channel locked. Returns 0 or -errno. */
 static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 {
-	int err = kernel_ring_open(ring->fd, on_record, ch, &ch->ring);
+	int err = kernel_ring_open(ring->fd, XROCE_RING_BYTES, on_record, ch, &ch->ring);
 
 	if (err)
 		return err;

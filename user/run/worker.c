@@ -308,7 +308,8 @@ static void worker_close(struct worker *s)
 static int worker_start_one(struct shard *sh)
 {
 	struct worker *s = &sh->worker;
-	int err = kernel_ring_open(sh->io->ring_fd, worker_on_record, s, &s->ring);
+	int err = kernel_ring_open(sh->io->ring_fd, XROCE_RING_BYTES, worker_on_record, s,
+				   &s->ring);
 
 	if (!err)
 		err = thread_start(&s->thread, worker_main, sh);

@@ -161,6 +161,11 @@ const void *snapshot_object(const struct snapshot *s, enum snapshot_kind kind, u
  * it as it is if the map cannot be read. number: below XROCE_TRACERS.
  */
 void observe_trace_lost(int page_fd, u32 number, u64 *lost);
+/*
+ * Returns the size of a tracer's ring in bytes, or 0 if fd is none. Sets *is_file if it is a file,
+ * whose writer is a process (host/client.h), and not the kernel.
+ */
+u32 observe_ring_bytes(int fd, bool *is_file);
 
 /* ---- finding ports ---- */
 

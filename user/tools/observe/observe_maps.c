@@ -13,6 +13,7 @@
 #include "observe_maps.h"
 
 #define OBSERVED_VALUE_MAX   65536u
+#define OBSERVED_RING_MAX    (1u << 28)
 #define OBSERVED_BATCH	     256u
 #define OBSERVED_ENTRIES_MAX 65536u /* limit of all xroce maps */
 
@@ -38,6 +39,14 @@ static u32 observed_file_entries(const char *name)
 	return 0;
 }
 
+/* Returns whether fd is a file in memory that cannot shrink, which would kill its reader. */
+static bool observed_is_sealed(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
 /* Describes a map that is a file, by the name that it was made with. */
 static bool observed_describe_file(int fd, struct bpf_map_info *info)
 {
@@ -48,9 +57,8 @@ static bool observed_describe_file(int fd, struct bpf_map_info *info)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof(name) - 1);
-	/* sealed: a file that shrinks would kill its reader */
 	if (n < (ssize_t)sizeof(prefix) || strncmp(name, prefix, sizeof(prefix) - 1) ||
-	    fstat(fd, &st) || !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+	    fstat(fd, &st) || !observed_is_sealed(fd))
 		return false;
 	snprintf(info->name, sizeof(info->name), "%.*s",
 		 (int)min_u32((u32)strcspn(name + sizeof(prefix) - 1, " "),
@@ -339,8 +347,26 @@ void observe_trace_lost(int page_fd, u32 number, u64 *lost)
 	struct xroce_trace page;
 	const u32 first = 0;
 
-	if (!bpf_map_lookup_elem(page_fd, &first, &page))
+	if (observed_is_sealed(page_fd) ? pread(page_fd, &page, sizeof(page), 0) == sizeof(page) :
+					  !bpf_map_lookup_elem(page_fd, &first, &page))
 		*lost = page.tracer[number].lost;
+}
+
+u32 observe_ring_bytes(int fd, bool *is_file)
+{
+	const size_t pages = 2 * (size_t)sysconf(_SC_PAGESIZE);
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+	size_t bytes = 0;
+	struct stat st;
+
+	*is_file = observed_is_sealed(fd);
+	if (*is_file)
+		bytes = !fstat(fd, &st) && (size_t)st.st_size > pages ?
+				(size_t)st.st_size - pages : 0;
+	else if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == BPF_MAP_TYPE_RINGBUF)
+		bytes = info.max_entries;
+	return bytes > OBSERVED_RING_MAX || bytes & (bytes - 1) ? 0 : (u32)bytes;
 }
 
 int observed_get(const struct observed *p, const char *name, u32 key, void *value, size_t size)

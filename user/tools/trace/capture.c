@@ -117,7 +117,7 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TRACE ||
 	    r->cqe.rx_time_ns >= c->until_ns)
 		return;
-	packets_begin(&c->packets, r, size);
+	packets_begin(&c->packets, r, size, from->prog_id & ASK_NO_PROGRAM);
 	while (!c->err && !capture_is_full(c) && packets_next(&c->packets, &one)) {
 		struct pcapng_packet packet = {
 			.time_ns = r->cqe.rx_time_ns + (u64)c->real_ns,

@@ -3,6 +3,7 @@
 #include "records.h"
 
 #include <arpa/inet.h>
+#include <netinet/ip.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <xroce/stat.h>
 
+#include "../../engine/icrc.h"
 #include "../counters.h"
 
 /* ---- a batch ---- */
@@ -43,12 +45,13 @@ bool trace_record_next(struct trace_record *t, struct xroce_trace_entry *entry, 
 
 /* ---- packets of a record ---- */
 
-void packets_begin(struct packets *p, struct xroce_record *r, u32 size)
+void packets_begin(struct packets *p, struct xroce_record *r, u32 size, bool ids_are_unknown)
 {
 	struct segments *s = &p->segments;
 	bool is_super = r->cqe.flags & XROCE_RX_GSO;
 
 	p->record = r;
+	p->ids_are_unknown = ids_are_unknown;
 	p->have = min_u32(size - (u32)sizeof(*r), r->len);
 	p->num = 1;
 	p->next = 0;
@@ -63,12 +66,40 @@ void packets_begin(struct packets *p, struct xroce_record *r, u32 size)
 		p->num = segments_left(s);
 }
 
+/* Writes the identification and the flag that explain the packet's ICRC, if any do. */
+static void write_identification(const struct rx_frame *frame)
+{
+	static struct icrc_unknown unknown; /* for packets of the last length */
+	struct packet p;
+	u32 difference, tail;
+	bool may_fragment;
+	u16 id;
+	u8 *ip;
+
+	if (packet_parse(&p, frame) != XROCE_DROP_none || p.is_ipv6)
+		return;
+	difference = packet_icrc_difference(&p);
+	tail = packet_bytes(&p) - ICRC_BEFORE_TAIL - ROCE_ICRC_BYTES;
+	if (unknown.tail != tail)
+		icrc_unknown_init(&unknown, tail);
+	if (!difference || !icrc_unknown_solve(&unknown, difference, &id, &may_fragment))
+		return;
+	/* records are in memory of this process */
+	ip = (u8 *)(uintptr_t)p.ip;
+	put16(ip + offsetof(struct iphdr, id), get16(ip + offsetof(struct iphdr, id)) ^ id);
+	ip[offsetof(struct iphdr, frag_off)] ^= may_fragment ? IP_DF >> 8 : 0;
+	put16(ip + offsetof(struct iphdr, check), 0);
+	put16(ip + offsetof(struct iphdr, check), ~fold16(sum16(ip, sizeof(struct iphdr))));
+}
+
 bool packets_next(struct packets *p, struct one_packet *out)
 {
 	struct rx_frame frame = { .data = p->record->data, .len = p->have };
 
 	if (p->next == p->num || (p->num > 1 && !segments_next(&p->segments, &frame)))
 		return false;
+	if (p->ids_are_unknown && frame.len == (p->num > 1 ? frame.len : p->record->len))
+		write_identification(&frame);
 	*out = (struct one_packet){ .data = frame.data, .have = frame.len,
 				    .len = p->num > 1 ? frame.len : p->record->len,
 				    .nth = ++p->next };

@@ -41,6 +41,7 @@ struct packets {
 	u32 have;	/* bytes of the record's packet data */
 	u32 num;	/* packets in it; 1 for a single packet or an incomplete super-packet */
 	u32 next;
+	bool ids_are_unknown;
 	bool is_cut_off; /* a super-packet that is truncated and cannot be segmented */
 	struct segments segments;
 };
@@ -52,8 +53,12 @@ struct one_packet {
 	u32 nth;	/* index from 1 to num */
 };
 
-/* r has size bytes; the caller keeps it unchanged until the last packet. */
-void packets_begin(struct packets *p, struct xroce_record *r, u32 size);
+/*
+ * r has size bytes; the caller keeps it unchanged until the last packet. ids_are_unknown: the
+ * packet is from a UDP socket, which does not show its IPv4 identification; an identification
+ * that explains the ICRC is written into it.
+ */
+void packets_begin(struct packets *p, struct xroce_record *r, u32 size, bool ids_are_unknown);
 /* Returns false after the last packet. *out is valid until the next call. */
 bool packets_next(struct packets *p, struct one_packet *out);
 

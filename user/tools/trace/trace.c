@@ -158,7 +158,7 @@ static void trace_record(void *arg, struct traced *from, struct xroce_record *r,
 		trace_event(t, from, r);
 		return;
 	}
-	packets_begin(&t->packets, r, size);
+	packets_begin(&t->packets, r, size, false);
 	while (!trace_is_full(t) && packets_next(&t->packets, &one))
 		trace_packet(t, from, r, decode_parse(one.data, one.have, &p) ? &p : NULL, one.len);
 }

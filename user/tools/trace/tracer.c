@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A tracer of one program (tracer_); the tracers of all programs on some interfaces (tracers_). */
-#include <bpf/libbpf.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../os/clock.h"
+#include "../../os/kernel.h"
 #include "../../os/privilege.h"
 #include "../cli.h"
 #include "../counters.h"
@@ -44,13 +44,22 @@ static int tracer_record(void *arg, void *data, size_t size)
 
 	if (size < sizeof(struct xroce_record) || size > UINT32_MAX)
 		return 0;
+	if (t->copy)
+		data = memcpy(t->copy, data, size);
 	return t->fn(t->arg, data, (u32)size);
 }
 
 static int tracer_map_ring(struct tracer *t)
 {
-	t->ring = ring_buffer__new(t->ring_fd, tracer_record, t, NULL);
-	return t->ring ? 0 : -errno;
+	bool is_file;
+	const u32 bytes = observe_ring_bytes(t->ring_fd, &is_file);
+
+	if (!bytes)
+		return -EPROTO;
+	t->copy = is_file ? malloc(bytes) : NULL;
+	if (is_file && !t->copy)
+		return -ENOMEM;
+	return kernel_ring_open(t->ring_fd, bytes, tracer_record, t, &t->ring);
 }
 
 /* ---- one program: as root, without a broker ---- */
@@ -146,7 +155,7 @@ bool tracer_renew(struct tracer *t)
 
 bool tracer_read(struct tracer *t)
 {
-	const bool is_whole = ring_buffer__consume(t->ring) >= 0;
+	const bool is_whole = kernel_ring_consume(t->ring) >= 0;
 
 	if (t->asker)
 		observe_trace_lost(t->page_fd, t->number, &t->lost);
@@ -180,7 +189,8 @@ void tracer_close(struct tracer *t)
 	tracer_stop(t);
 	trace_slot_leave(&t->slot);
 	if (t->ring)
-		ring_buffer__free(t->ring);
+		kernel_ring_close(t->ring);
+	free(t->copy);
 	if (t->ring_fd >= 0)
 		close(t->ring_fd);
 	if (t->page_fd >= 0)
@@ -280,9 +290,7 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 	int err;
 
 	/* a process at a broker with UDP sockets has no program */
-	if (p->prog_id & ASK_NO_PROGRAM)
-		return -EOPNOTSUPP;
-	if (!t->asks) {
+	if (!t->asks && !(p->prog_id & ASK_NO_PROGRAM)) {
 		err = tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
 		p->tracer.broker = !err && o->iface->asks ? o->iface->asker : NULL;
 		/* a user namespace or a filter refuses bpf(2) despite CAP_SYS_ADMIN */

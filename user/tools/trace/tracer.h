@@ -18,7 +18,7 @@
 #include "../observe/observe.h"
 #include "records.h"
 
-struct ring_buffer;
+struct ring_reader;
 
 struct tracer_want {
 	u32 what;	/* XROCE_TRACE_* */
@@ -46,7 +46,8 @@ struct tracer {
 	u64 lost, lost_before;	/* the slot's counter at the last and the first reading */
 	u64 lost_elsewhere;	/* lost records in slots held earlier */
 	int ring_fd;
-	struct ring_buffer *ring;
+	struct ring_reader *ring;
+	u8 *copy; /* of a record that its writer could change; NULL: XDP wrote it */
 	bool is_out; /* another tracer has the slot that was lost with the lease */
 	tracer_fn *fn;
 	void *arg;

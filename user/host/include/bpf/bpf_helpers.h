@@ -18,6 +18,10 @@
 #define __always_inline inline __attribute__((always_inline))
 #define barrier_var(var)   __asm__ volatile("" : "+r"(var))
 
+/* The page of the client whose program runs. */
+static inline struct xroce_trace *host_trace_page(void);
+#define TRACE_PAGE host_trace_page()
+
 static inline void *host_lookup(const void *map, const void *key);
 static inline long host_update(const void *map, const void *key, const void *value);
 static inline long host_delete(const void *map, const void *key);
