@@ -3,8 +3,7 @@
 # tier: core
 #
 # The variables of user/os/options.c and of user/rspreload are in the documents and, where they
-# have a flag, in the help of `xroce run`; and the documents name no others. The same of vendor
-# errors.
+# have a flag, in the help of `xroce run`; and the documents name no others.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 variables() {
@@ -26,16 +25,6 @@ none_else() {
 	done
 }
 
-# The vendor errors of user/engine/cq.h are in docs/completions.md, and no others.
-vendor_errors() {
-	local in_code in_docs
-	in_code=$(sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/\1 \2/p' user/engine/cq.h)
-	in_docs=$(sed -nE 's/^\| ([0-9]+) \| (.*) \|$/\1 \2/p' docs/completions.md)
-	[ -n "$in_code" ] || fail "no vendor error found"
-	[ "$in_code" = "$in_docs" ] || fail "the table of docs/completions.md is another"
-}
-
 run_case options_documented documented
 run_case options_none_else none_else
-run_case vendor_errors_documented vendor_errors
 finish_cases
