@@ -98,7 +98,7 @@ function put_item(left,    line, argument) {
 	line = ".It"
 	if (left ~ /^-[^-]/)
 		line = line " Fl " substr(left, 2, 1) (left ~ /,/ ? " ," : "")
-	if (match(left, /--[a-z-]+/)) {
+	if (match(left, /--[a-z0-9-]+/)) {
 		line = line " Fl " substr(left, RSTART + 1, RLENGTH - 1)
 		argument = substr(left, RSTART + RLENGTH)
 		if (argument ~ /^\[=/)
@@ -111,14 +111,14 @@ function put_item(left,    line, argument) {
 
 # The name by which the page adds to the option: its long name, or its letter.
 function option_name(left) {
-	return match(left, /--[a-z-]+/) ? substr(left, RSTART, RLENGTH) : substr(left, 1, 2)
+	return match(left, /--[a-z0-9-]+/) ? substr(left, RSTART, RLENGTH) : substr(left, 1, 2)
 }
 
 function put_option(left, help,    name, argument, i, n, words, own) {
 	name = option_name(left)
 	put_item(left)
 	argument = left
-	sub(/^(-[^-])?(, )?(--[a-z-]+)?/, "", argument)
+	sub(/^(-[^-])?(, )?(--[a-z0-9-]+)?/, "", argument)
 	n = split(argument, words, /[^A-Z]+/)
 	for (i = 1; i <= n; i++)
 		if (words[i] != "" && !(words[i] in names)) {

@@ -28,10 +28,11 @@ declare -A rooms=(
 	[tools]='engine|os|io|client|port'
 	[tools/bench]='engine|os|cm'
 	[tools/export]='engine|os'
+	[tools/lab]='engine|os'
 )
 # The folders of user/tools, and the other folders whose headers each may include.
 declare -A tools=([bench]=none [doctor]='observe|run|serve' [explain]=observe [export]='observe|serve'
-	[list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
+	[lab]=none [list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
 for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
 done

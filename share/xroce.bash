@@ -154,6 +154,46 @@ _xroce_bench() {
 	esac
 }
 
+# The program of h1 begins after the options, each of which has a value unless it is in the list.
+_xroce_lab() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i
+
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--shared | --plain | --allow-miss | --help | -h) ;;
+		--)
+			_xroce_command $((i + 1))
+			return
+			;;
+		-*)
+			i=$((i + 1))
+			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
+			;;
+		*)
+			_xroce_command $i
+			return
+			;;
+		esac
+	done
+	_xroce_equals
+	case $prev in
+	--report)
+		_xroce_files "$cur"
+		return
+		;;
+	lab | --shared | --plain | --allow-miss) ;;
+	-*) return ;;
+	esac
+	case $cur in
+	-*)
+		_xroce_words "--hosts --h1 --h2 --fault --loss --duplicate --reorder --corrupt --mark \
+			--delay --rate --seed --mtu --at --shared --plain --wait --deadline --allow-miss \
+			--report --help --" "$cur"
+		;;
+	*) _xroce_command "$COMP_CWORD" ;;
+	esac
+}
+
 _xroce_files() { mapfile -t COMPREPLY < <(compgen -f -- "$1"); }
 
 # shellcheck disable=SC2207 # none of the words has a space
@@ -231,7 +271,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping bench lab stat top qp cq srq mr clients capture trace explain export help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -248,6 +288,7 @@ _xroce() {
 	trace) _xroce_trace ;;
 	export) _xroce_export ;;
 	bench) _xroce_bench ;;
+	lab) _xroce_lab ;;
 	stop | list | doctor)
 		case $cur in
 		-*)
@@ -263,7 +304,7 @@ _xroce() {
 			;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench lab stat top qp cq srq mr clients capture trace explain export" "$cur" ;;
 	esac
 }
 

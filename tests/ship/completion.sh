@@ -108,6 +108,17 @@ completion__options_are_those_of_bench() {
 		offers xroce bench --sizes "" && is ""
 }
 
+completion__options_are_those_of_lab() {
+	local want
+
+	want=$({ options_of lab; echo --; } | sort | paste -sd' ')
+	offers xroce lab - && is "$want" &&
+		offers xroce lab --shared --al && is --allow-miss &&
+		offers xroce lab --loss "" && is "" &&
+		offers xroce lab --report README.m && is README.md &&
+		offers xroce lab --hosts 3 -- bas && grep -qw bash "$work/got"
+}
+
 completion__after_a_word_that_is_no_option() {
 	offers xroce stop -- && is "--help --pin" &&
 		offers xroce stop lo -- && is "--help --pin" &&

@@ -56,7 +56,7 @@ man__a_long_name_is_one_option() {
 	local word
 
 	for word in $(subcommands); do
-		"$BUILD/bin/xroce" "$word" --help | sed -nE 's/^  (-., )?(--[a-z-]+)(\[=.*\]| [A-Z][^ ]*)?(  .*)?$/\2\3/p'
+		"$BUILD/bin/xroce" "$word" --help | sed -nE 's/^  (-., )?(--[a-z0-9-]+)(\[=.*\]| [A-Z][^ ]*)?(  .*)?$/\2\3/p'
 	done | sort -u | sed 's/\[=/ &/' >"$work/names"
 	cut -d' ' -f1 "$work/names" | uniq -d >"$work/twice"
 	[ ! -s "$work/twice" ] || { note "options of two kinds: $(grep -f "$work/twice" "$work/names")"; return 1; }

@@ -45,8 +45,8 @@ struct command {
 extern const struct command command_run, command_serve, command_stop, command_list, command_doctor,
 	command_clients, command_stat, command_qp, command_cq, command_srq, command_mr,
 	command_capture, command_trace, command_top, command_explain;
-/* tools/bench, tools/export */
-extern const struct command command_bench, command_ping, command_export;
+/* tools/bench, tools/export, tools/lab */
+extern const struct command command_bench, command_ping, command_export, command_lab;
 
 /* Prints all of its help on standard output. */
 void command_help(const struct command *command);

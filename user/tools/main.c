@@ -7,9 +7,9 @@
 
 static const struct command *const commands[] = {
 	&command_run, &command_serve, &command_stop, &command_list, &command_doctor,
-	&command_ping, &command_bench, &command_stat, &command_top, &command_qp, &command_cq,
-	&command_srq, &command_mr, &command_clients, &command_capture, &command_trace,
-	&command_explain, &command_export,
+	&command_ping, &command_bench, &command_lab, &command_stat, &command_top, &command_qp,
+	&command_cq, &command_srq, &command_mr, &command_clients, &command_capture,
+	&command_trace, &command_explain, &command_export,
 };
 
 static void print_help(FILE *out)

@@ -22,7 +22,7 @@ note() { echo "    $*"; }
 show() { cat "$work/$1"; return 1; }
 # subcommands, options_of SUBCOMMAND: as the command's help has them, a line each.
 subcommands() { "$BUILD/bin/xroce" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
-options_of() { "$BUILD/bin/xroce" "$1" --help | sed -nE 's/^  (-., )?(--[a-z-]+).*/\2/p'; }
+options_of() { "$BUILD/bin/xroce" "$1" --help | sed -nE 's/^  (-., )?(--[a-z0-9-]+).*/\2/p'; }
 make_here() { "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$BUILD" "$@"; }
 
 # man_pages [SUFFIX]: where each manual page is installed, below the prefix.

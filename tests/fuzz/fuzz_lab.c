@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core XROCE_FUZZ_SECONDS=1 */
+/* tier: long long XROCE_FUZZ_SECONDS=60 */
+/*
+ * libFuzzer target: the rules of `xroce lab`, and a frame that they change. Looks for reads and
+ * writes after the ends of text and frame. An error is in the text; a rule that was taken is taken
+ * again from the text that it keeps; a change keeps the frame's length.
+ *
+ * scripts/fuzz.sh BUILD lab SECONDS runs it. An input is a rule, a zero byte and a frame.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../user/tools/lab/lab_wire.h"
+#include "fuzz.h"
+
+#define HOSTS 3
+
+static struct lab_wire wire;
+
+/* A copy whose end is the end of its memory. */
+static u8 *copy_of(const u8 *data, size_t len)
+{
+	u8 *copy = malloc(len ? len : 1);
+
+	REQUIRE(copy);
+	memcpy(copy, data, len);
+	return copy;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static const char *const seeds[] = {
+		"drop h1>h2 rc.ack nth=3",
+		"delay 1.5ms rc.send.middle qp=0x12 psn=+1..+9 round=2 times=3",
+		"corrupt icrc first last only middle p=1%",
+		"duplicate xrc cm.req ud.send cnp qp=1 psn=16777215",
+		"swap rc.nak.sequence rc.rnr p=0.125",
+	};
+
+	if (!fuzz_seed_dir())
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
+		fuzz_seed("lab", i, NULL, 0, seeds[i], strlen(seeds[i]) + 1);
+	exit(0);
+}
+
+static bool parse(const char *text, struct lab_rule *rule)
+{
+	struct lab_error error = { 0 };
+	const size_t len = strlen(text);
+
+	if (lab_rule_parse(text, HOSTS, rule, &error))
+		return true;
+	REQUIRE(error.at <= len && error.why[0]);
+	REQUIRE(error.at == len || error.len <= len - error.at);
+	return false;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	const u8 *zero = memchr(data, 0, size);
+	const size_t text_len = zero ? (size_t)(zero - data) + 1 : 0;
+	struct lab_rule again;
+	struct lab_fate fate;
+	u8 *frame;
+	char *text;
+
+	if (!zero || size - text_len > 4096)
+		return 0;
+	text = (char *)copy_of(data, text_len);
+	frame = copy_of(data + text_len, size - text_len);
+	wire.num_rules = parse(text, &wire.rules[0]);
+	if (wire.num_rules) {
+		REQUIRE(parse(wire.rules[0].text, &again));
+		REQUIRE(!memcmp(&again, &wire.rules[0], sizeof(again)));
+	}
+	if (lab_wire_decide(&wire, 1, 2, frame, (u32)(size - text_len), &fate)) {
+		fate.corrupt |= text[0] & 63;
+		fate.mark |= text[0] & 1;
+		lab_wire_change(frame, (u32)(size - text_len), &fate);
+	}
+	lab_wire_free(&wire);
+	wire.seed++;
+	free(frame);
+	free(text);
+	return 0;
+}

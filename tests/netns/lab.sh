@@ -1,0 +1,207 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+# needs: processors
+#
+# xroce lab: hosts, programs and their statuses, rules that hit what they name, the same packets in
+# each run, what is left after kill -9; as root, and as an ordinary user.
+. "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/unprivileged.sh"
+USER_ID=4321
+AS_USER=(setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups --inh-caps=-all --bounding-set=-all)
+chown $USER_ID:$USER_ID "$OWN/home"
+export HOME=$OWN/home
+
+# lab NAME OPTION...: its output is in $WORK/NAME.out. Returns its status.
+LAB=("$XROCE" lab)
+lab() {
+	local name=$1
+	shift
+	(cd "$OWN/home" && exec timeout -k 5 60 "${LAB[@]}" "$@") </dev/null >"$WORK/$name.out" 2>&1
+}
+need_status() { [ "$1" = "$2" ] || { fail "status $1, not $2"; show "$3"; }; }
+# reaches PID WORD...: whether the process, or one of those below it, has such a command line
+PINGPONG="ibv_rc_pingpong -d xroce_eth0 -g 0 -c"
+
+hosts() {
+	lab hosts --hosts 3 --mtu 4200 -- /bin/sh -c 'echo "$LAB_HOST of $LAB_HOSTS: $LAB_IP3 $LAB_IPV6_2"
+		ping -q -c 1 -W 2 $LAB_IP3 >/dev/null && ping -q -c 1 -W 2 $LAB_IPV6_2 >/dev/null && echo reached
+		ibv_devinfo | grep -c hca_id; cat /sys/class/infiniband/xroce_eth0/ports/1/gids/0'
+	need_status $? 0 hosts
+	need_line hosts '^h1 of h1 h2 h3: 10\.77\.0\.3 fd77::2$'
+	need_line hosts '^reached$'
+	need_line hosts '^1$'
+}
+
+# The highest status counts, but not of a server that the lab ends.
+statuses() {
+	lab both --h1 'exit 3' --h2 'exit 7'
+	need_status $? 7 both
+	lab signal --h1 'kill -9 $$' --h2 true
+	need_status $? 137 signal
+	lab server --h1 'sleep 100' --h2 true --wait 0
+	need_status $? 0 server
+	lab deaf --h1 'trap "" TERM; sleep 100 & wait; sleep 100' --h2 true --wait 0
+	need_status $? 0 deaf
+	lab late --deadline 0.5 -- sleep 100
+	need_status $? 124 late
+	lab none -- /nonexistent
+	need_status $? 127 none
+	lab usage --h1 true -- true
+	need_status $? 2 usage
+	lab usage --h3 true
+	need_status $? 2 usage
+	need_line usage 'no host h3'
+	lab usage --fault 'drop rc.sned nth=3' -- true
+	need_status $? 2 usage
+	need_line usage '^ {16}\^ neither a kind of packet'
+}
+
+pingpong() { lab "$1" "${@:2}" --h1 "$PINGPONG -n 100" --h2 "$PINGPONG -n 100 \$LAB_IP1"; }
+programs() {
+	pingpong plain
+	need_status $? 0 plain
+	need_equal "ends of a pingpong" "$(grep -c '^100 iters' "$WORK/plain.out")" 2
+	pingpong shared --shared
+	need_status $? 0 shared
+}
+
+# hit NAME N RULE: the report's line
+need_hits() { need_line "$1" "^xroce lab: hit $2 of [0-9]*: $3\$"; }
+
+# Each kind of fault, which the program survives.
+faults() {
+	pingpong faults --fault 'drop h2>h1 rc.send nth=3' --fault 'drop h1>h2 rc.ack nth=2..4' \
+		--fault 'duplicate h1>h2 psn=+20' --fault 'swap h2>h1 psn=+30' --fault 'corrupt h1>h2 psn=+40' \
+		--fault 'delay 5ms h1>h2 psn=+50' --fault 'corrupt icrc h2>h1 rc.send psn=+60' \
+		--report "$OWN/home/report"
+	need_status $? 0 faults
+	need_hits faults 1 'drop h2>h1 rc.send nth=3'
+	need_hits faults 3 'drop h1>h2 rc.ack nth=2..4'
+	need_line faults '^xroce lab:     h1>h2 rc.send.middle qp 1 \(0x[0-9a-f]*\) psn 0x[0-9a-f]* \(\+50\) round 1$'
+	/usr/bin/python3 - "$OWN/home/report" <<'END' || fail "the report: $(cat "$OWN/home/report")"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["status"] == 0 and report["packets"] > 400
+assert [rule["hits"] for rule in report["rules"]] == [1, 3, 1, 1, 1, 1, 1], report
+assert [p["status"] for p in report["programs"]] == [0, 0]
+END
+}
+
+# A rule that never hit is a failure.
+misses() {
+	pingpong miss --fault 'drop cm.rep'
+	need_status $? 1 miss
+	need_line miss '^xroce lab: NEVER HIT, 0 of 0: drop cm.rep$'
+	pingpong may --fault 'drop cm.rep' --allow-miss
+	need_status $? 0 may
+}
+
+# A message that is never acknowledged ends the program.
+gives_up() {
+	lab dead --deadline 50 --fault 'drop h1>h2' --h1 "$PINGPONG -n 10" --h2 "$PINGPONG -n 10 \$LAB_IP1"
+	need_status $? 1 dead
+	need_line dead 'transport retry counter exceeded'
+}
+
+# The messages of the connection manager are repeated.
+connections() {
+	lab cm --fault 'drop cm.req nth=1' --fault 'drop cm.rep nth=1' --fault 'drop cm.rtu nth=1 ' \
+		--h1 'rping -s -a $LAB_IP1 -C 5 -v' --h2 'rping -c -a $LAB_IP1 -C 5 -V'
+	need_status $? 0 cm
+	need_hits cm 1 'drop cm.req nth=1'
+	need_hits cm 1 'drop cm.rep nth=1'
+}
+
+# The packets of a share, by their places.
+same_packets() {
+	local i options=(--loss 3% --duplicate 2% --seed 11)
+	pingpong first "${options[@]}"
+	need_status $? 0 first
+	for i in 1 2; do
+		pingpong again "${options[@]}"
+		need_status $? 0 again
+		diff <(places first) <(places again) >"$WORK/diff" || { fail "other packets"; cat "$WORK/diff"; }
+	done
+	need_least "packets that were hit" "$(places first | grep -c round)" 4
+	pingpong other --loss 3% --duplicate 2% --seed 12
+	! diff <(places first) <(places other) >/dev/null || fail "another seed hits the same packets"
+}
+# without what the kernel and the peers choose
+places() { sed -nE 's/^xroce lab:     (h.*) qp ([0-9]*) .* (\(\+[0-9]*\) round .*)/\1 \2 \3/p' "$WORK/$1.out" | grep -v ack; }
+
+links() {
+	lab link --at '300ms link h2 200ms' --at '700ms partition 200ms' --at '1s stop h2 300ms' \
+		--h1 "$PINGPONG -n 200000" --h2 "$PINGPONG -n 200000 \$LAB_IP1"
+	need_status $? 0 link
+	lab killed --at '500ms kill h2' --h1 'sleep 100' --h2 'sleep 100' --wait 0
+	need_status $? 137 killed
+	lab rate --rate 100mbit --delay 1ms --h1 'ib_write_bw -d xroce_eth0 -s 65536 -n 60' \
+		--h2 'ib_write_bw -d xroce_eth0 -s 65536 -n 60 $LAB_IP1'
+	need_status $? 0 rate
+	# MB/s of 2^20 bytes: less than the link's 11.9, and not much
+	awk '/^ 65536/ { if ($4 > 5 && $4 < 12) good = 1 } END { exit !good }' "$WORK/rate.out" ||
+		{ fail "not the link's rate"; show rate; }
+}
+
+# kill -9 of the command: its processes end, also those in the background, and with them the hosts.
+left() { ps -eo pid,args | grep -E "[s]leep 98765$1"; }
+gone() { [ -z "$(left "$1")" ]; }
+killed() {
+	local pid
+	(cd "$OWN/home" && exec "${LAB[@]}" -- sh -c "setsid sleep 98765$$ & sleep 98765$$") \
+		</dev/null >"$WORK/killed.out" 2>&1 &
+	pid=$!
+	netns_children+=("$pid")
+	wait_until 20 two_sleep || { fail "the programs do not start"; show killed; }
+	kill -9 $pid
+	finish $pid 5
+	wait_until 5 gone $$ || fail "left: $(left $$)"
+}
+two_sleep() { [ "$(left $$ | grep -vc 'sh -c\|lab')" -ge 2 ]; }
+interrupted() {
+	local pid
+	(cd "$OWN/home" && exec "${LAB[@]}" -- sh -c "setsid sleep 98765$$ & sleep 98765$$") \
+		</dev/null >"$WORK/killed.out" 2>&1 &
+	pid=$!
+	netns_children+=("$pid")
+	wait_until 20 two_sleep || { fail "the programs do not start"; show killed; }
+	kill -TERM $pid
+	finish $pid 10
+	wait_until 5 gone $$ || fail "left: $(left $$)"
+}
+
+# An ordinary user: devices by UDP sockets.
+by_user() {
+	local LAB=("${AS_USER[@]}" "$OWN/bin/xroce" lab)
+	"${AS_USER[@]}" unshare -Urn true 2>/dev/null || { skip_reason="no user namespaces for users"; return 77; }
+	pingpong user --loss 1% --fault 'corrupt h1>h2 rc.send nth=5'
+	need_status $? 0 user
+	need_line user 'using UDP sockets'
+	need_hits user 1 'corrupt h1>h2 rc.send nth=5'
+	killed
+}
+
+# A program's output, a process that closes everything, and a forking one are no trouble.
+programs_misbehave() {
+	lab flood -- sh -c 'head -c 20000000 /dev/zero | tr "\0" x; for i in 1 2 3 4 5; do sleep 50 & done'
+	need_status $? 0 flood
+	lab closed -- sh -c 'exec 0<&- 1>&- 2>&-; sleep 0.1; exit 4'
+	need_status $? 4 closed
+}
+
+run_case hosts hosts
+run_case statuses statuses
+run_case programs programs
+run_case faults faults
+run_case misses misses
+run_long_case gives_up gives_up
+run_long_case connections connections
+run_long_case same_packets same_packets
+run_long_case links links
+run_case killed killed
+run_long_case interrupted interrupted
+run_case by_user by_user
+run_long_case programs_misbehave programs_misbehave
+finish_cases

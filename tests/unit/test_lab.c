@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
+/* The rules of `xroce lab`, and what they do to frames: user/tools/lab. */
+#include "unit.h"
+
+#include "../../user/tools/lab/lab_wire.h"
+
+#define HOSTS 3
+
+static struct lab_wire wire;
+
+static struct lab_rule rule_of(const char *text)
+{
+	struct lab_error error;
+	struct lab_rule rule;
+
+	if (!lab_rule_parse(text, HOSTS, &rule, &error))
+		fail_msg("'%s' at %u: %s", text, error.at, error.why);
+	return rule;
+}
+
+/* ---- grammar ---- */
+
+static void rules_have_what_they_say(void **state)
+{
+	struct lab_rule r = rule_of("drop h2>h1 rc.ack nth=3");
+	struct lab_kinds none = { { 0 } };
+
+	assert_int_equal(r.verb, LAB_DROP);
+	assert_int_equal(r.from, 2);
+	assert_int_equal(r.to, 1);
+	assert_int_equal(r.nth.from, 3);
+	assert_int_equal(r.nth.to, 3);
+	assert_true(lab_kinds_has(&r.kinds, OPCODE(XROCE_RC, OP5_ACKNOWLEDGE)));
+	assert_false(lab_kinds_has(&r.kinds, OPCODE(XROCE_RC, OP5_ATOMIC_ACKNOWLEDGE)));
+	r = rule_of("  delay\t1.5ms h1>h3 rc.send qp=0x12 round=2 times=4 p=25% ");
+	assert_int_equal(r.verb, LAB_DELAY);
+	assert_int_equal(r.delay_ns, 1500000);
+	assert_int_equal(r.qpn, 0x12);
+	assert_int_equal(r.order, 0);
+	assert_int_equal(r.round.from, 2);
+	assert_int_equal(r.times, 4);
+	assert_int_equal(r.chance >> 62, 1);
+	assert_true(lab_kinds_has(&r.kinds, OPCODE(XROCE_RC, OP5_SEND_ONLY_INV)));
+	assert_false(lab_kinds_has(&r.kinds, OPCODE(XROCE_RC, OP5_WRITE_ONLY)));
+	r = rule_of("corrupt icrc psn=+10..+20 middle last");
+	assert_int_equal(r.part, LAB_ICRC);
+	assert_true(r.any_kind && r.has_psn && r.is_step);
+	assert_int_equal(r.psn_from, 10);
+	assert_int_equal(r.psn_to, 20);
+	assert_int_equal(r.times, 0);
+	assert_memory_equal(&r.kinds, &none, sizeof(none));
+	r = rule_of("corrupt qp=2 psn=7");
+	assert_int_equal(r.part, LAB_PAYLOAD);
+	assert_int_equal(r.order, 2);
+	/* one packet, not its retransmissions */
+	assert_int_equal(r.times, 1);
+	assert_int_equal(rule_of("drop psn=7 round=1..3").times, 0);
+	assert_int_equal(rule_of("mark p=1").chance >> 63, 1);
+}
+
+/* The error is at the word that is wrong. */
+static void wrong_rules_name_the_word(void **state)
+{
+	static const struct {
+		const char *text, *word; /* NULL: at the end */
+	} wrong[] = {
+		{ "", NULL },
+		{ "   ", NULL },
+		{ "lose", "lose" },
+		{ "DROP", "DROP" },
+		{ "drop,", "drop," },
+		{ "delay", NULL },
+		{ "delay 2", "2" },
+		{ "delay 0ms", "0ms" },
+		{ "delay -1ms", "-1ms" },
+		{ "delay 61s", "61s" },
+		{ "delay 1e1s", "1e1s" },
+		{ "delay ms", "ms" },
+		{ "delay 2 ms", "2" },
+		{ "delay rc.ack", "rc.ack" },
+		{ "drop rc.sned", "rc.sned" },
+		{ "drop rc.", "rc." },
+		{ "drop r", "r" },
+		{ "drop .send", ".send" },
+		{ "drop rc.send.firs", "rc.send.firs" },
+		{ "drop RC.SEND", "RC.SEND" },
+		{ "drop cm.hello", "cm.hello" },
+		{ "drop uc.read", "uc.read" },
+		{ "drop payload", "payload" },
+		{ "corrupt aeth", "aeth" },
+		{ "drop h1>h1", "h1>h1" },
+		{ "drop h0>h1", "h0>h1" },
+		{ "drop h1>h4", "h1>h4" },
+		{ "drop h1>", "h1>" },
+		{ "drop >h1", ">h1" },
+		{ "drop h1>2", "h1>2" },
+		{ "drop h1>h2>h3", "h1>h2>h3" },
+		{ "drop h1->h2", "h1->h2" },
+		{ "drop host1>h2", "host1>h2" },
+		{ "drop h4294967297>h2", "h4294967297>h2" },
+		{ "drop nth", "nth" },
+		{ "drop nth=", "nth=" },
+		{ "drop nth=0", "nth=0" },
+		{ "drop nth=x", "nth=x" },
+		{ "drop nth=3..", "nth=3.." },
+		{ "drop nth=5..3", "nth=5..3" },
+		{ "drop nth=1,2", "nth=1,2" },
+		{ "drop nth=4294967296", "nth=4294967296" },
+		{ "drop nth=-1", "nth=-1" },
+		{ "drop round=0", "round=0" },
+		{ "drop psn=", "psn=" },
+		{ "drop psn=+", "psn=+" },
+		{ "drop psn=16777216", "psn=16777216" },
+		{ "drop psn=-1", "psn=-1" },
+		{ "drop qp=0", "qp=0" },
+		{ "drop qp=0x", "qp=0x" },
+		{ "drop qp=0x1000000", "qp=0x1000000" },
+		{ "drop qp=a", "qp=a" },
+		{ "drop p=0", "p=0" },
+		{ "drop p=1.1", "p=1.1" },
+		{ "drop p=101%", "p=101%" },
+		{ "drop p=%", "p=%" },
+		{ "drop p=0.1.2", "p=0.1.2" },
+		{ "drop p=nan", "p=nan" },
+		{ "drop p=-0.1", "p=-0.1" },
+		{ "drop p=0x1p-3", "p=0x1p-3" },
+		{ "drop times=0", "times=0" },
+		{ "drop times=1..2", "times=1..2" },
+		{ "drop nht=1", "nht" },
+		{ "drop =1", "" },
+		{ "drop 3", "3" },
+		{ "drop rc.ack drop", "drop" },
+		{ "drop rc.ack \xff", "\xff" },
+		{ "drop a b c d e f g h i j k l m n o p", "p" },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const char *text = wrong[i].text, *word = wrong[i].word;
+		struct lab_error error = { 0 };
+		struct lab_rule rule;
+
+		if (lab_rule_parse(text, HOSTS, &rule, &error))
+			fail_msg("'%s' is taken for a rule", text);
+		assert_true(strlen(error.why) > 10);
+		if (!word) {
+			assert_int_equal(error.at, strlen(text));
+			continue;
+		}
+		if (error.len != strlen(word) || strncmp(text + error.at, word, error.len))
+			fail_msg("'%s': at %u, %u bytes: %s", text, error.at, error.len, error.why);
+	}
+}
+
+static void long_rules_are_refused(void **state)
+{
+	struct lab_error error = { 0 };
+	struct lab_rule rule;
+	char text[400];
+
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "drop", 4);
+	text[sizeof(text) - 1] = 0;
+	assert_false(lab_rule_parse(text, HOSTS, &rule, &error));
+	text[LAB_RULE_TEXT - 1] = 0;
+	assert_true(lab_rule_parse(text, HOSTS, &rule, &error));
+}
+
+/* Each kind has a name of its own, by which a rule selects it. */
+static void kinds_are_selected_by_their_names(void **state)
+{
+	u32 num = 0;
+
+	for (u32 opcode = 0; opcode < 256; opcode++) {
+		struct lab_kinds kinds = { { 0 } };
+		char name[LAB_KIND_NAME];
+		u32 others = 0;
+
+		if (!(opcode_flags((u8)opcode) & OP_VALID))
+			continue;
+		lab_kind_name(opcode, name);
+		assert_true(lab_kinds_add(&kinds, name, strlen(name)));
+		assert_true(lab_kinds_has(&kinds, opcode));
+		for (u32 kind = 0; kind < LAB_KINDS_MAX; kind++)
+			others += kind != opcode && lab_kinds_has(&kinds, kind);
+		/* rc.send.last also has rc.send.last.imm and .inv */
+		assert_in_range(others, 0, 2);
+		num++;
+	}
+	assert_in_range(num, 60, 200);
+}
+
+/* ---- packets ---- */
+
+static const struct gid addresses[] = {
+	{ .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } },
+	{ .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 } },
+	{ .raw = { 0xfd, [15] = 1 } },
+	{ .raw = { 0xfd, [15] = 2 } },
+};
+
+static u32 make(u8 *frame, u8 opcode, u32 qpn, u32 psn, u8 syndrome, bool ipv6)
+{
+	const struct path path = { .is_ipv6 = ipv6,
+				   .hop_limit = 64,
+				   .udp_sport = 0xc000,
+				   .tos = 2,
+				   .local = addresses[ipv6 ? 2 : 0],
+				   .peer = addresses[ipv6 ? 3 : 1] };
+	const bool has_data = opcode_flags(opcode) & OP_PAYLOAD;
+	const struct packet p = { .opcode = opcode,
+				  .pkey = 0xffff,
+				  .dest_qpn = qpn,
+				  .psn = psn,
+				  .syndrome = syndrome,
+				  .payload_len = has_data ? 64 : 0 };
+	u8 *payload = packet_put_headers(frame, &path, &p);
+
+	memset(payload, 0x5a, p.payload_len);
+	return packet_seal(frame, payload, p.payload_len);
+}
+
+static void wire_begin(const char *const *rules, u64 seed)
+{
+	lab_wire_free(&wire);
+	memset(&wire, 0, sizeof(wire));
+	wire.seed = seed;
+	while (*rules)
+		wire.rules[wire.num_rules++] = rule_of(*rules++);
+}
+#define WIRE(seed, ...) wire_begin((const char *const[]){ __VA_ARGS__, NULL }, seed)
+
+static bool passes(u32 from, u32 to, u8 opcode, u32 qpn, u32 psn, u8 syndrome)
+{
+	u8 frame[PACKET_FRAME_MAX];
+	struct lab_fate fate;
+
+	assert_true(lab_wire_decide(&wire, from, to, frame,
+				    make(frame, opcode, qpn, psn, syndrome, false), &fate));
+	return !fate.drop;
+}
+
+enum {
+	SEND = OPCODE(XROCE_RC, OP5_SEND_ONLY),
+	MIDDLE = OPCODE(XROCE_RC, OP5_SEND_MIDDLE),
+	ACK = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE)
+};
+
+static void nth_counts_what_other_selectors_leave(void **state)
+{
+	WIRE(1, "drop h2>h1 rc.ack nth=2..3");
+	assert_true(passes(2, 1, ACK, 5, 0, AETH_ACK));
+	assert_true(passes(1, 2, ACK, 5, 0, AETH_ACK));
+	assert_true(passes(2, 1, SEND, 5, 0, 0));
+	/* neither is an ACK */
+	assert_true(passes(2, 1, ACK, 5, 1, AETH_RNR_NAK | 12));
+	assert_true(passes(2, 1, ACK, 5, 1, AETH_NAK | NAK_PSN_SEQUENCE));
+	assert_false(passes(2, 1, ACK, 5, 1, AETH_ACK | AETH_CREDIT_NONE));
+	assert_false(passes(2, 1, ACK, 6, 2, AETH_ACK));
+	assert_true(passes(2, 1, ACK, 5, 3, AETH_ACK));
+	assert_int_equal(wire.rules[0].hits, 2);
+}
+
+/* Without a direction each one is counted by itself. */
+static void directions_are_apart(void **state)
+{
+	WIRE(1, "drop nth=1");
+	assert_false(passes(1, 2, SEND, 5, 0, 0));
+	assert_false(passes(2, 1, SEND, 5, 0, 0));
+	assert_false(passes(3, 1, SEND, 5, 0, 0));
+	assert_true(passes(1, 2, SEND, 5, 1, 0));
+	assert_int_equal(wire.rules[0].hits, 3);
+}
+
+static void syndromes_are_kinds(void **state)
+{
+	WIRE(1, "drop rc.nak.sequence", "drop rc.rnr", "drop xrc.nak.remote_access");
+	assert_false(passes(1, 2, ACK, 5, 0, AETH_NAK | NAK_PSN_SEQUENCE));
+	assert_true(passes(1, 2, ACK, 5, 0, AETH_NAK | NAK_REMOTE_ACCESS));
+	assert_true(passes(1, 2, ACK, 5, 0, AETH_NAK | 0x1f));
+	assert_false(passes(1, 2, ACK, 5, 0, AETH_RNR_NAK));
+	assert_false(passes(1, 2, OPCODE(XROCE_XRC, OP5_ACKNOWLEDGE), 5, 0,
+			    AETH_NAK | NAK_REMOTE_ACCESS));
+}
+
+/* PSNs count from the first one of a QP, also beyond 2^24. */
+static void steps_count_from_the_first_psn(void **state)
+{
+	WIRE(1, "drop qp=2 psn=+3");
+	for (u32 i = 0; i < 6; i++) {
+		assert_true(passes(1, 2, SEND, 40, (0xfffffe + i) & ROCE_PSN_MASK, 0));
+		assert_int_equal(passes(1, 2, SEND, 41, (0xfffffe + i) & ROCE_PSN_MASK, 0), i != 3);
+	}
+	/* the retransmission passes */
+	assert_true(passes(1, 2, SEND, 41, 1, 0));
+	assert_int_equal(wire.rules[0].hits, 1);
+}
+
+static void rounds_are_transmissions(void **state)
+{
+	WIRE(1, "drop h1>h2 psn=+1 round=1..2");
+	assert_true(passes(1, 2, SEND, 5, 100, 0));
+	assert_false(passes(1, 2, SEND, 5, 101, 0));
+	assert_true(passes(1, 2, SEND, 5, 102, 0));
+	assert_false(passes(1, 2, SEND, 5, 101, 0));
+	assert_true(passes(1, 2, SEND, 5, 101, 0));
+	/* another QP's are its own */
+	assert_true(passes(1, 2, SEND, 6, 100, 0));
+	assert_false(passes(1, 2, SEND, 6, 101, 0));
+}
+
+static void positions_are_in_messages(void **state)
+{
+	WIRE(1, "drop middle", "drop only times=1");
+	assert_false(passes(1, 2, MIDDLE, 5, 0, 0));
+	assert_false(passes(1, 2, SEND, 5, 1, 0));
+	assert_true(passes(1, 2, SEND, 5, 2, 0));
+	assert_true(passes(1, 2, OPCODE(XROCE_RC, OP5_SEND_FIRST), 5, 3, 0));
+}
+
+/* Which packets of two QPs and both directions a share hits, in a given order of arrival. */
+static void hit_by_share(u64 seed, const char *other, bool mixed, u64 hits[4][8])
+{
+	memset(hits, 0, 4 * 8 * sizeof(u64));
+	if (other)
+		WIRE(seed, "drop p=0.1", other);
+	else
+		WIRE(seed, "drop p=0.1");
+	/* the order of the QPs is that of their first packets */
+	for (u32 flow = 0; flow < 4; flow++)
+		if (!passes(1 + flow / 2, 2 - flow / 2, SEND, 7 + flow % 2, 9, 0))
+			hits[flow][0] |= 1;
+	for (u32 i = 0; i < 4 * 511; i++) {
+		const u32 flow = mixed ? i % 4 : i / 511, n = mixed ? i / 4 + 1 : i % 511 + 1;
+
+		if (!passes(1 + flow / 2, 2 - flow / 2, SEND, 7 + flow % 2, 9 + n, 0))
+			hits[flow][n / 64] |= 1ull << n % 64;
+	}
+}
+
+/* The same packets, whatever comes between, and whichever other rules there are. */
+static void shares_hit_the_same_packets(void **state)
+{
+	static u64 first[4][8], again[4][8];
+	u32 num = 0, same = 0;
+
+	hit_by_share(42, NULL, true, first);
+	hit_by_share(42, NULL, false, again);
+	assert_memory_equal(first, again, sizeof(first));
+	hit_by_share(42, "duplicate p=0.5", true, again);
+	assert_memory_equal(first, again, sizeof(first));
+	hit_by_share(43, NULL, true, again);
+	for (u32 i = 0; i < 4; i++)
+		for (u32 k = 0; k < 8; k++) {
+			num += (u32)__builtin_popcountll(first[i][k]);
+			same += (u32)__builtin_popcountll(first[i][k] & again[i][k]);
+		}
+	/* a tenth of 2048, five standard deviations around it; a tenth of those by chance */
+	assert_in_range(num, 137, 273);
+	assert_in_range(same, 1, 45);
+	assert_memory_not_equal(first[0], first[1], sizeof(first[0]));
+	assert_memory_not_equal(first[0], first[2], sizeof(first[0]));
+}
+
+/* A dropped packet is not always dropped again. */
+static void rounds_are_decided_by_themselves(void **state)
+{
+	u32 passed = 0;
+
+	WIRE(1, "drop p=0.5");
+	for (u32 i = 0; i < 64; i++)
+		passed += passes(1, 2, SEND, 5, 77, 0);
+	assert_in_range(passed, 12, 52);
+}
+
+static void verbs_are_fates(void **state)
+{
+	u8 frame[PACKET_FRAME_MAX];
+	const u32 len = make(frame, SEND, 5, 0, 0, true);
+	struct lab_fate fate;
+
+	WIRE(1, "duplicate", "duplicate", "delay 1ms", "delay 2ms", "swap", "corrupt psn", "mark");
+	assert_true(lab_wire_decide(&wire, 1, 2, frame, len, &fate));
+	assert_false(fate.drop);
+	assert_int_equal(fate.copies, 3);
+	assert_int_equal(fate.delay_ns, 3000000);
+	assert_int_equal(fate.corrupt, 1u << LAB_PSN);
+	assert_true(fate.swap && fate.mark);
+	/* not RoCEv2: untouched */
+	frame[12] = 8;
+	frame[13] = 6;
+	assert_false(lab_wire_decide(&wire, 1, 2, frame, len, &fate));
+	assert_true(!fate.drop && fate.copies == 1 && !fate.corrupt && !fate.mark && !fate.swap);
+	for (u32 n = 0; n < len; n++)
+		lab_wire_decide(&wire, 1, 2, frame, n, &fate);
+}
+
+/* ---- changes ---- */
+
+static u32 sum(const u8 *at, u32 len, u32 start)
+{
+	for (u32 i = 0; i < len; i++)
+		start += i & 1 ? at[i] : (u32)at[i] << 8;
+	while (start >> 16)
+		start = (start & 0xffff) + (start >> 16);
+	return start;
+}
+
+/* Returns whether the checksums of the IP header and of UDP are right, or UDP's is absent. */
+static bool checksums_are_right(const struct packet *p)
+{
+	const u8 *udp = p->ip + (p->is_ipv6 ? 40 : 20);
+	const u32 len = (u32)(p->end - udp);
+	const u32 start = sum(p->ip + (p->is_ipv6 ? 8 : 12), p->is_ipv6 ? 32 : 8, 17 + len);
+
+	return (p->is_ipv6 || sum(p->ip, 20, 0) == 0xffff) &&
+	       ((!udp[6] && !udp[7]) || sum(udp, len, start) == 0xffff);
+}
+
+static void put_udp_checksum(u8 *frame, u32 len, bool ipv6)
+{
+	u8 *ip = frame + 14, *udp = ip + (ipv6 ? 40 : 20);
+	const u32 bytes = (u32)(frame + len - udp);
+	const u32 start = sum(ip + (ipv6 ? 8 : 12), ipv6 ? 32 : 8, 17 + bytes);
+	u32 value;
+
+	udp[6] = udp[7] = 0;
+	value = ~sum(udp, bytes, start) & 0xffff;
+	udp[6] = (u8)(value >> 8);
+	udp[7] = (u8)value;
+}
+
+static void corrupted_packets_pass_udp_and_fail_the_icrc(void **state)
+{
+	for (u32 i = 0; i < 24; i++) {
+		const bool ipv6 = i & 1, whole = i & 2;
+		const struct lab_fate fate = { .corrupt = 1u << i / 4, .copies = 1 };
+		u8 frame[PACKET_FRAME_MAX], before[PACKET_FRAME_MAX];
+		const u32 len = make(frame, SEND, 0x1234, 0x77, 0, ipv6);
+		const struct rx_frame f = { .data = frame, .len = len };
+		struct packet p;
+
+		if (whole)
+			put_udp_checksum(frame, len, ipv6);
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+		assert_true(packet_icrc_ok(&p) && checksums_are_right(&p));
+		memcpy(before, frame, len);
+		lab_wire_change(frame, len, &fate);
+		assert_memory_not_equal(before, frame, len);
+		/* another opcode may be no packet */
+		if (packet_parse(&p, &f) != XROCE_DROP_none) {
+			assert_int_equal(i / 4, LAB_OPCODE);
+			continue;
+		}
+		assert_false(packet_icrc_ok(&p));
+		assert_true(checksums_are_right(&p));
+		assert_true((p.dest_qpn != 0x1234) == (i / 4 == LAB_QPN));
+		assert_true((p.psn != 0x77) == (i / 4 == LAB_PSN));
+		assert_true((p.pkey != 0xffff) == (i / 4 == LAB_PKEY));
+	}
+}
+
+static void marked_packets_are_right(void **state)
+{
+	const struct lab_fate fate = { .mark = true, .copies = 1 };
+
+	for (u32 i = 0; i < 4; i++) {
+		const bool ipv6 = i & 1, capable = i & 2;
+		u8 frame[PACKET_FRAME_MAX];
+		const u32 len = make(frame, SEND, 0x1234, 0x77, 0, ipv6);
+		const struct rx_frame f = { .data = frame, .len = len };
+		struct packet p;
+
+		if (!capable) {
+			frame[15] &= (u8) ~(ipv6 ? 0x30 : 3);
+			if (!ipv6)
+				frame[25] = (u8)(frame[25] + 2);
+		}
+		put_udp_checksum(frame, len, ipv6);
+		lab_wire_change(frame, len, &fate);
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+		assert_int_equal(p.tos & 3, capable ? 3 : 0);
+		assert_true(packet_icrc_ok(&p) && checksums_are_right(&p));
+	}
+}
+
+/* More QPs than the table holds: all pass, and are counted. */
+static void many_qps_are_not_forgotten(void **state)
+{
+	WIRE(1, "drop round=2");
+	for (u32 i = 0; i < LAB_FLOWS + 10; i++)
+		assert_true(passes(1, 2, SEND, 2 + i, 0, 0));
+	assert_int_equal(wire.untold, 11);
+	assert_int_equal(wire.num_flows, LAB_FLOWS - 1);
+	assert_false(passes(1, 2, SEND, 2, 0, 0));
+	lab_wire_free(&wire);
+}
+
+static int clean(void **state)
+{
+	lab_wire_free(&wire);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_have_what_they_say),
+		cmocka_unit_test(wrong_rules_name_the_word),
+		cmocka_unit_test(long_rules_are_refused),
+		cmocka_unit_test(kinds_are_selected_by_their_names),
+		cmocka_unit_test(nth_counts_what_other_selectors_leave),
+		cmocka_unit_test(directions_are_apart),
+		cmocka_unit_test(syndromes_are_kinds),
+		cmocka_unit_test(steps_count_from_the_first_psn),
+		cmocka_unit_test(rounds_are_transmissions),
+		cmocka_unit_test(positions_are_in_messages),
+		cmocka_unit_test(shares_hit_the_same_packets),
+		cmocka_unit_test(rounds_are_decided_by_themselves),
+		cmocka_unit_test(verbs_are_fates),
+		cmocka_unit_test(corrupted_packets_pass_udp_and_fail_the_icrc),
+		cmocka_unit_test(marked_packets_are_right),
+		cmocka_unit_test(many_qps_are_not_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, clean);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The lab's cable: a process that forwards frames between the hosts' links, as a switch does, and
+ * treats RoCEv2 packets as the rules say (lab_wire.h).
+ */
+#ifndef LAB_CABLE_H
+#define LAB_CABLE_H
+
+#include "lab_net.h"
+#include "lab_wire.h"
+
+struct cable_plan {
+	u32 num; /* hosts */
+	const struct lab_host *hosts;
+	u32 mtu;
+	u64 delay_ns;	     /* of each frame */
+	u64 bits_per_second; /* 0: no limit */
+};
+
+/* In memory that the cable shares with its parent. */
+struct cable {
+	struct lab_wire wire;
+	_Atomic u32 partitioned; /* all frames are dropped */
+	u64 forwarded;
+	u64 lost_ring, lost_queue, too_long; /* frames that the cable could not forward */
+};
+
+/*
+ * Forwards until a byte or the end of stop_fd; then sends the frames that it holds, and returns.
+ * Writes a byte to ready_fd when it forwards. Returns 0 or -errno.
+ */
+int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int stop_fd);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <linux/veth.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../os/netdev_nl.h"
+#include "lab_net.h"
+
+enum { REQUEST_BYTES = 1024, IPV4_PREFIX = 24, IPV6_PREFIX = 64 };
+
+/* ---- rtnetlink ---- */
+
+static struct nlmsghdr *link_request(void *buf, u16 type, u16 flags, u32 index, u32 up)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *ifi;
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = flags;
+	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	ifi->ifi_index = (int)index;
+	ifi->ifi_flags = up;
+	ifi->ifi_change = up ? IFF_UP : 0;
+	return nlh;
+}
+
+/* The cable's end makes no addresses, and so sends nothing by itself. */
+static void put_no_addresses(struct nlmsghdr *nlh)
+{
+	struct nlattr *families = mnl_attr_nest_start(nlh, IFLA_AF_SPEC);
+	struct nlattr *inet6 = mnl_attr_nest_start(nlh, AF_INET6);
+
+	mnl_attr_put_u8(nlh, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+	mnl_attr_nest_end(nlh, inet6);
+	mnl_attr_nest_end(nlh, families);
+}
+
+static int link_up(u32 index, bool silent)
+{
+	char buf[REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh;
+
+	if (silent) {
+		nlh = link_request(buf, RTM_SETLINK, 0, index, 0);
+		put_no_addresses(nlh);
+		/* fails on a kernel without IPv6 */
+		nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+		memset(buf, 0, sizeof(buf));
+	}
+	nlh = link_request(buf, RTM_NEWLINK, 0, index, IFF_UP);
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+/* Makes `port` here, and eth0 with the host's MAC address in the host's namespace. */
+static int make_link(const struct lab_host *host, const char *port, u32 mtu)
+{
+	char buf[REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = link_request(buf, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0, 0);
+	struct nlattr *info, *data, *peer;
+	struct ifinfomsg *ifi;
+
+	mnl_attr_put_strz(nlh, IFLA_IFNAME, port);
+	mnl_attr_put_u32(nlh, IFLA_MTU, mtu);
+	info = mnl_attr_nest_start(nlh, IFLA_LINKINFO);
+	mnl_attr_put_strz(nlh, IFLA_INFO_KIND, "veth");
+	data = mnl_attr_nest_start(nlh, IFLA_INFO_DATA);
+	peer = mnl_attr_nest_start(nlh, VETH_INFO_PEER);
+	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	ifi->ifi_index = 0;
+	mnl_attr_put_strz(nlh, IFLA_IFNAME, LAB_IFACE);
+	mnl_attr_put_u32(nlh, IFLA_MTU, mtu);
+	mnl_attr_put(nlh, IFLA_ADDRESS, sizeof(host->mac), host->mac);
+	mnl_attr_put_u32(nlh, IFLA_NET_NS_FD, (u32)host->ns_fd);
+	mnl_attr_nest_end(nlh, peer);
+	mnl_attr_nest_end(nlh, data);
+	mnl_attr_nest_end(nlh, info);
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+static int add_address(int family, const char *text, u8 prefix, u32 index)
+{
+	const u16 bytes = family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
+	char buf[REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifaddrmsg *ifa;
+	struct in6_addr addr;
+
+	inet_pton(family, text, &addr);
+	nlh->nlmsg_type = RTM_NEWADDR;
+	nlh->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
+	ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
+	ifa->ifa_family = (u8)family;
+	ifa->ifa_prefixlen = prefix;
+	ifa->ifa_flags = family == AF_INET6 ? IFA_F_NODAD : 0;
+	ifa->ifa_index = index;
+	mnl_attr_put(nlh, IFA_LOCAL, bytes, &addr);
+	mnl_attr_put(nlh, IFA_ADDRESS, bytes, &addr);
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+/* ---- a host, in its namespace ---- */
+
+static u32 ethtool(int fd, u32 command, u32 data)
+{
+	struct ethtool_value value = { .cmd = command, .data = data };
+	struct ifreq ifr = { .ifr_name = LAB_IFACE };
+
+	ifr.ifr_data = (void *)&value;
+	return ioctl(fd, SIOCETHTOOL, &ifr) ? 0 : value.data;
+}
+
+/*
+ * The cable forwards whole packets with whole checksums and their VLAN tags: offloads off. A kernel
+ * may lack some.
+ */
+static void offloads_off(void)
+{
+	static const u32 commands[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM };
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (u32 i = 0; fd >= 0 && i < ARRAY_SIZE(commands); i++)
+		ethtool(fd, commands[i], 0);
+	if (fd >= 0) {
+		ethtool(fd, ETHTOOL_SFLAGS,
+			ethtool(fd, ETHTOOL_GFLAGS, 0) & ~(u32)(ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN));
+		close(fd);
+	}
+}
+
+/* Addresses are usable at once. In a container /proc/sys may be read-only: then after a second. */
+static void no_duplicate_detection(void)
+{
+	static const char path[] = "/proc/sys/net/ipv6/conf/" LAB_IFACE "/accept_dad";
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "0", 1);
+	close(fd);
+}
+
+static int set_up_host(const struct lab_host *host, const char **step)
+{
+	const u32 index = if_nametoindex(LAB_IFACE);
+	int err;
+
+	*step = "set up a host's interface";
+	offloads_off();
+	no_duplicate_detection();
+	err = link_up(if_nametoindex("lo"), false);
+	if (!err)
+		err = add_address(AF_INET, host->ipv4, IPV4_PREFIX, index);
+	if (!err)
+		err = link_up(index, false);
+	if (err)
+		return err;
+	err = add_address(AF_INET6, host->ipv6, IPV6_PREFIX, index);
+	/* a kernel without IPv6 */
+	return err == -EAFNOSUPPORT || err == -EOPNOTSUPP || err == -EACCES ? 0 : err;
+}
+
+int lab_net_enter(const struct lab_host *host)
+{
+	return setns(host->ns_fd, CLONE_NEWNET) ? -errno : 0;
+}
+
+/* Makes a namespace, and returns to that of cable_fd. */
+static int make_namespace(struct lab_host *host, int cable_fd)
+{
+	int err;
+
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	host->ns_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	err = host->ns_fd < 0 ? -errno : 0;
+	if (setns(cable_fd, CLONE_NEWNET))
+		return -errno;
+	return err;
+}
+
+static int make_host(struct lab_host *host, u32 number, u32 mtu, int cable_fd, const char **step)
+{
+	char port[16];
+	int err;
+
+	snprintf(port, sizeof(port), "p%u", number);
+	snprintf(host->ipv4, sizeof(host->ipv4), "10.77.0.%hhu", (u8)number);
+	snprintf(host->ipv6, sizeof(host->ipv6), "fd77::%hhx", (u8)number);
+	memcpy(host->mac, (const u8[]){ 2, 0, 0, 0x77, 0, (u8)number }, sizeof(host->mac));
+	*step = "make a network namespace";
+	err = make_namespace(host, cable_fd);
+	if (err)
+		return err;
+	*step = "make a veth pair";
+	err = make_link(host, port, mtu);
+	if (err)
+		return err;
+	host->port_index = if_nametoindex(port);
+	err = link_up(host->port_index, true);
+	if (err)
+		return err;
+	err = lab_net_enter(host);
+	if (err)
+		return err;
+	err = set_up_host(host, step);
+	return setns(cable_fd, CLONE_NEWNET) ? -errno : err;
+}
+
+int lab_net_make(struct lab_host *hosts, u32 num, u32 mtu, const char **step)
+{
+	const int cable_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	int err = cable_fd < 0 ? -errno : 0;
+
+	*step = "open the network namespace";
+	for (u32 i = 0; !err && i < num; i++)
+		err = make_host(&hosts[i], i + 1, mtu, cable_fd, step);
+	if (cable_fd >= 0)
+		close(cable_fd);
+	return err;
+}
+
+int lab_net_set_link(const struct lab_host *host, bool up)
+{
+	char buf[REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = link_request(buf, RTM_NEWLINK, 0, host->port_index, 0);
+	struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+
+	ifi->ifi_change = IFF_UP;
+	ifi->ifi_flags = up ? IFF_UP : 0;
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}

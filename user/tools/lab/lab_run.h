@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A lab that runs: its hosts, cable, programs, and actions at their times. */
+#ifndef LAB_RUN_H
+#define LAB_RUN_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "cable.h"
+
+enum { LAB_ACTIONS = 32 };
+
+enum lab_act { LAB_KILL, LAB_STOP, LAB_LINK, LAB_PARTITION };
+
+/* What happens at a time, and what ends it, for_ns later. */
+struct lab_action {
+	u64 at_ns;  /* since the programs' start */
+	u64 for_ns; /* 0: at once, or for ever */
+	u32 host;   /* from 1; 0: none */
+	enum lab_act act;
+	bool is_begun, is_over;
+};
+
+struct lab_program {
+	char *shell; /* a command for sh -c, or */
+	char **argv; /* the words of the command line; both NULL: no program */
+	pid_t pid;   /* 0: not running */
+	bool was_started;
+};
+
+/* In shared memory: the results of programs, for the report. */
+struct lab_shown {
+	bool began;
+	int status[LAB_HOSTS]; /* exit status, or 128 + signal */
+	bool was_ended[LAB_HOSTS];
+};
+
+struct lab {
+	u32 num_hosts, mtu;
+	u64 delay_ns, bits_per_second, wait_ns, timeout_ns;
+	bool is_shared, is_plain, may_miss;
+	bool is_alone; /* one program: it has standard input */
+	const char *json;
+	char *texts[LAB_RULES];
+	u32 num_texts;
+	struct lab_program programs[LAB_HOSTS];
+	struct lab_action actions[LAB_ACTIONS];
+	u32 num_actions;
+	struct cable *cable;
+	struct lab_shown *shown;
+	char self[PATH_MAX]; /* this command */
+	pid_t child;	     /* the next process, which gets signals */
+	struct lab_host hosts[LAB_HOSTS];
+};
+
+/* Parses "2s stop h2 500ms". Returns false if it is none. */
+bool lab_action_parse(const char *text, struct lab_action *action);
+
+/* Finds this command's file. Returns EXIT_OK, or another exit status after a message. */
+int lab_prepare(struct lab *lab);
+/*
+ * Runs the programs to their end, in the lab's namespaces. Returns the highest exit status, or
+ * EXIT_FAILED after a message.
+ */
+int lab_run(struct lab *lab);
+/* Prints "xroce lab: cannot WHAT: REASON". Returns EXIT_FAILED. */
+int lab_failed(const char *what, int err);
+
+#endif
