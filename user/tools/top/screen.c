@@ -17,6 +17,7 @@
 #undef lines
 
 #include "../../os/clock.h"
+#include "../output.h"
 #include "screen.h"
 
 int screen_resize(struct screen *s, u32 width, u32 height)
