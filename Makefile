@@ -17,6 +17,7 @@
 #                 (both: KERNELS=6.12 for one guest kernel of 6.1 and 6.12)
 # make install    DESTDIR= PREFIX= LIBDIR=  install the library (in a directory of its own), the
 #                 command, its completion, units, dashboard, alerts, manual pages, xroce.pc and the documents
+# make portable   the same in BUILD/portable, with all that it needs but glibc 2.28 or later (x86_64)
 # make uninstall  the same variables: take all of that away
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
@@ -117,7 +118,7 @@ TOOL  := $(BUILD)/bin/xroce
 SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h \
 	xroce_held.skel.h)
 
-.PHONY: all engine objects texts deps demo check bench interop bench-vm install uninstall
+.PHONY: all engine objects texts deps demo check bench interop bench-vm portable install uninstall
 .PHONY: clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(RDMACM) $(BUILD)/lib/librdmacm.so $(RSPRELOAD) $(TOOL)
@@ -270,6 +271,10 @@ check-arch: deps
 	scripts/check.sh --build $(BUILD) --part arch
 $(CHECKS): deps
 	scripts/check.sh --build $(BUILD) --part $(@:check-%=%)
+
+# A directory for any system with glibc 2.28 or later: BUILD/portable.
+portable: deps
+	scripts/portable.sh $(BUILD)
 
 bench:
 	scripts/deps.sh bench
