@@ -214,6 +214,16 @@ json() {
 	server_ends
 	ping_from 1 b --json -c 2 -i 0.005 -W 0.1 $IP4_A
 	json_has 'd["received"] == 0 and d["path_mtu"]["found"] is None and "rtt_ns" not in d'
+	json_of_failure 2 no.such.host.invalid 'd["from"] is None and d["interface"] is None'
+	json_of_failure 2 198.51.100.1 'd["from"] is None and d["interface"] is None'
+	json_of_failure 1 10.77.0.99 'd["from"] == "10.77.0.2" and d["interface"] == "vb"'
+}
+# json_of_failure STATUS PEER EXPRESSION: also without a message sent there is a document.
+json_of_failure() {
+	in_ns b "$XROCE" ping --json -c 1 "$2" >"$WORK/ping.out" 2>"$WORK/ping.err"
+	need_equal "the status for $2" $? "$1"
+	json_has "d['peer'] == '$2' and d['sent'] == 0 and d['received'] == 0 and d['loss_percent'] is None"
+	json_has "$3"
 }
 
 errors() {

@@ -141,16 +141,26 @@ static double ping_loss_percent(const struct ping_result *r)
 	return r->sent ? 100.0 * (double)(r->sent - r->received) / (double)r->sent : 0;
 }
 
-static void ping_print_json(const struct peer *peer, const struct ping_result *r)
+/* Writes null for a text that was not found out. */
+static void ping_print_known(struct json *j, const char *name, const char *text)
+{
+	if (*text)
+		json_text(j, name, text);
+	else
+		json_null(j, name);
+}
+
+static void ping_print_json(const struct ping_options *o, const struct peer *peer,
+			    const struct ping_result *r)
 {
 	struct json j;
 	char name[16];
 
 	json_begin(&j, stdout);
 	json_open_object(&j, NULL);
-	json_text(&j, "peer", peer->text);
-	json_text(&j, "from", peer->local_text);
-	json_text(&j, "interface", peer->dev.name);
+	json_text(&j, "peer", *peer->text ? peer->text : o->peer);
+	ping_print_known(&j, "from", peer->local_text);
+	ping_print_known(&j, "interface", peer->dev.name);
 	json_text(&j, "answered_by", !r->received    ? "nobody" :
 				     r->has_server ? "xroce ping --server" :
 						     "connection manager");
@@ -159,7 +169,10 @@ static void ping_print_json(const struct peer *peer, const struct ping_result *r
 	json_number(&j, "received", r->received);
 	json_number(&j, "duplicates", r->duplicates);
 	json_number(&j, "damaged", r->damaged);
-	json_real(&j, "loss_percent", ping_loss_percent(r), 3);
+	if (r->sent)
+		json_real(&j, "loss_percent", ping_loss_percent(r), 3);
+	else
+		json_null(&j, "loss_percent");
 	json_number(&j, "elapsed_ns", r->elapsed_ns);
 	if (r->received) {
 		json_open_object(&j, "rtt_ns");
@@ -211,7 +224,7 @@ void ping_print(const struct ping_options *options, const struct peer *peer,
 		const struct ping_result *r)
 {
 	if (options->json) {
-		ping_print_json(peer, r);
+		ping_print_json(options, peer, r);
 		return;
 	}
 	printf("\n--- %s xroce ping statistics ---\n", peer->text);

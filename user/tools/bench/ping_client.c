@@ -28,6 +28,7 @@ struct ping {
 	u64 sent_ns[WINDOW];   /* send times; 0: answered */
 	u8 buffer[DATAGRAM_MOST];
 	struct ping_result result;
+	bool is_printed; /* result */
 };
 
 /* ---- sending ---- */
@@ -380,6 +381,7 @@ static int ping_run(struct ping *p)
 	if (!err && r->received && r->has_server)
 		err = ping_find_mtu(p);
 	ping_print(p->options, &p->peer, r);
+	p->is_printed = true;
 	if (err)
 		return ping_failed(p, "measure round trips", err);
 	return r->received ? PING_ANSWERED : PING_SILENT;
@@ -404,6 +406,9 @@ int ping_client(const struct ping_options *options)
 		if (!ret)
 			ret = ping_run(p);
 	}
+	/* a reader of JSON gets a document after an error too */
+	if (options->json && !p->is_printed)
+		ping_print(options, &p->peer, &p->result);
 	ping_close(p);
 	free(p);
 	return ret;
