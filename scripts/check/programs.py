@@ -34,6 +34,7 @@ SCRIPTS = {'model': 'model', 'ship': 'ship', 'check': 'tree', 'verbs': 'verbs', 
 OTHERS = (
     ('tests/vm/rxe.sh', 'vm-rxe', 'vm', ()),
     ('tests/vm/broker.sh', 'vm-broker', 'vm', ('6.1',)),
+    ('tests/vm/sockets.sh', 'vm-sockets', 'vm', ('5.10',)),
     ('tests/ship/trial/arch.sh', 'arch-arm64', 'arch', ('arm64',)),
     ('tests/ship/trial/arch.sh', 'arch-s390x', 'arch', ('s390x',)),
     ('tests/ship/trial/musl.sh', 'arch-musl', 'arch', ()),
