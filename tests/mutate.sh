@@ -19,7 +19,8 @@
 # `make check` does that.
 #
 # A line of the table: file TAB text, which must be on exactly one line of it TAB its replacement.
-# No file of user/verbs or user/tools, which none of these programs has: mutate-verbs.sh.
+# No file of user/verbs, which none of these programs has (mutate-verbs.sh), and of user/tools only
+# files of lab, bench and export.
 set -eu
 
 every=1 offset=0 check=
@@ -44,7 +45,7 @@ is_there() { [ -e "$1" ] && [ "$(grep -cF -- "$2" "$1")" -eq 1 ]; }
 # has_program FILE: is it in a program of these directories?
 has_program() {
 	case $1 in
-	user/tools/bench/* | user/tools/export/*) ;;
+	user/tools/bench/* | user/tools/export/* | user/tools/lab/lab_*) ;;
 	user/verbs/* | user/tools/*) return 1 ;;
 	esac
 }
@@ -90,6 +91,7 @@ kind_of() {
 	user/engine/*) ;;
 	user/cm/*) echo cm ;;
 	user/tools/bench/*) echo measure ;;
+	user/tools/lab/*) echo unit ;;
 	user/rdmacm/* | user/rsocket/*) echo rdmacm ;;
 	user/os/loop.*) echo rdmacm brokersim ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;

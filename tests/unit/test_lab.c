@@ -279,6 +279,7 @@ static void syndromes_are_kinds(void **state)
 	assert_false(passes(1, 2, ACK, 5, 0, AETH_NAK | NAK_PSN_SEQUENCE));
 	assert_true(passes(1, 2, ACK, 5, 0, AETH_NAK | NAK_REMOTE_ACCESS));
 	assert_true(passes(1, 2, ACK, 5, 0, AETH_NAK | 0x1f));
+	assert_true(passes(1, 2, ACK, 5, 0, AETH_NAK | 5));
 	assert_false(passes(1, 2, ACK, 5, 0, AETH_RNR_NAK));
 	assert_false(passes(1, 2, OPCODE(XROCE_XRC, OP5_ACKNOWLEDGE), 5, 0,
 			    AETH_NAK | NAK_REMOTE_ACCESS));
@@ -308,6 +309,68 @@ static void rounds_are_transmissions(void **state)
 	/* another QP's are its own */
 	assert_true(passes(1, 2, SEND, 6, 100, 0));
 	assert_false(passes(1, 2, SEND, 6, 101, 0));
+}
+
+enum { READ_RESPONSE = OPCODE(XROCE_RC, OP5_READ_RESPONSE_ONLY) };
+
+/* Requests and responses to a QP have PSNs of their own, and the QP one place in the order. */
+static void responses_are_apart(void **state)
+{
+	WIRE(1, "drop qp=2 psn=+1", "drop rc.ack round=2 psn=+0");
+	assert_true(passes(1, 2, SEND, 5, 100, 0));
+	assert_true(passes(1, 2, READ_RESPONSE, 6, 500, 0));
+	assert_true(passes(1, 2, SEND, 6, 900, 0));
+	assert_false(passes(1, 2, SEND, 6, 901, 0));
+	assert_true(passes(1, 2, READ_RESPONSE, 6, 501, 0));
+	assert_true(passes(1, 2, READ_RESPONSE, 5, 501, 0));
+	/* an acknowledgement of a PSN that a response has as well */
+	assert_true(passes(2, 1, ACK, 7, 40, AETH_ACK));
+	assert_true(passes(2, 1, READ_RESPONSE, 7, 40, 0));
+	assert_false(passes(2, 1, ACK, 7, 40, AETH_ACK));
+}
+
+static void numbers_are_of_the_packet(void **state)
+{
+	WIRE(1, "drop qp=0x29 psn=101");
+	assert_true(passes(1, 2, SEND, 0x28, 101, 0));
+	assert_true(passes(1, 2, SEND, 0x29, 100, 0));
+	assert_false(passes(1, 2, SEND, 0x29, 101, 0));
+	assert_true(passes(1, 2, SEND, 0x29, 102, 0));
+}
+
+/* Returns whether a MAD of the class, with this attribute and transaction, passes. */
+static bool mad_passes(u8 class, u8 attribute, u8 transaction, u32 psn)
+{
+	const struct path path = {
+		.hop_limit = 64, .udp_sport = 0xc000, .local = addresses[0], .peer = addresses[1]
+	};
+	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY), .pkey = 0xffff,
+				  .dest_qpn = 1, .src_qpn = 1, .psn = psn, .payload_len = 256 };
+	u8 frame[PACKET_FRAME_MAX], *mad = packet_put_headers(frame, &path, &p);
+	struct lab_fate fate;
+
+	memset(mad, 0, 256);
+	mad[1] = class;
+	mad[15] = transaction;
+	mad[17] = attribute;
+	assert_true(lab_wire_decide(&wire, 1, 2, frame, packet_seal(frame, mad, 256), &fate));
+	return !fate.drop;
+}
+
+/* A repeated MAD has another PSN: its transaction counts. */
+static void mads_are_known_by_their_transactions(void **state)
+{
+	WIRE(1, "drop cm.req round=2", "drop cm.sidr_rep", "drop ud");
+	assert_true(mad_passes(7, 0x10, 1, 5));
+	assert_true(mad_passes(7, 0x10, 2, 6));
+	assert_true(mad_passes(7, 0x13, 1, 7));
+	assert_false(mad_passes(7, 0x10, 1, 8));
+	assert_true(mad_passes(7, 0x10, 1, 9));
+	assert_false(mad_passes(7, 0x18, 1, 10));
+	/* of other classes */
+	assert_true(mad_passes(3, 0x18, 3, 11));
+	assert_true(mad_passes(7, 0x30, 3, 12));
+	assert_int_equal(wire.rules[2].hits, 0);
 }
 
 static void positions_are_in_messages(void **state)
@@ -361,6 +424,21 @@ static void shares_hit_the_same_packets(void **state)
 	assert_in_range(same, 1, 45);
 	assert_memory_not_equal(first[0], first[1], sizeof(first[0]));
 	assert_memory_not_equal(first[0], first[2], sizeof(first[0]));
+}
+
+/* The same share in two rules: each has packets of its own. */
+static void rules_choose_by_themselves(void **state)
+{
+	u32 both = 0;
+
+	WIRE(1, "drop p=0.5", "drop p=0.5");
+	for (u32 i = 0; i < 256; i++) {
+		const u32 before = wire.rules[0].hits + wire.rules[1].hits;
+
+		passes(1, 2, SEND, 5, i, 0);
+		both += wire.rules[0].hits + wire.rules[1].hits == before + 2;
+	}
+	assert_in_range(both, 32, 96);
 }
 
 /* A dropped packet is not always dropped again. */
@@ -427,6 +505,7 @@ static void put_udp_checksum(u8 *frame, u32 len, bool ipv6)
 
 	udp[6] = udp[7] = 0;
 	value = ~sum(udp, bytes, start) & 0xffff;
+	value = value ? value : 0xffff;
 	udp[6] = (u8)(value >> 8);
 	udp[7] = (u8)value;
 }
@@ -455,9 +534,26 @@ static void corrupted_packets_pass_udp_and_fail_the_icrc(void **state)
 		}
 		assert_false(packet_icrc_ok(&p));
 		assert_true(checksums_are_right(&p));
+		/* an absent checksum stays absent */
+		assert_true(whole == (p.ip[p.is_ipv6 ? 46 : 26] || p.ip[p.is_ipv6 ? 47 : 27]));
 		assert_true((p.dest_qpn != 0x1234) == (i / 4 == LAB_QPN));
 		assert_true((p.psn != 0x77) == (i / 4 == LAB_PSN));
 		assert_true((p.pkey != 0xffff) == (i / 4 == LAB_PKEY));
+	}
+}
+
+/* A checksum of 0 would mean that there is none. */
+static void checksums_are_never_zero(void **state)
+{
+	const struct lab_fate fate = { .corrupt = 1u << LAB_PSN, .copies = 1 };
+	u8 frame[PACKET_FRAME_MAX];
+
+	for (u32 psn = 0; psn < 1 << 17; psn += 2) {
+		const u32 len = make(frame, ACK, 0x1234, psn, 0, false);
+
+		put_udp_checksum(frame, len, false);
+		lab_wire_change(frame, len, &fate);
+		assert_true(frame[40] || frame[41]);
 	}
 }
 
@@ -515,11 +611,16 @@ int main(void)
 		cmocka_unit_test(syndromes_are_kinds),
 		cmocka_unit_test(steps_count_from_the_first_psn),
 		cmocka_unit_test(rounds_are_transmissions),
+		cmocka_unit_test(responses_are_apart),
+		cmocka_unit_test(numbers_are_of_the_packet),
+		cmocka_unit_test(mads_are_known_by_their_transactions),
 		cmocka_unit_test(positions_are_in_messages),
 		cmocka_unit_test(shares_hit_the_same_packets),
+		cmocka_unit_test(rules_choose_by_themselves),
 		cmocka_unit_test(rounds_are_decided_by_themselves),
 		cmocka_unit_test(verbs_are_fates),
 		cmocka_unit_test(corrupted_packets_pass_udp_and_fail_the_icrc),
+		cmocka_unit_test(checksums_are_never_zero),
 		cmocka_unit_test(marked_packets_are_right),
 		cmocka_unit_test(many_qps_are_not_forgotten),
 	};

@@ -68,11 +68,11 @@ static struct lab_flow *flow_of(struct lab_wire *w, u32 from, u32 to, const stru
 	return f;
 }
 
-/* A MAD's retransmissions have new PSNs: its transaction ID and its kind stand for it. */
-static u32 mad_number(const struct packet *p)
+/* A MAD's retransmissions have new PSNs: its kind and its transaction ID stand for it. */
+static u32 mad_number(const struct packet *p, u32 kind)
 {
 	u8 header[24];
-	u32 number = 0;
+	u32 number = kind;
 
 	if (p->payload_len < sizeof(header))
 		return 0;
@@ -109,8 +109,8 @@ static void identify(struct lab_wire *w, u32 from, u32 to, const struct packet *
 	}
 	id->order = f->order;
 	id->step = (p->psn - f->first_psn) & ROCE_PSN_MASK;
-	id->round = flow_round(f, lab_kind_is_mad(id->kind) ? mad_number(p) : p->psn, id->kind,
-			       p->flags & OP_ACK);
+	id->round = flow_round(f, lab_kind_is_mad(id->kind) ? mad_number(p, id->kind) : p->psn,
+			       id->kind, p->flags & OP_ACK);
 }
 
 bool lab_wire_decide(struct lab_wire *w, u32 from, u32 to, const u8 *frame, u32 len,
