@@ -373,8 +373,9 @@ up() {
 	ip -n $NS_A addr replace $IP6_A/64 dev $IF_A nodad
 	wait_until 10 netns_is_ready $NS_A $IF_A
 }
+# A link that is down for less than the retries: 8 times 4.3 s.
 link() {
-	begin "$1" -m 1024 || return
+	begin "$1" -m 1024 -T 20 || return
 	watch
 	down
 	lists 'v["up"]' False
