@@ -27,11 +27,12 @@ PINGPONG="ibv_rc_pingpong -d xroce_eth0 -g 0 -c"
 hosts() {
 	lab hosts --hosts 3 --mtu 4200 -- /bin/sh -c 'echo "$LAB_HOST of $LAB_HOSTS: $LAB_IP3 $LAB_IPV6_2"
 		ping -q -c 1 -W 2 $LAB_IP3 >/dev/null && ping -q -c 1 -W 2 $LAB_IPV6_2 >/dev/null && echo reached
-		ibv_devinfo | grep -c hca_id; cat /sys/class/infiniband/xroce_eth0/ports/1/gids/0'
+		echo "interfaces $(echo $(ls /sys/class/net))"; ibv_devinfo | grep -c hca_id; cat /sys/class/infiniband/xroce_eth0/ports/1/gids/0'
 	need_status $? 0 hosts
 	need_line hosts '^h1 of h1 h2 h3: 10\.77\.0\.3 fd77::2$'
 	need_line hosts '^reached$'
 	need_line hosts '^1$'
+	need_line hosts '^interfaces eth0 lo$'
 }
 
 # The highest status counts, but not of a server that the lab ends.
@@ -56,6 +57,8 @@ statuses() {
 	lab usage --fault 'drop rc.sned nth=3' -- true
 	need_status $? 2 usage
 	need_line usage '^ {16}\^ neither a kind of packet'
+	lab usage --fault $'drop \e[2J' -- true
+	need_line usage '^xroce lab: drop \?\[2J$'
 }
 
 pingpong() { lab "$1" "${@:2}" --h1 "$PINGPONG -n 100" --h2 "$PINGPONG -n 100 \$LAB_IP1"; }

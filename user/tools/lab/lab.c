@@ -63,6 +63,7 @@ enum {
 static int add_rule(struct lab *lab, const char *text)
 {
 	struct lab_wire *w = &lab->cable->wire;
+	char shown[LAB_RULE_TEXT];
 	struct lab_error error;
 
 	if (w->num_rules == LAB_RULES) {
@@ -70,10 +71,13 @@ static int add_rule(struct lab *lab, const char *text)
 		return EXIT_USAGE;
 	}
 	if (lab_rule_parse(text, lab->num_hosts, &w->rules[w->num_rules], &error)) {
-		w->num_rules++;
+		output_clean(w->rules[w->num_rules++].text);
 		return EXIT_OK;
 	}
-	fprintf(stderr, "xroce lab: %s\n           %*s^ %s\n", text, (int)error.at, "", error.why);
+	snprintf(shown, sizeof(shown), "%s", text);
+	output_clean(shown);
+	fprintf(stderr, "xroce lab: %s\n           %*s^ %s\n", shown,
+		(int)min_u32(error.at, LAB_RULE_TEXT - 1), "", error.why);
 	return EXIT_USAGE;
 }
 

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -206,6 +208,13 @@ static void run_program(const struct lab *lab, u32 i)
 	lab_failed("run the command", -errno);
 }
 
+/* /sys/class/net of the host. A container may refuse it: programs then see the one outside. */
+static void mount_sys(void)
+{
+	if (!unshare(CLONE_NEWNS))
+		mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+}
+
 static int start_program(struct lab *lab, u32 i)
 {
 	struct lab_program *p = &lab->programs[i];
@@ -224,6 +233,7 @@ static int start_program(struct lab *lab, u32 i)
 	err = lab_net_enter(&lab->hosts[i]);
 	if (err)
 		_exit(lab_failed("enter a network namespace", err));
+	mount_sys();
 	set_environment(lab, i + 1);
 	if (!lab->is_alone) {
 		fd = open("/dev/null", O_RDONLY);
