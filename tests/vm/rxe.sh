@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: long
+# tier: long sockets XROCE_PORT=sockets
 #
 # A peer that is not ours: the Soft-RoCE of Debian's 6.1 kernel in a virtual machine. Every opcode
 # of RC, UC and UD both ways, with data and completions checked at both ends and every packet of

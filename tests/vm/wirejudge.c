@@ -3,12 +3,14 @@
  * Judges every RoCEv2 packet that one host of a capture sent: headers, checksums and ICRC each by
  * itself (packets of a connection against each other: lib/track.c).
  *
- *	wirejudge -a MAC -m PATH-MTU [-t HOP-LIMIT] [-f] CAPTURE
+ *	wirejudge -a MAC -m PATH-MTU [-t HOP-LIMIT] [-f] [-s] CAPTURE
  *
- * MAC is the judged host's. -f judges the judge: a bit of each right IPv4 packet is turned over,
- * another in each, and that must be noticed. Prints "wrong PACKET-NUMBER WHAT" for the first wrong
- * packets, a line "ours OPCODE COUNT" or "theirs OPCODE COUNT" for each opcode seen, "ours RNR_NAK
- * COUNT", and the sum. Exit status 1 if a packet was wrong or none was there.
+ * MAC is the judged host's. -s: it sends by UDP sockets, which choose the source port; the first
+ * packet of a super-packet has a code for its length. -f judges the judge: a bit of each right IPv4
+ * packet is turned over, another in each, and that must be noticed. Prints "wrong PACKET-NUMBER
+ * WHAT" for the first wrong packets, a line "ours OPCODE COUNT" or "theirs OPCODE COUNT" for each
+ * opcode seen, "ours RNR_NAK COUNT", and the sum. Exit status 1 if a packet was wrong or none was
+ * there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,7 @@ struct judge {
 	u8 mac[6];
 	u32 path_mtu;
 	u32 hop_limit;
+	bool has_sockets;
 	unsigned long number, packets, wrong;
 	bool flips;
 	unsigned long flipped, unnoticed;
@@ -54,19 +57,21 @@ static const char *judge_ip(const struct judge *j, const struct packet *p)
 	}
 	if (p->hop_limit != j->hop_limit)
 		return "TTL or hop limit";
-	if (p->udp_sport < ROCE_UDP_SPORT_MIN)
+	if (p->udp_sport < (j->has_sockets ? 1024 : ROCE_UDP_SPORT_MIN))
 		return "UDP source port";
 	if (get16(udp + 6) && sum16(udp, bytes, sum) != 0xffff)
 		return "UDP checksum";
 	return NULL;
 }
 
-static const char *judge_bth(const struct packet *p)
+static const char *judge_bth(const struct judge *j, const struct packet *p)
 {
 	const u8 *bth = p->ip + (p->is_ipv6 ? 48 : 28);
+	const u32 code = bth[4] & 0x3f;
 	u8 pad[3];
 
-	if (bth[4] & 0x3f || bth[8] & 0x7f)
+	if ((code && (!j->has_sockets || roce_segment_of_code[code] != p->end - bth)) ||
+	    bth[8] & 0x7f)
 		return "reserved bits of the BTH";
 	if (p->pkey != ROCE_DEFAULT_PKEY)
 		return "P_Key";
@@ -95,7 +100,7 @@ static const char *judge_alone(const struct judge *j, const struct packet *p)
 
 	if (!what)
 		what = judge_ip(j, p);
-	return what ? what : judge_bth(p);
+	return what ? what : judge_bth(j, p);
 }
 
 static void judge_flipped(struct judge *j, const u8 *frame, size_t len)
@@ -197,7 +202,7 @@ int main(int argc, char **argv)
 	unsigned int b[6] = { 0 }, i;
 	int c;
 
-	while ((c = getopt(argc, argv, "a:m:t:f")) != -1) {
+	while ((c = getopt(argc, argv, "a:m:t:fs")) != -1) {
 		switch (c) {
 		case 'a':
 			must(sscanf(optarg, "%x:%x:%x:%x:%x:%x", &b[0], &b[1], &b[2], &b[3], &b[4],
@@ -206,13 +211,14 @@ int main(int argc, char **argv)
 		case 'm': j.path_mtu = strtoul(optarg, NULL, 0); break;
 		case 't': j.hop_limit = strtoul(optarg, NULL, 0); break;
 		case 'f': j.flips = true; break;
+		case 's': j.has_sockets = true; break;
 		default: return 1;
 		}
 	}
-	must(argc - optind == 1, "wirejudge -a MAC -m PATH-MTU [-t HOP-LIMIT] [-f] CAPTURE");
+	must(argc - optind == 1, "wirejudge -a MAC -m PATH-MTU [-t HOP-LIMIT] [-f] [-s] CAPTURE");
 	for (i = 0; i < 6; i++)
 		j.mac[i] = b[i];
-	j.track = track_open(j.path_mtu);
+	j.track = track_open(j.path_mtu, j.has_sockets);
 	judge_file(&j, argv[optind], true);
 	judge_file(&j, argv[optind], false);
 	judge_report(&j);

@@ -42,7 +42,9 @@ peer_judge() {
 	kill "$capture"
 	finish "$capture" 10
 	need_line capture '^0 packets dropped by kernel' || return
-	"$VM_TOOLS/wirejudge" -a $MAC_A -m "$1" -f "$WORK/wire.pcap" >"$WORK/judge.out" 2>&1 ||
+	local by=()
+	[ "${XROCE_PORT:-}" != sockets ] || by=(-s)
+	"$VM_TOOLS/wirejudge" -a $MAC_A -m "$1" -f "${by[@]}" "$WORK/wire.pcap" >"$WORK/judge.out" 2>&1 ||
 		{ fail "packets of ours are wrong"; show judge; }
 	judged=$((${judged:-0} + $(sed -n 's/^judged \([0-9]*\) .*/\1/p' "$WORK/judge.out")))
 	grep -E '^(ours|theirs|flipped) ' "$WORK/judge.out" >>"$WORK/opcodes.seen"

@@ -53,18 +53,20 @@ struct connection {
 
 struct track {
 	u32 path_mtu;
+	bool has_sockets;
 	struct connection c[CONNECTIONS];
 	unsigned int num;
 	u32 locals[CONNECTIONS];
 	unsigned int num_locals;
 };
 
-struct track *track_open(u32 path_mtu)
+struct track *track_open(u32 path_mtu, bool has_sockets)
 {
 	struct track *t = calloc(1, sizeof(*t));
 
 	must(t, "no memory");
 	t->path_mtu = path_mtu;
+	t->has_sockets = has_sockets;
 	return t;
 }
 
@@ -99,10 +101,20 @@ static struct connection *track_find_local(struct track *t, const struct packet 
 	return NULL;
 }
 
+static bool track_is_taken(const struct track *t, u32 local)
+{
+	for (unsigned int i = 0; i < t->num; i++)
+		if (t->c[i].local == local)
+			return true;
+	return false;
+}
+
+/* The port tells the two QPs; that of a socket does not: then connections come one by one. */
 static void track_join(struct track *t, struct connection *c)
 {
 	for (unsigned int i = 0; i < t->num_locals && !c->local; i++)
-		if (path_udp_sport(0, t->locals[i], c->remote) == c->sport)
+		if (t->has_sockets ? !track_is_taken(t, t->locals[i]) :
+				     path_udp_sport(0, t->locals[i], c->remote) == c->sport)
 			c->local = t->locals[i];
 }
 
@@ -362,7 +374,7 @@ const char *track_ours(struct track *t, const struct packet *p)
 		return "no connection";
 	if (c->sport != p->udp_sport)
 		return "UDP source port changed";
-	if (!c->local && c->service == XROCE_RC)
+	if (!c->local && c->service == XROCE_RC && !t->has_sockets)
 		return "UDP source port is not that of the two QPs";
 	if (p->flags & OP_CNP)
 		return p->becn && !p->psn ? NULL : "CNP without BECN or with a PSN";

@@ -11,7 +11,8 @@
 
 struct track;
 
-struct track *track_open(u32 path_mtu);
+/* has_sockets: the judged host sends by UDP sockets, each of which has one source port. */
+struct track *track_open(u32 path_mtu, bool has_sockets);
 void track_close(struct track *t);
 
 /*
