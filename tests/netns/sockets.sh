@@ -310,6 +310,30 @@ auto() {
 	in_a ip link set dev $IF_A xdpgeneric off
 	export XROCE_PORT=sockets
 }
+# at_once SECONDS [WORD...]: processes that start at such intervals, after these words. One prints
+# the reason, and none takes a broker that is starting for one without its socket here.
+at_once() {
+	local i all=()
+	unset XROCE_PORT
+	for i in {1..12}; do
+		start once_$i a "${@:2}" "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -p $((18600 + i))
+		all+=("$child")
+		[ "$1" = 0 ] || read -r -t "$1" <>"$WORK/quiet"
+	done
+	for i in {1..12}; do
+		wait_until 20 listens_or_gone a $((18600 + i)) "${all[i - 1]}"
+	done
+	cat "$WORK"/once_{1..12}.out >"$WORK/once.out"
+	need_equal "lines that give the reason" "$(grep -c 'using UDP sockets' "$WORK/once.out")" 1
+	need_equal "all lines of xroce" "$(grep -c '^xroce: ' "$WORK/once.out")" 1 || show once
+	for i in "${all[@]}"; do
+		stop "$i"
+	done
+	export XROCE_PORT=sockets
+	need_nothing_left
+}
+# shellcheck disable=SC2016
+private_run=(unshare --mount sh -c 'mount -t tmpfs -o mode=755 none /run && exec "$@"' sh)
 pass_object() {
 	cat >"$WORK/pass.c" <<'END'
 __attribute__((section("xdp"), used)) int pass(void *ctx) { return 2; }
@@ -410,6 +434,8 @@ pass_object
 run_case pingpongs pingpongs
 run_case mixed mixed
 run_case auto auto
+run_case at_once at_once 0
+run_case at_once_in_containers at_once 0.01 "${private_run[@]}"
 run_long_case rival rival
 run_case foreign foreign
 run_case answers answers

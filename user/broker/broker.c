@@ -356,6 +356,15 @@ static int broker_receive_by_xdp(struct broker *b)
 	return err;
 }
 
+/* Of processes that start at the same time one has the interface: the others print no line. */
+static void broker_say_udp(const struct broker *b)
+{
+	if (b->options.why_udp && !options_is_set(OPTION_QUIET))
+		attach_complain(&b->dev,
+				"%susing UDP sockets, which are slower (XROCE_PORT, xroce(7))",
+				b->options.why_udp);
+}
+
 /* Starts a broker. After an error the caller calls broker_end(), which undoes each step done. */
 static int broker_begin(struct broker *b)
 {
@@ -367,6 +376,8 @@ static int broker_begin(struct broker *b)
 				     err);
 	b->proof_way = (enum proof_way)err;
 	err = broker_lock(b);
+	if (!err)
+		broker_say_udp(b);
 	if (!err)
 		err = b->options.udp ? broker_receive_by_udp(b) : broker_receive_by_xdp(b);
 	if (!err)
@@ -459,13 +470,6 @@ static bool brokers_may_use_udp(const struct broker_options *o)
 	return o->or_udp && options_xdp() == XDP_CHOICE_AUTO && options_attach() == ATTACH_AUTO;
 }
 
-static void brokers_say_udp(const struct netdev *dev, const char *why)
-{
-	if (!options_is_set(OPTION_QUIET))
-		attach_complain(dev, "%susing UDP sockets, which are slower (XROCE_PORT, xroce(7))",
-				why);
-}
-
 int brokers_add(struct brokers *all, const struct netdev *dev, const struct broker_options *o)
 {
 	const bool may_attach = spawn_may(), may_use_udp = brokers_may_use_udp(o);
@@ -477,13 +481,13 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	by_udp.sockets = false;
 	if (o->udp || (may_use_udp && !may_attach)) {
 		if (!o->udp)
-			brokers_say_udp(dev, "no privileges for XDP: ");
+			by_udp.why_udp = "no privileges for XDP: ";
 		return brokers_try(all, dev, &by_udp, &lacks_xdp);
 	}
 	err = brokers_try(all, dev, o, &lacks_xdp);
 	if (!err || !lacks_xdp || !may_use_udp)
 		return err;
-	brokers_say_udp(dev, "");
+	by_udp.why_udp = "";
 	return brokers_try(all, dev, &by_udp, &lacks_xdp);
 }
 

@@ -33,6 +33,7 @@ struct broker_options {
 	bool while_used; /* ends shortly after its last client */
 	bool udp;	 /* receives by UDP sockets, without privileges */
 	bool or_udp;	 /* the same if an XDP program is impossible here */
+	const char *why_udp; /* the beginning of the line that reports udp; NULL: no line */
 	bool sockets;	 /* it is expected that this has AF_XDP sockets (sole.h); with while_used */
 	/* NULL, or called when a broker ends, before its clients and xroce stop notice */
 	void (*ends)(void *arg, const struct netdev *dev);

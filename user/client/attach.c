@@ -436,7 +436,8 @@ static int attach_start_broker(const struct netdev *dev, struct attachment *m)
 	int fd;
 
 	if (port != PORT_SOCKETS && !spawn_may()) {
-		if (attach_complain_of_mount(dev))
+		/* the new broker waits for a holder in here, which may be starting */
+		if (attach_holder_is_outside(dev) && attach_complain_of_mount(dev))
 			return -EBUSY;
 		if (port == PORT_XDP)
 			return attach_failed(dev, "attach an XDP program", -EPERM);

@@ -23,22 +23,35 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
 	complain("%s: %s", dev->name, text);
 }
 
-/* A holder that starts or ends has no socket either, but its PID is known on the host. */
-bool attach_lacks_mount(const struct netdev *dev)
+/* Returns whether a holder that admits others has no socket here. *pid: 0 if it has none here. */
+static bool attach_lacks_socket(const struct netdev *dev, pid_t *pid)
 {
 	struct sockaddr_un at;
 	char comm[32];
-	pid_t pid = 0;
 	int err;
 
+	*pid = 0;
 	broker_socket_path(dev->ifindex, &at);
 	if (!access(at.sun_path, F_OK) || !netdev_lets_in(dev->ifindex))
 		return false;
-	err = netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
+	err = netdev_holder(dev->ifindex, pid, comm, sizeof(comm));
 	/* root without a number here cannot show a socket, but its XDP program */
-	if (err && (!dev->xdp_program || privilege_in_first_user_namespace()))
-		return false;
-	return !pid || access(ASK_DIR, F_OK);
+	return !err || (dev->xdp_program && !privilege_in_first_user_namespace());
+}
+
+bool attach_holder_is_outside(const struct netdev *dev)
+{
+	pid_t pid;
+
+	return attach_lacks_socket(dev, &pid) && !pid;
+}
+
+/* A holder that starts or ends has no socket either, but its PID is known on the host. */
+bool attach_lacks_mount(const struct netdev *dev)
+{
+	pid_t pid;
+
+	return attach_lacks_socket(dev, &pid) && (!pid || access(ASK_DIR, F_OK));
 }
 
 bool attach_complain_of_mount(const struct netdev *dev)

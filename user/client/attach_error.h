@@ -17,6 +17,8 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
  * holder is in another PID namespace, or ASK_DIR does not exist either.
  */
 bool attach_lacks_mount(const struct netdev *dev);
+/* The same of a holder in another PID namespace alone: another one may be starting. */
+bool attach_holder_is_outside(const struct netdev *dev);
 /* Prints the line for attach_lacks_mount(). Returns false, without a line, if that is false. */
 bool attach_complain_of_mount(const struct netdev *dev);
 
