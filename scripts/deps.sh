@@ -5,8 +5,9 @@
 # is there it does nothing and touches no network. It never removes or upgrades a package. `deps.sh
 # bench`: also the programs that xroce is compared with. `deps.sh arch`: cross compilers, QEMU's
 # user mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
-# rpm.sh, and tests/netns/cm_servers.sh, which are skipped without these packages, so a missing one
-# is no error. `deps.sh print` prints all names but the optional ones, and installs nothing.
+# rpm.sh, and tests/netns/cm_servers.sh and rootless.sh, which are skipped without these packages,
+# so a missing one is no error. `deps.sh print` prints all names but the optional ones, and installs
+# nothing.
 set -u
 
 packages=(
@@ -47,6 +48,8 @@ vm_packages+=(rpm)
 vm_packages+=(nginx-light redis-server redis-tools postgresql)
 # a Ceph cluster
 vm_packages+=(ceph-mon ceph-osd ceph-common)
+# tests/netns/rootless.sh
+vm_packages+=(podman)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -88,6 +91,11 @@ start_as_ever() {
 		case $p in
 		prometheus | tgt | redis-server | postgresql) ;;
 		nginx-light) p=nginx ;;
+		podman)
+			systemctl disable --quiet podman.socket podman.service podman-restart.service \
+				podman-auto-update.service podman-auto-update.timer 2>/dev/null
+			continue
+			;;
 		*) continue ;;
 		esac
 		systemctl disable --quiet "$p.service" 2>/dev/null
@@ -117,8 +125,10 @@ install_missing() {
 		exit 1
 	fi
 }
+# apt-get would upgrade the installed packages of the same source as a new one.
 apt_get() {
-	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=120 "$@" </dev/null
+	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Get::Upgrade-By-Source-Package=false \
+		-o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
 if find_missing "${packages[@]}"; then
