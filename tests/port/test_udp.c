@@ -361,6 +361,19 @@ static void pass(struct end *e, u8 (*frame)[PACKET_FRAME_MAX], const u32 *len, u
 	host_wake(e->host);
 }
 
+/* Frames from take() whose ICRC no identification of 0 .. 63 explains. */
+static u32 high_ids;
+
+static void note_identification(const struct packet *p)
+{
+	struct icrc_unknown u;
+
+	if (p->is_ipv6)
+		return;
+	icrc_unknown_init(&u, packet_bytes(p) - ICRC_BEFORE_TAIL - ROCE_ICRC_BYTES);
+	high_ids += !icrc_unknown_is_low(&u, packet_icrc_difference(p));
+}
+
 /* The frames in the client's ring, super-packets cut; their PSNs must go up from `first`. */
 static u32 take(struct end *e, u32 first)
 {
@@ -379,6 +392,7 @@ static u32 take(struct end *e, u32 first)
 				if (!p.is_ipv6)
 					assert_int_equal(fold16(sum16(f.data + 14, 20)), 0xffff);
 				assert_int_equal(p.psn, psn++);
+				note_identification(&p);
 				continue;
 			}
 			assert_int_equal(b.odd_parts[i], 1);
@@ -388,6 +402,7 @@ static u32 take(struct end *e, u32 first)
 			while (segments_next(&segments, &f)) {
 				assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
 				assert_int_equal(p.psn, psn++);
+				note_identification(&p);
 			}
 		}
 		xsk_release(&e->ring, e->ring.xsk, &b);
@@ -583,6 +598,38 @@ static void host_receive__both_families(void **state)
 	end_end(&e);
 }
 
+/* A peer that sends by sockets has low identifications in super-packets, too. */
+static void host_receive__low_identifications(void **state)
+{
+	static const u32 payload[] = { 0, 64, 256, 1024, 2048, 4096 };
+	struct netdev dev = { .ifindex = LOOPBACK, .num_gids = 1 };
+	struct host_receive r;
+	struct gid failed;
+	struct tx *tx;
+	struct end e;
+
+	/* super-packets arrive uncut */
+	assert_int_equal(system("ethtool -K lo gso on tx-udp-segmentation on >/dev/null"), 0);
+	dev.gid[0].gid = v4;
+	end_begin(&e);
+	assert_int_equal(host_receive_open(&r, e.host, LOOPBACK), 0);
+	assert_int_equal(host_receive_follow(&r, &dev, &failed), 0);
+	tx = open_sender();
+	high_ids = 0;
+	for (u32 k = 0; k < ARRAY_SIZE(payload); k++) {
+		for (u32 i = 0; i < 40; i++)
+			send_one(tx, &v4, MIDDLE, i, i < 39 ? payload[k] : 0);
+		assert_true(tx_flush(tx));
+		assert_true(all_arrive(&e, &r, 40));
+	}
+	assert_true(e.client->stats->super_packets >= ARRAY_SIZE(payload) - 1);
+	assert_int_equal(high_ids, 0);
+	assert_int_equal(system("ethtool -K lo gso off tx-udp-segmentation off >/dev/null"), 0);
+	host_receive_close(&r);
+	tx_close(tx);
+	end_end(&e);
+}
+
 /* A client that is about to end a QP gets all that is there, and not one turn's datagrams alone. */
 static void host_receive_take_all__leaves_none(void **state)
 {
@@ -695,6 +742,7 @@ int main(void)
 		cmocka_unit_test(host__refuses),
 		cmocka_unit_test(host__ring_of_a_hostile_client),
 		cmocka_unit_test(host_receive__both_families),
+		cmocka_unit_test(host_receive__low_identifications),
 		cmocka_unit_test(host_receive_take_all__leaves_none),
 		cmocka_unit_test(host_map__as_a_hash_map),
 		cmocka_unit_test(host_map__the_oldest_goes),

@@ -37,10 +37,15 @@
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_VERSION  0x45
 #define IPV4_DF	      0x4000
+#define CODE_AT	      offsetof(struct bth, ecn_qpn)
+#define CODE_MASK     (BTH_RESERVED >> 24)
 
 /* ---- frames ---- */
 
-/* Writes an IPv4 header before the UDP header. id: 0, or the segment length of a super-packet. */
+/*
+ * Writes an IPv4 header before the UDP header. id: 0, or the segment length of a super-packet
+ * without a code for it.
+ */
 static u8 *host_put_ipv4(u8 *udp, const struct host_datagram *d, u32 bytes, u32 id)
 {
 	struct iphdr *ip = (struct iphdr *)udp - 1;
@@ -74,10 +79,11 @@ static u8 *host_put_ipv6(u8 *udp, const struct host_datagram *d, u32 bytes)
 
 /*
  * Passes a packet, or equal ones in a row, as a frame. The headers overwrite what is before the
- * payload: earlier packets of the datagram, which are done with.
+ * payload: earlier packets of the datagram, which are done with. code: the sender's for the length
+ * of a super-packet, whose packets then have the identifications 0, 1, 2 and so on; or 0.
  */
 static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload, u32 len,
-		      bool is_super)
+		      bool is_super, u32 code)
 {
 	const u32 bytes = (u32)sizeof(struct udphdr) + len;
 	const bool is_ipv4 = gid_is_ipv4(&d->dst);
@@ -89,7 +95,9 @@ static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload
 	udp->dest = htons(ROCE_UDP_PORT);
 	udp->len = htons((u16)bytes);
 	udp->check = 0;
-	ip = is_ipv4 ? host_put_ipv4((u8 *)udp, d, bytes, is_super ? d->segment : 0) :
+	if (is_super && code)
+		payload[CODE_AT] = (u8)((payload[CODE_AT] & ~CODE_MASK) | code);
+	ip = is_ipv4 ? host_put_ipv4((u8 *)udp, d, bytes, is_super && !code ? d->segment : 0) :
 		       host_put_ipv6((u8 *)udp, d, bytes);
 	/* by this sum the programs know a super-packet: parse_segment() */
 	if (is_super)
@@ -133,13 +141,22 @@ static u32 host_run(const struct host_datagram *d, u32 at)
 	return end - at;
 }
 
+/* Returns the code for the segment length in the first packet (xroce/wire.h), or 0. */
+static u32 host_code(const struct host_datagram *d)
+{
+	const u32 code = d->len > CODE_AT ? d->payload[CODE_AT] & CODE_MASK : 0;
+
+	return code && roce_segment_of_code[code] == d->segment ? code : 0;
+}
+
 void host_receive_datagram(struct host *h, const struct host_datagram *d)
 {
+	const u32 code = host_code(d);
 	u32 run;
 
 	for (u32 at = 0; at < d->len; at += run) {
 		run = d->segment ? host_run(d, at) : d->len;
-		host_pass(h, d, d->payload + at, run, d->segment && run > d->segment);
+		host_pass(h, d, d->payload + at, run, d->segment && run > d->segment, code);
 	}
 }
 
