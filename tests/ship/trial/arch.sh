@@ -10,50 +10,27 @@
 # XROCE_SIM_SEEDS (300 here), XROCE_SIM_PACKETS (6 here) and MIRROR=URL may be set.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
-arch=$2
-case $arch in
-arm64) triplet=aarch64-linux-gnu qemu=qemu-aarch64 ;;
-s390x) triplet=s390x-linux-gnu qemu=qemu-s390x ;;
-*) echo "arch.sh: no architecture '$arch'" >&2; exit 2 ;;
-esac
-for tool in mmdebstrap $qemu $triplet-gcc; do
-	command -v $tool >/dev/null || { echo "skip arch_$arch $tool is not installed"; exit 0; }
-done
-mkdir -p "$1/arch/$arch" && dir=$(cd "$1/arch/$arch" && pwd) || exit 1
-root=$dir/root
-log=$dir/log
+. tests/ship/trial/cross.sh
+cross_possible "$1" "$2" || { echo "skip arch_$2 $skip_reason"; exit 0; }
 bound=${XROCE_TEST_TIMEOUT:-900}
 export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-300} XROCE_SIM_PACKETS=${XROCE_SIM_PACKETS:-6}
 
-if [ ! -e "$dir/unpacked" ]; then
-	rm -rf "$root"
-	packages=libc6-dev,linux-libc-dev,bpftool
-	for p in bpf xdp fuse3 isal mnl ibverbs cmocka microhttpd json-c smartcols ncurses; do packages+=,lib$p-dev; done
-	mmdebstrap --variant=extract --architectures=$arch --include="$packages" \
-		"$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" \
-		"$(scripts/mirror.sh)" >"$log" 2>&1 && : >"$dir/unpacked" ||
-		{ tail -n 20 "$log"; echo "not ok arch_${arch}__libraries"; exit 1; }
-fi
-
-pkgconfig=$root/usr/lib/$triplet/pkgconfig:$root/usr/share/pkgconfig
-# The skeleton of a big-endian BPF object is made by a big-endian bpftool.
-if make --no-print-directory -k -j"$(nproc)" BUILD="$dir/build" WERROR=1 \
-	CC="$triplet-gcc --sysroot=$root" AR=$triplet-ar \
-	PKG_CONFIG="env PKG_CONFIG_LIBDIR=$pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config" \
-	BPFTOOL="$qemu -L $root $root/usr/sbin/bpftool" all unit-tests sim-tests cm-tests >"$log" 2>&1; then
+cross_unpack || { echo "not ok arch_${arch}__libraries"; exit 1; }
+if cross_make all unit-tests sim-tests cm-tests; then
 	echo "ok arch_${arch}__compiles"
 else
-	grep -v '^  ' "$log" | tail -n 20
 	echo "not ok arch_${arch}__compiles"
 fi
 
-# Does a handler of SIGBUS hear which address was touched? On a real machine it does. 0: yes.
-sigbus_has_address() {
+# Does a handler hear which address was touched? On machines of these two kinds it does. 0: yes.
+fault_has_address() {
 	$triplet-gcc --sysroot="$root" -O1 tests/ship/trial/sigbus.c -o "$dir/sigbus" &&
-		$qemu -L "$root" "$dir/sigbus" >"$log" 2>&1
+		$qemu -L "$root" "$dir/sigbus" "$@" >"$log" 2>&1
 }
-sigbus_has_address
+fault_has_address
 sigbus=$?
+fault_has_address wild
+wild=$?
 
 # What emulation does not do. Prints the reason.
 emulation_lacks() {
@@ -61,6 +38,9 @@ emulation_lacks() {
 	test_masks16 | test_threads) echo "takes too long under emulation" ;;
 	test_guard | test_memory)
 		[ $sigbus -eq 0 ] || echo "$qemu tells no address of a SIGBUS (tests/ship/trial/sigbus.c)"
+		;;
+	test_odp)
+		[ $wild -eq 0 ] || echo "$qemu tells no address that no process has (tests/ship/trial/sigbus.c)"
 		;;
 	esac
 }

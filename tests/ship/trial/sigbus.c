@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For arch.sh: does a handler of SIGBUS get the faulting address? Here a page after the end of a
- * file. Exit status 0 if so. Guarded accesses (docs/memory.md) need it to tell their own faults
- * from others.
+ * For arch.sh: does a handler get the faulting address of a SIGBUS? Here a page after the end of a
+ * file; with an argument, of the SIGSEGV at an address that no process has. Exit status 0 if so.
+ * Guarded accesses (docs/memory.md) need it to tell their own faults from others.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -11,32 +11,42 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static sigjmp_buf back;
-static char *touched;
+#define WILD (1ull << 52)
 
-static void on_sigbus(int signal, siginfo_t *info, void *context)
+static sigjmp_buf back;
+static char *volatile touched;
+
+static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	touched = info->si_addr;
 	siglongjmp(back, 1);
 }
 
-int main(void)
+/* Returns memory beyond the end of a file, or NULL. */
+static char *beyond_file(void)
 {
-	const struct sigaction ours = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const int fd = memfd_create("file", 0);
-	volatile char *file;
+	char *file;
 
-	if (fd < 0 || ftruncate(fd, (off_t)page) || sigaction(SIGBUS, &ours, NULL))
-		return 2;
+	if (fd < 0 || ftruncate(fd, (off_t)page))
+		return NULL;
 	file = mmap(NULL, 2 * page, PROT_READ, MAP_SHARED, fd, 0);
-	if (file == MAP_FAILED)
+	return file == MAP_FAILED ? NULL : file + page;
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction ours = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	char *const at = argc > 1 ? (char *)WILD : beyond_file();
+
+	if (!at || sigaction(SIGBUS, &ours, NULL) || sigaction(SIGSEGV, &ours, NULL))
 		return 2;
 	if (!sigsetjmp(back, 1)) {
-		(void)file[page];
-		puts("no SIGBUS");
+		(void)*(volatile char *)at;
+		puts("no signal");
 		return 2;
 	}
-	printf("touched %p, told %p\n", (void *)&file[page], (void *)touched);
-	return touched != &file[page];
+	printf("touched %p, told %p\n", (void *)at, (void *)touched);
+	return touched != at;
 }
