@@ -11,6 +11,9 @@
 #
 # The guest has what would be B's addresses, so that cable.sh can forward between pa and pb.
 #
+# VM_ARCH, set before this file is sourced, is the guest's processor: amd64, or arm64. With arm64
+# also VM_ROOT (kernel.sh), and VM_BUILD, the build for the guest.
+#
 #   guest_topology MTU		A and P; guest_bridge joins pa and pb, guest_unbridge parts them
 #   guest_boot NAME VERSION CPUS [-p PROGRAM]... [QEMU-ARGUMENT]...
 #   guest_start GUEST NAME COMMAND	a line for the guest's shell, in the background
@@ -19,24 +22,50 @@
 #   guest_do GUEST NAME COMMAND	both, within 30 seconds
 #   guest_off GUEST
 
-. "$(dirname "${BASH_SOURCE[0]}")/kernel.sh"
-
+VM_ARCH=${VM_ARCH:-amd64}
+VM_ROOT=${VM_ROOT:-}
+VM_BUILD=${VM_BUILD:-$BUILD}
 VM_CACHE=$BUILD/vm
-VM_TOOLS=$BUILD/tests/vm
+VM_TOOLS=$VM_BUILD/tests/vm
+case $VM_ARCH in
+amd64)
+	VM_TRIPLET=x86_64-linux-gnu
+	VM_QEMU=qemu-system-x86_64
+	VM_MACHINE=pc
+	VM_CPU=max,-erms,-pclmulqdq
+	VM_BOOT="console=ttyS0 no_timer_check clocksource=hpet"
+	;;
+arm64)
+	VM_CACHE+=/$VM_ARCH
+	VM_TRIPLET=aarch64-linux-gnu
+	VM_QEMU=qemu-system-aarch64
+	VM_MACHINE=virt
+	# signs pointers by a hash that is fast to emulate
+	VM_CPU=max,pauth-impdef=on
+	VM_BOOT=console=ttyAMA0
+	;;
+esac
+
+. "$(dirname "${BASH_SOURCE[0]}")/kernel.sh"
 
 # Checks the requirements on this machine; else sets $skip_reason.
 guest_possible() {
 	local tool
-	if [ "$(uname -m)" != x86_64 ]; then
+	if [ -z "$VM_ROOT" ] && [ "$(uname -m)" != x86_64 ]; then
 		skip_reason="the guest is an x86_64, this machine is $(uname -m)"
 		return 1
 	fi
-	for tool in qemu-system-x86_64 busybox cpio xz tcpdump dpkg-deb apt-get; do
+	for tool in $VM_QEMU busybox cpio xz dpkg-deb apt-get; do
 		if ! command -v $tool >/dev/null; then
 			skip_reason="$tool is not installed (scripts/deps.sh)"
 			return 1
 		fi
 	done
+	[ "${VM_TAP:-}" != none ] || return 0
+	if ! command -v tcpdump >/dev/null; then
+		skip_reason="tcpdump is not installed (scripts/deps.sh)"
+		return 1
+	fi
 	if [ ! -c /dev/net/tun ]; then
 		skip_reason="no /dev/net/tun for a TAP device"
 		return 1
@@ -73,40 +102,46 @@ guest_bridge() {
 }
 guest_unbridge() { ip -n $NS_P link del br0; }
 
-# A guest's card, by variables: VM_TAP, the device in P; VM_MODEL; VM_MAC; VM_QUEUES; VM_CARD, more
-# properties. By default virtio_net without offloads: each frame is as on the wire.
+# A guest's card, by variables: VM_TAP, the device in P (VM_TAP=none: no card); VM_MODEL; VM_MAC;
+# VM_QUEUES; VM_CARD, more properties. By default virtio_net without offloads: each frame is as on
+# the wire.
 VM_PLAIN=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
+guest_card() {
+	local model=${VM_MODEL:-virtio-net-pci} queues=${VM_QUEUES:-1} more=${VM_CARD-$VM_PLAIN} tap
+	tap=tap,id=n0,ifname=${VM_TAP:-pb},script=no,downscript=no
+	[ "$model" = virtio-net-pci ] || more=
+	if [ "$queues" -gt 1 ]; then
+		tap=$tap,queues=$queues
+		more=${more:+$more,}mq=on,vectors=$((2 * queues + 2))
+	fi
+	enter=(nsenter --net=/run/netns/$NS_P)
+	card=(-netdev "$tap" -device "$model,netdev=n0,romfile=,mac=${VM_MAC:-$MAC_B}${more:+,$more}")
+}
+
 guest_boot() {
-	local name=$1 version=$2 cpus=$3 dir=$WORK/$1 programs=() card=${VM_CARD-$VM_PLAIN}
-	local model=${VM_MODEL:-virtio-net-pci} queues=${VM_QUEUES:-1} tap
+	local name=$1 version=$2 cpus=$3 dir=$WORK/$1 programs=() enter=() card=()
 	shift 3
 	while [ "${1:-}" = -p ]; do
 		programs+=("$2")
 		shift 2
 	done
-	tap=tap,id=n0,ifname=${VM_TAP:-pb},script=no,downscript=no
-	[ "$model" = virtio-net-pci ] || card=
-	if [ "$queues" -gt 1 ]; then
-		tap=$tap,queues=$queues
-		card=${card:+$card,}mq=on,vectors=$((2 * queues + 2))
-	fi
 	kernel_get "$version" || { fail "$skip_reason"; return 1; }
 	rm -rf "$dir"
 	mkdir -p "$dir" && mkfifo "$dir/port.in" "$dir/port.out" || return
-	VM_OURS=("$XROCE" "$BUILD"/lib/lib*.so*)
-	kernel_overlay "$(command -v dash)" "$(command -v ip)" "$(command -v tc)" "$(command -v rdma)" "${programs[@]}" ||
-		{ fail "programs for the guest cannot be gathered"; return 1; }
+	VM_OURS=("$VM_BUILD/bin/xroce" "$VM_BUILD"/lib/lib*.so*)
+	kernel_overlay "$(kernel_program dash)" "$(kernel_program ip)" "$(kernel_program tc)" "$(kernel_program rdma)" \
+		"${programs[@]}" || { fail "programs for the guest cannot be gathered"; return 1; }
 	cat "$VM_KERNEL/initrd.cpio" "$VM_OVERLAY" >"$dir/initrd.cpio"
 	rm -f "$VM_OVERLAY"
-	nsenter --net=/run/netns/$NS_P qemu-system-x86_64 -accel "${XROCE_VM_ACCEL:-tcg,thread=multi}" \
-		-M pc -cpu "${XROCE_VM_CPU:-max,-erms,-pclmulqdq}" -smp "$cpus" -m "${VM_MEMORY:-640}" \
+	[ "${VM_TAP:-}" = none ] || guest_card
+	"${enter[@]}" $VM_QEMU -accel "${XROCE_VM_ACCEL:-tcg,thread=multi}" \
+		-M $VM_MACHINE -cpu "${XROCE_VM_CPU:-$VM_CPU}" -smp "$cpus" -m "${VM_MEMORY:-640}" \
 		-nodefaults -display none -monitor none -no-reboot -serial "file:$dir/console" \
 		-kernel "$VM_KERNEL/vmlinux" -initrd "$dir/initrd.cpio" \
-		-append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check clocksource=hpet net.ifnames=0 random.trust_cpu=on ${VM_KARGS:-}" \
+		-append "quiet panic=-1 mitigations=off nokaslr net.ifnames=0 random.trust_cpu=on $VM_BOOT ${VM_KARGS:-}" \
 		-fsdev "local,id=host,path=$dir,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-device virtio-serial-pci -chardev "pipe,id=port,path=$dir/port" -device virtserialport,chardev=port,name=port \
-		-netdev "$tap" -device "$model,netdev=n0,romfile=,mac=${VM_MAC:-$MAC_B}${card:+,$card}" \
-		"$@" </dev/null >"$dir/qemu.out" 2>&1 &
+		"${card[@]}" "$@" </dev/null >"$dir/qemu.out" 2>&1 &
 	printf -v "guest_pid_$name" %s $!
 	netns_children+=($!)
 	# both directions, so that neither open waits for the other end

@@ -3,7 +3,11 @@
 #
 # The guest's kernel and root file system. Debian's kernel package is downloaded with apt-get and
 # unpacked, never installed; package lists that this machine does not have are fetched into a
-# directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets VM_CACHE.
+# directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets
+# VM_CACHE, VM_ARCH and VM_TRIPLET.
+#
+# VM_ROOT, set by the caller, is a directory with the user space of a guest of another architecture,
+# whose loader is run by VM_LOADER. Without it the guest has programs and libraries of this machine.
 #
 #   kernel_get VERSION		VERSION is 5.10, 6.1 or 6.12; sets $VM_KERNEL
 #				(its files) or $skip_reason
@@ -22,7 +26,8 @@ kernel_apt() {
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
 		"$("$here/scripts/mirror.sh") $suite main" >"$dir/sources.list"
-	timeout 120 "$tool" -q -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+	timeout 120 "$tool" -q -o APT::Architecture=$VM_ARCH -o APT::Architectures=$VM_ARCH \
+		-o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
 		-o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" </dev/null
 }
@@ -34,9 +39,9 @@ kernel_apt_machine() {
 	timeout 120 "$tool" -q -o APT::Sandbox::User=root "$@" </dev/null
 }
 
-# kernel_package HOW SUITE VERSION: the package that linux-image-amd64 stands for, if it is VERSION.
+# kernel_package HOW SUITE VERSION: the package that linux-image-ARCH stands for, if it is VERSION.
 kernel_package() {
-	"$1" "$2" apt-cache depends linux-image-amd64 2>/dev/null |
+	"$1" "$2" apt-cache depends linux-image-$VM_ARCH 2>/dev/null |
 		sed -nE "s/^ *Depends: (linux-image-${3//./\\.}[.+][0-9a-z.+-]*)\$/\\1/p" | head -1
 }
 
@@ -63,6 +68,10 @@ kernel_download() {
 # boots without the seconds that an emulated processor takes to unpack it. Else the image as it is.
 kernel_unpack_image() {
 	local image=$1 setup offset length
+	if [ $VM_ARCH != amd64 ]; then
+		cat "$image"
+		return
+	fi
 	setup=$(od -An -tu1 -j497 -N1 "$image")
 	offset=$(od -An -tu4 -j584 -N4 "$image")
 	length=$(od -An -tu4 -j588 -N4 "$image")
@@ -119,9 +128,9 @@ kernel_unpack() {
 	for file in $(busybox --list); do
 		ln -s busybox "$root/bin/$file"
 	done
-	cp --remove-destination "$(command -v busybox)" "$root/bin/busybox" || return
+	cp --remove-destination "$(kernel_program busybox)" "$root/bin/busybox" || return
 	echo root:x:0:0:root:/:/bin/sh >"$root/etc/passwd"
-	cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/" || return
+	[ -n "$VM_ROOT" ] || cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/" || return
 	cp "$here/tests/vm/lib/init" "$root/init" && chmod 755 "$root/init" || return
 	(cd "$root" && find . | cpio --quiet -o -H newc) >"$dir/initrd.cpio" || return
 	rm -rf "$tree"
@@ -153,8 +162,29 @@ kernel_get() {
 	echo "$stamp" >"$dir/stamp"
 }
 
+# kernel_program NAME: its file for the guest.
+kernel_program() {
+	local dir
+	for dir in bin sbin usr/bin usr/sbin; do
+		[ ! -x "$VM_ROOT/$dir/$1" ] || { echo "$VM_ROOT/$dir/$1"; return; }
+	done
+	return 1
+}
+
+# kernel_libraries FILE...: the files that the loader loads with these, by their names in the guest.
+kernel_libraries() {
+	local file
+	for file; do
+		if [ -n "$VM_ROOT" ]; then
+			$VM_LOADER --list "$file" | sed "s#$VM_ROOT##"
+		else
+			ldd "$file"
+		fi
+	done 2>/dev/null | sed -nE 's#^[[:space:]](.* => )?(/[^ ]+) .*#\2#p' | sort -u
+}
+
 kernel_overlay() {
-	local root file lib
+	local root file lib providers=()
 	root=$WORK/overlay.$RANDOM
 	VM_OVERLAY=$root.cpio
 	mkdir -p "$root/bin" "$root/usr/lib" "$root/lib64"
@@ -166,11 +196,11 @@ kernel_overlay() {
 	for file; do
 		cp -L "$file" "$root/bin/" || return
 	done
-	# a provider is loaded by name, and pthread_exit() loads libgcc_s: ldd shows neither
-	for lib in /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so /lib/x86_64-linux-gnu/libgcc_s.so.1 \
-		$(ldd "$@" "${VM_OURS[@]}" /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so 2>/dev/null |
-			sed -nE 's#^[[:space:]](.* => )?(/[^ ]+) .*#\2#p' | sort -u); do
-		mkdir -p "$root/${lib%/*}" && cp -L "$lib" "$root/$lib" || return
+	[ -n "$VM_ROOT" ] || providers=(/usr/lib/$VM_TRIPLET/libibverbs/librxe-*.so)
+	# a provider is loaded by name, and pthread_exit() loads libgcc_s: the loader shows neither
+	for lib in "${providers[@]}" /lib/$VM_TRIPLET/libgcc_s.so.1 \
+		$(kernel_libraries "$@" "${VM_OURS[@]}" "${providers[@]}"); do
+		mkdir -p "$root/${lib%/*}" && cp -L "$VM_ROOT$lib" "$root/$lib" || return
 	done
 	(cd "$root" && find . | cpio --quiet -o -H newc) >"$VM_OVERLAY" && rm -rf "$root"
 }
