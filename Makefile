@@ -121,7 +121,8 @@ SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.ske
 .PHONY: all engine objects texts deps demo check bench interop bench-vm portable install uninstall
 .PHONY: clean FORCE
 .SECONDARY:
-all: $(LIB) $(BUILD)/lib/libibverbs.so $(RDMACM) $(BUILD)/lib/librdmacm.so $(RSPRELOAD) $(TOOL)
+all: $(LIB) $(BUILD)/lib/libibverbs.so $(RDMACM) $(BUILD)/lib/librdmacm.so $(RSPRELOAD) $(TOOL) \
+	$(BUILD)/lib/bin/rdma
 
 include tests/tests.mk
 
@@ -242,6 +243,11 @@ $(TOOL): $(call objs,$(TOOLS_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) $(TOOL_PKG_LIBS) -ldl -lm -o $@
 
+# The command's second name, in a directory that `xroce run` puts into PATH (user/tools/run/rdma.c).
+$(BUILD)/lib/bin/rdma: $(TOOL)
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../../bin/xroce $@
+
 # ---- what to do with it ----
 
 deps:
@@ -361,7 +367,7 @@ $(BUILD)/share/%: share/%.in $(BUILD)/places
 
 texts: $(SHARED)
 install: all texts
-	install -d $(addprefix $(DESTDIR),$(OURS) $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
+	install -d $(addprefix $(DESTDIR),$(OURS)/bin $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
 		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES \
 		$(DATADIR)/grafana $(DATADIR)/prometheus)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
@@ -370,6 +376,7 @@ install: all texts
 	ln -sf librdmacm.so.1 $(DESTDIR)$(OURS)/librdmacm.so
 	install -m 755 $(RSPRELOAD) $(DESTDIR)$(OURS)/librspreload.so
 	install -m 755 $(TOOL) $(DESTDIR)$(BINDIR)/xroce
+	ln -srf $(DESTDIR)$(BINDIR)/xroce $(DESTDIR)$(OURS)/bin/rdma
 	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce@.service $(BUILD)/share/xroce-export.service \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# Queries: ibv_devinfo and `xroce list` say what the interface has, and touch nothing on it.
+# Queries: ibv_devinfo, `xroce list` and rdma(8) report the interface, and change nothing on it.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -46,6 +46,58 @@ follows_mtu() {
 	in_a ip link set $IF_A mtu 4500
 }
 
+# rdma(8) lists our devices after the kernel's. A program in place of Debian's has the kernel's.
+mkdir "$WORK/other" && cat >"$WORK/other/rdma" <<'END'
+#!/bin/sh
+case $* in
+*-j*) echo '[{"ifname":"mlx5_9","port":1}]' ;;
+link | "link show") echo 'link mlx5_9/1 state ACTIVE physical_state LINK_UP netdev eth9 ' ;;
+*) echo "other $*" && exit 7 ;;
+esac
+END
+chmod 755 "$WORK/other/rdma"
+# rdma_prints WANT ARGUMENT...
+rdma_prints() {
+	local want=$1
+	shift
+	PATH=$WORK/other:$PATH on_a rdma "$@" >"$WORK/rdma.out" 2>&1 || fail "rdma $* ended with $?"
+	need_equal "rdma $*" "$(cat "$WORK/rdma.out")" "$want"
+}
+rdma_lists() {
+	local other='link mlx5_9/1 state ACTIVE physical_state LINK_UP netdev eth9 '
+	local ours="link $DEV_A/1 state ACTIVE physical_state LINK_UP netdev $IF_A " index json
+
+	index=$(in_a ip -o link show dev $IF_A | cut -d : -f 1)
+	json="{\"ifindex\":$index,\"ifname\":\"$DEV_A\",\"port\":1,\"state\":\"ACTIVE\","
+	json+="\"physical_state\":\"LINK_UP\",\"netdev\":\"$IF_A\",\"netdev_ifindex\":$index}"
+	rdma_prints "$other"$'\n'"$ours" link
+	rdma_prints "$other"$'\n'"$ours" link show
+	rdma_prints "$ours" link show $DEV_A/1
+	rdma_prints "[{\"ifname\":\"mlx5_9\",\"port\":1},$json]" link show -j
+	rdma_prints "[$json]" --json l sh $DEV_A
+	in_a ip link set $IF_A down
+	rdma_prints "${ours/ACTIVE physical_state LINK_UP/DOWN physical_state DISABLED}" link show $DEV_A
+	in_a ip link set $IF_A up
+	netns_wait_ready
+}
+# Where the kernel has no RDMA devices, and rdma(8) fails or is missing.
+rdma_alone() {
+	printf '#!/bin/sh\necho no RDMA >&2\nexit 1\n' >"$WORK/other/rdma"
+	rdma_prints "link $DEV_A/1 state ACTIVE physical_state LINK_UP netdev $IF_A " link show
+}
+# Other commands, and other devices.
+rdma_hands_on() {
+	local words rc
+
+	for words in "link show mlx5_9" "link show nosuch" "-d dev show" "link add x type rxe" "system"; do
+		# shellcheck disable=SC2086 # several words
+		PATH=$WORK/other:$PATH on_a rdma $words >"$WORK/rdma.out" 2>&1
+		rc=$?
+		need_equal "status of rdma $words" $rc 7
+		need_line rdma "^other $words\$"
+	done
+}
+
 # For a link with room for 4096: the MTU of the fastest path, unless that path is turned off.
 run_case devinfo devinfo_says 4096
 XROCE_XDP=native run_case devinfo_native devinfo_says 2048
@@ -55,4 +107,7 @@ run_case list list_says '$' generic
 XROCE_XDP=native run_case list_native list_says '; active 2048, ' native
 run_case devinfo_attaches_nothing attaches_nothing ibv_devinfo -v
 run_case devices_attaches_nothing attaches_nothing ibv_devices
+run_case rdma_hands_on rdma_hands_on
+run_case rdma_lists rdma_lists
+run_case rdma_alone rdma_alone
 finish_cases

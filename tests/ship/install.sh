@@ -15,7 +15,7 @@ strip --strip-unneeded "$prefix"/bin/xroce "$prefix"/lib/xroce/*.so.1 || exit
 install__every_file() {
 	local file
 
-	for file in bin/xroce lib/xroce/libibverbs.so{.1,} lib/xroce/librdmacm.so{.1,} \
+	for file in bin/xroce lib/xroce/libibverbs.so{.1,} lib/xroce/librdmacm.so{.1,} lib/xroce/bin/rdma \
 		lib/pkgconfig/xroce.pc share/bash-completion/completions/xroce \
 		lib/systemd/system/xroce{@,-export}.service $(man_pages) \
 		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml share/xroce/files.conf \

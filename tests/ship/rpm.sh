@@ -37,7 +37,7 @@ holds() {
 
 rpm__holds_what_is_installed() {
 	# shellcheck disable=SC2046 # words
-	holds "${rpms[0]}" bin/xroce $(man_pages '(\.gz)?') share/bash-completion/completions/xroce \
+	holds "${rpms[0]}" bin/xroce 'lib[^/]*/xroce/bin/rdma' $(man_pages '(\.gz)?') share/bash-completion/completions/xroce \
 		lib/systemd/system/xroce{@,-export}.service share/xroce/files.conf \
 		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml &&
 		! grep '\.so' "$work/files" &&

@@ -47,6 +47,18 @@ run__rsockets_from_no_place_with_a_space() {
 	[ $? -eq 2 ] && grep -q 'has a space' "$work/out" || show out
 }
 
+# rdma(8) of programs (user/tools/run/rdma.c): its directory comes first, if it exists.
+run__path() {
+	local with=$work/with/lib/bin
+
+	mkdir "$work/with" && cp -r "$work/bin" "$lib" "$work/with/" || return
+	# shellcheck disable=SC2016 # the shell that is run is to expand it
+	[ "$("$work/with/bin/xroce" run -- sh -c 'echo "$PATH"')" = "$PATH" ] || return
+	mkdir "$with" && ln -s ../../bin/xroce "$with/rdma" || return
+	# shellcheck disable=SC2016 # as above
+	[ "$("$work/with/bin/xroce" run -- sh -c 'echo "$PATH"')" = "$with:$PATH" ]
+}
+
 run__verbose_says_what_is_set() {
 	"$work/bin/xroce" run -rv -- true >"$work/out" 2>&1
 	grep -qx "xroce run: LD_LIBRARY_PATH=$lib LD_PRELOAD=$lib/librspreload.so true" "$work/out" || show out

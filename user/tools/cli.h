@@ -96,6 +96,10 @@ int library_dir(char *dir, size_t n);
 /* Returns the text for an error of library_dir(). */
 const char *library_why(int err);
 
+/* run/rdma.c: this command by the name RDMA_NAME. Returns the exit code. */
+#define RDMA_NAME "rdma"
+int rdma_main(int argc, char **argv);
+
 /*
  * serve/serve.c: sends state to systemd, in the protocol of sd_notify(3); does nothing without
  * $NOTIFY_SOCKET.

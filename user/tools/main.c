@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The xroce command: selects the subcommand. Each subcommand has a file. */
+/*
+ * The xroce command: selects the subcommand. Each subcommand has a file. By the name of rdma(8) it
+ * is the command of run/rdma.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+
 #include <xroce/version.h>
 
 #include "../os/privilege.h"
@@ -130,6 +136,8 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	output_begin();
+	if (!strcmp(program_invocation_short_name, RDMA_NAME))
+		return output_end(rdma_main(argc, argv));
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;

@@ -28,6 +28,8 @@
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 #define LIBRARY "libibverbs.so.1"
+/* In the directory of LIBRARY: the directory with the command RDMA_NAME (rdma.c). */
+#define COMMANDS "bin"
 /* In the directory of LIBRARY: redirects socket calls. */
 #define PRELOAD "librspreload.so"
 /* The Makefile sets XROCE_LIBDIR: the install directory, relative to the command's. */
@@ -196,6 +198,18 @@ const char *library_why(int err)
 	return err == -ESRCH ? "/proc is not mounted (`mount -t proc proc /proc`)" : strerror(-err);
 }
 
+/* Puts the directory COMMANDS in front of PATH if it is installed. */
+static int set_commands(const char *dir)
+{
+	char file[3 * PATH_MAX];
+
+	snprintf(file, sizeof(file), "%s/" COMMANDS "/" RDMA_NAME, dir);
+	if (!getenv("PATH") || access(file, X_OK))
+		return EXIT_OK;
+	*strrchr(file, '/') = 0;
+	return prepend("PATH", file);
+}
+
 static int set_library(bool with_rsockets)
 {
 	char dir[2 * PATH_MAX + 64];
@@ -219,6 +233,8 @@ static int set_library(bool with_rsockets)
 		return EXIT_USAGE;
 	}
 	ret = prepend("LD_LIBRARY_PATH", dir);
+	if (!ret)
+		ret = set_commands(dir);
 	return ret || !with_rsockets ? ret : set_preload(dir);
 }
 
