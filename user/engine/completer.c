@@ -215,7 +215,7 @@ static bool completer_is_repair(const struct engine *e, const struct requester *
 static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
 					       const struct packet *p, bool *repair, u64 now_ns)
 {
-	enum xroce_drop drop;
+	enum xroce_drop drop = XROCE_DROP_none; /* as gcc 16 requires */
 	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
 	const struct guard_bytes payload = packet_payload(p);
 	u64 offset;
@@ -242,7 +242,7 @@ static enum xroce_drop completer_atomic_response(struct engine *e, struct qp *qp
 {
 	const struct guard_bytes original = { .at = (const u8 *)&p->original,
 					      .len = sizeof(p->original) };
-	enum xroce_drop drop;
+	enum xroce_drop drop = XROCE_DROP_none; /* as gcc 16 requires */
 	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
 
 	if (!wqe)
