@@ -185,6 +185,9 @@ static bool region_with_handle_body(struct pair *p)
 	MUST_EQ(ibv_dereg_mr(mr[0]), 0);
 	MUST_EQ(v_dealloc_dmah(dmah), EBUSY);
 	MUST_EQ(ibv_dereg_mr(mr[1]), 0);
+	attr.access |= IBV_ACCESS_ON_DEMAND;
+	MUST_FAIL(v_reg_mr_ex(p->pd, &attr), EOPNOTSUPP);
+	attr.access = ALL;
 	attr.dmah = foreign;
 	MUST_FAIL(v_reg_mr_ex(p->pd, &attr), EINVAL);
 	MUST_EQ(v_dealloc_dmah(dmah), 0);

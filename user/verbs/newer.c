@@ -168,6 +168,9 @@ static int reg_check(const struct ibv_pd *pd, const struct newer_mr_attr *attr)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & REG_MR_DMAH && (!attr->dmah || attr->dmah->context != pd->context))
 		return EINVAL;
+	/* as mlx5's kernel driver */
+	if (attr->comp_mask & REG_MR_DMAH && attr->access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
 	if (attr->comp_mask & REG_MR_BUF)
 		return buf_check(pd, attr);
 	if (attr->comp_mask & REG_MR_ADDR)
