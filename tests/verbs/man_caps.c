@@ -297,6 +297,11 @@ static uint32_t odp_of(enum ibv_qp_type type)
 		caps |= IBV_ODP_SUPPORT_READ;
 	if (wr_ops[OP_CMP_SWP].services & 1u << type)
 		caps |= IBV_ODP_SUPPORT_ATOMIC;
+	/* IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_ATOMIC_WRITE of rdma-core 65 */
+	if (wr_ops[OP_FLUSH].services & 1u << type)
+		caps |= 1 << 6;
+	if (wr_ops[OP_ATOMIC_WRITE].services & 1u << type)
+		caps |= 1 << 7;
 	return caps;
 }
 

@@ -87,11 +87,15 @@ static int odp_check(const void *addr, size_t length, u64 iova, unsigned int acc
 	return end > ODP_SPACE ? EFAULT : 0;
 }
 
+/* Bits of rdma-core 65: IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_ATOMIC_WRITE. */
+enum { ODP_SUPPORT_FLUSH = 1 << 6, ODP_SUPPORT_ATOMIC_WRITE = 1 << 7 };
+
 /* UC has no READ and no atomics, UD only SENDs; XRC receives only from SRQs. */
 void odp_query_caps(struct ibv_device_attr_ex *attr)
 {
 	const u32 datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
-	const u32 rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	const u32 rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+			 ODP_SUPPORT_FLUSH | ODP_SUPPORT_ATOMIC_WRITE;
 
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = datagram | rdma;
