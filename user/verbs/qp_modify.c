@@ -156,6 +156,9 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 					      : attr_check(attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
+	/* an attribute of this type, and more than the device can do */
+	if (!err && qp->qp_type == IBV_QPT_RAW_PACKET && mask & IBV_QP_RATE_LIMIT)
+		err = EOPNOTSUPP;
 	if (!err)
 		err = transition_check(vqp->qp, attr, mask);
 	if (err)
