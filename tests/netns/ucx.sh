@@ -8,6 +8,11 @@
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
+# Without a terminal Debian 13's ucx_perftest is a program of MPI, unless -P 0 says otherwise.
+# Debian 12's does not have that option.
+no_mpi=()
+! ucx_perftest -h 2>&1 | grep -q '^ *-P <0|1>' || no_mpi=(-P 0)
+
 # start_ucx NAME NS TRANSPORT GID-INDEX ARG...: ucx_perftest; all that it may send by is this
 # device.
 start_ucx() {
@@ -15,7 +20,7 @@ start_ucx() {
 	shift 4
 	[ "$ns" = b ] && dev=$IF_B
 	start_on "$name" "$ns" env UCX_TLS="$tls" UCX_NET_DEVICES=xroce_$dev:1 UCX_IB_GID_INDEX="$gid" \
-		UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest "$@"
+		UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest "${no_mpi[@]}" "$@"
 }
 
 # ucx TRANSPORT FAMILY MESSAGES BYTES
