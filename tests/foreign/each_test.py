@@ -17,6 +17,7 @@ have or not.
 import errno
 import fnmatch
 import importlib
+import multiprocessing
 import os
 import selectors
 import signal
@@ -126,6 +127,8 @@ def read_table(path):
 
 
 def main():
+    # Tests start methods of a TestCase, which the default of Python 3.14 cannot pickle.
+    multiprocessing.set_start_method('fork')
     suite, table, device = sys.argv[1:4]
     wanted = sys.argv[4:]
     every = int(os.environ.get('XROCE_PYVERBS_EVERY') or 1)
