@@ -435,10 +435,10 @@ run_case pingpongs pingpongs
 run_case mixed mixed
 run_case auto auto
 run_case at_once at_once 0
-run_case at_once_in_containers at_once 0.01 "${private_run[@]}"
+run_long_case at_once_in_containers at_once 0.01 "${private_run[@]}"
 run_long_case rival rival
 run_case foreign foreign
-run_case answers answers
+run_long_case answers answers
 run_case small_files small_files
 run_case squatted squatted
 run_case one_host one_host
