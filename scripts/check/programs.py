@@ -35,6 +35,7 @@ OTHERS = (
     ('tests/vm/rxe.sh', 'vm-rxe', 'vm', ()),
     ('tests/vm/broker.sh', 'vm-broker', 'vm', ('6.1',)),
     ('tests/vm/sockets.sh', 'vm-sockets', 'vm', ('5.10',)),
+    ('tests/vm/newest.sh', 'vm-newest', 'vm', ()),
     ('tests/ship/trial/arch.sh', 'arch-arm64', 'arch', ('arm64',)),
     ('tests/ship/trial/arch.sh', 'arch-s390x', 'arch', ('s390x',)),
     ('tests/ship/trial/musl.sh', 'arch-musl', 'arch', ()),

@@ -9,8 +9,8 @@
 # VM_ROOT, set by the caller, is a directory with the user space of a guest of another architecture,
 # whose loader is run by VM_LOADER. Without it the guest has programs and libraries of this machine.
 #
-#   kernel_get VERSION		VERSION is 5.10, 6.1 or 6.12; sets $VM_KERNEL
-#				(its files) or $skip_reason
+#   kernel_get VERSION		VERSION is 5.10, 6.1, 6.12 or newest, that of
+#				sid; sets $VM_KERNEL (its files) or $skip_reason
 #   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these
 #				programs and their libraries, and of what $VM_OURS lists in /xroce
 
@@ -19,7 +19,8 @@ VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic i
 VM_MORE_MODULES="crc32_pclmul e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
 	sch_ingress cls_bpf act_bpf cls_matchall cls_u32 xsk_diag udp_diag rdma_ucm udp_tunnel ip6_udp_tunnel overlay fuse"
 
-# kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build.
+# kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build. A mirror's
+# copy of sid may be older than its Release file permits.
 kernel_apt() {
 	local suite=$1 dir=$VM_CACHE/apt-$1 tool=$2
 	shift 2
@@ -29,7 +30,8 @@ kernel_apt() {
 	timeout 120 "$tool" -q -o APT::Architecture=$VM_ARCH -o APT::Architectures=$VM_ARCH \
 		-o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
-		-o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" </dev/null
+		-o Acquire::Check-Valid-Until=false -o Acquire::Languages=none \
+		-o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" </dev/null
 }
 
 # kernel_apt_machine SUITE COMMAND...: apt as this machine is set up.
@@ -39,29 +41,37 @@ kernel_apt_machine() {
 	timeout 120 "$tool" -q -o APT::Sandbox::User=root "$@" </dev/null
 }
 
-# kernel_package HOW SUITE VERSION: the package that linux-image-ARCH stands for, if it is VERSION.
+# kernel_package HOW SUITE VERSION: the package that linux-image-ARCH stands for, if it is VERSION;
+# or the packages on which that depends, if it has no files itself (Debian 14).
 kernel_package() {
-	"$1" "$2" apt-cache depends linux-image-$VM_ARCH 2>/dev/null |
-		sed -nE "s/^ *Depends: (linux-image-${3//./\\.}[.+][0-9a-z.+-]*)\$/\\1/p" | head -1
+	local version=${3//./\\.} pkg parts
+	[ "$3" != newest ] || version='[0-9]+\.[0-9]+'
+	pkg=$("$1" "$2" apt-cache depends linux-image-$VM_ARCH 2>/dev/null |
+		sed -nE "s/^ *Depends: (linux-image-$version[.+][0-9a-z.+-]*)\$/\\1/p" | head -1)
+	[ -n "$pkg" ] || return 0
+	parts=$("$1" "$2" apt-cache depends "$pkg" | sed -nE 's/^ *Depends: (linux-(binary|modules)-.*)/\1/p')
+	echo "${parts:-$pkg}"
 }
 
-# kernel_download VERSION DIR: the package into DIR. The machine's own lists will do if they have
-# it.
+# kernel_download VERSION DIR: the packages into DIR. The machine's own lists will do if they have
+# that version.
 kernel_download() {
-	local version=$1 dir=$2 suite how=kernel_apt_machine pkg
+	local version=$1 dir=$2 suite how=kernel_apt_machine pkg=
 	case $version in
 	5.10) suite=bullseye ;;
 	6.1) suite=bookworm ;;
+	newest) suite=sid ;;
 	*) suite=bookworm-backports ;;
 	esac
-	pkg=$(kernel_package $how $suite "$version")
+	[ "$version" = newest ] || pkg=$(kernel_package $how $suite "$version")
 	if [ -z "$pkg" ]; then
 		how=kernel_apt
 		$how $suite apt-get update || return
 		pkg=$(kernel_package $how $suite "$version")
 	fi
 	[ -n "$pkg" ] || { echo "no package of Linux $version in $suite"; return 1; }
-	(cd "$dir" && $how $suite apt-get download "$pkg")
+	# shellcheck disable=SC2086 # several packages
+	(cd "$dir" && $how $suite apt-get download $pkg)
 }
 
 # kernel_unpack_image BZIMAGE: on standard output the ELF kernel inside, if it is packed by xz: it
@@ -106,14 +116,23 @@ kernel_modules() {
 	done | awk '!seen[$0]++'
 }
 
-# kernel_unpack DEB DIR: vmlinux, and an initramfs with busybox, iproute2 and the modules.
+# kernel_unpack DIR: from its packages vmlinux, and an initramfs with busybox, iproute2 and the
+# modules.
 kernel_unpack() {
-	local deb=$1 dir=$2 tree root modules file number=100
+	local dir=$1 tree root modules deb file number=100
 	tree=$(mktemp -d "$dir/tree.XXXXXX") || return
 	root=$tree/root
-	dpkg-deb -x "$deb" "$tree/package" || return
-	kernel_unpack_image "$tree"/package/boot/vmlinuz-* >"$dir/vmlinux" || return
+	for deb in "$dir"/linux-*.deb; do
+		dpkg-deb -x "$deb" "$tree/package" || return
+	done
+	# Debian 14 has the image among the modules, and all below /usr.
+	if [ -d "$tree/package/usr/lib/modules" ]; then
+		mkdir -p "$tree/package/lib" && mv "$tree/package/usr/lib/modules" "$tree/package/lib/" || return
+	fi
 	modules=$(echo "$tree"/package/lib/modules/*)
+	file=$(echo "$tree"/package/boot/vmlinuz-*)
+	[ -f "$file" ] || file=$modules/vmlinuz
+	kernel_unpack_image "$file" >"$dir/vmlinux" || return
 	find "$modules" -name '*.ko.xz' -exec xz -d {} +
 	busybox depmod -b "$tree/package" "${modules##*/}" || return
 	mkdir -p "$root"/{bin,proc,sys,dev,tmp,host,run,etc/libibverbs.d,lib/modules/"${modules##*/}",load}
@@ -140,23 +159,22 @@ kernel_unpack() {
 kernel_stamp() { cat "$here/tests/vm/lib/kernel.sh" "$here/tests/vm/lib/init" | cksum | tr ' ' -; }
 
 kernel_get() {
-	local dir=$VM_CACHE/$1 deb stamp log
+	local dir=$VM_CACHE/$1 stamp log
 	stamp=$(kernel_stamp)
 	VM_KERNEL=$dir
 	[ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	mkdir -p "$dir"
 	log=$dir/log
-	if ! ls "$dir"/linux-image-*.deb >/dev/null 2>&1; then
+	if ! ls "$dir"/linux-*.deb >/dev/null 2>&1; then
 		kernel_download "$1" "$dir" >"$log" 2>&1
 	fi
-	deb=$(ls "$dir"/linux-image-*.deb 2>/dev/null | head -1)
-	if [ -z "$deb" ]; then
+	if ! ls "$dir"/linux-*.deb >/dev/null 2>&1; then
 		skip_reason="Debian's kernel $1 cannot be downloaded: $(tail -1 "$log")"
 		return 1
 	fi
-	if ! kernel_unpack "$deb" "$dir" >"$log" 2>&1; then
+	if ! kernel_unpack "$dir" >"$log" 2>&1; then
 		skip_reason="Debian's kernel $1 cannot be unpacked: $(tail -1 "$log")"
-		rm -rf "$deb" "$dir"/tree.*
+		rm -rf "$dir"/linux-*.deb "$dir"/tree.*
 		return 1
 	fi
 	echo "$stamp" >"$dir/stamp"
