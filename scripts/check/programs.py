@@ -75,6 +75,7 @@ STEPS = (
     ('kernel', ['scripts/check-kernel.sh']),
     ('atomics', ['scripts/check-atomics.sh', '{build}']),
     ('errno', ['scripts/check-errno.sh']),
+    ('releases', ['scripts/check-releases.sh']),
     ('licences', ['scripts/check-licences.sh']),
     ('documents', ['scripts/check-docs.sh']),
     ('counters', ['scripts/check-counters.sh']),
