@@ -7,7 +7,8 @@
 # make check-all  the same, and the long tests: guests, frameworks, sanitizers, long runs
 # make check-PART all tests of one part: tree portsim model unit sim cm san fuzz ship bpf verbs port
 #                 netns vm
-# make check-arch as root: cross compile for arm64 and s390x, their tests under emulation; musl
+# make check-arch as root: cross compile for arm64 and s390x, their tests under emulation, an
+#                 emulated arm64 machine; musl
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes; --sharing: processes that share one;
 #                 --connecting: connections of librdmacm; --observing: what looking costs)

@@ -3,11 +3,11 @@
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything
 # is there it does nothing and touches no network. It never removes or upgrades a package. `deps.sh
-# bench`: also the programs that xroce is compared with. `deps.sh arch`: cross compilers, QEMU's
-# user mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
-# rpm.sh, and tests/netns/cm_servers.sh and rootless.sh, which are skipped without these packages,
-# so a missing one is no error. `deps.sh print` prints all names but the optional ones, and installs
-# nothing.
+# bench`: also the programs that xroce is compared with. `deps.sh arch`: cross compilers, QEMU for
+# other machines and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh
+# and rpm.sh, and tests/netns/cm_servers.sh and rootless.sh, which are skipped without these
+# packages, so a missing one is no error. `deps.sh print` prints all names but the optional ones,
+# and installs nothing.
 set -u
 
 packages=(
@@ -33,6 +33,7 @@ optional=(dapl2-utils libdapl2 librpma-dev tgt libiscsi-bin qemu-utils qemu-bloc
 if [ "${1:-}" = arch ]; then
 	packages+=(mmdebstrap qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 	packages+=(gcc-s390x-linux-gnu libc6-dev-s390x-cross)
+	packages+=(qemu-system-arm busybox-static cpio xz-utils)
 	packages+=(musl-tools)
 fi
 if [ "${1:-}" = bench ]; then

@@ -38,6 +38,7 @@ OTHERS = (
     ('tests/vm/newest.sh', 'vm-newest', 'vm', ()),
     ('tests/ship/trial/arch.sh', 'arch-arm64', 'arch', ('arm64',)),
     ('tests/ship/trial/arch.sh', 'arch-s390x', 'arch', ('s390x',)),
+    ('tests/vm/arm64.sh', 'arch-vm-arm64', 'arch', ()),
     ('tests/ship/trial/musl.sh', 'arch-musl', 'arch', ()),
 )
 # Directories of pages, man_*.c, which their man.sh runs one by one.
