@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Makes a port from the descriptors of the interface's broker. If there is no broker, a privileged
- * process starts one (spawn.c). Everything is a descriptor of this process, and is released however
- * the process ends.
+ * Makes a port from the descriptors of the interface's broker. If there is no broker, the process
+ * starts one (spawn.c): by UDP sockets if it has no privileges for XDP. Everything is a descriptor
+ * of this process, and is released however the process ends.
  *
  * For a shared port the broker has loaded a program and its maps for this process alone, and passes
  * descriptors of the maps, a ring for received packets, and two TAP devices for sending. The

@@ -2,7 +2,8 @@
 /*
  * How frames leave: one interface, struct tx, with several implementations. xsk.c sends through
  * an AF_XDP socket. tx_policy.c chooses between that, XDP redirection (tx_redirect.c) and
- * super-packets (tx_gso.c). tx_shared.c sends through TAP devices that the broker has made.
+ * super-packets (tx_gso.c). tx_shared.c sends through TAP devices that the broker has made, and
+ * tx_udp.c through UDP sockets.
  *
  * The pump asks for room, takes frames, has the engine fill them, and commits or returns each one;
  * tx_flush() ends the batch. Everything here runs under the lock of the shard that owns the struct

@@ -2,7 +2,8 @@
 /*
  * The network interfaces that can be devices, from the kernel over netlink (libmnl): names,
  * addresses (GIDs), MTU, link, routes and neighbours. Changes nothing on an interface except its
- * multicast memberships; looking up a neighbour makes the kernel resolve it.
+ * multicast memberships and the MAC addresses that it takes (netdev_take_macs()); looking up a
+ * neighbour makes the kernel resolve it.
  */
 #ifndef OS_NETDEV_H
 #define OS_NETDEV_H

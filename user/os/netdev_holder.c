@@ -6,7 +6,7 @@
  *
  * Any user can bind that name first, or fill the queue of its socket. So only root or the asking
  * user counts as a holder. Whether others hold the interface shows at the XDP hook, which needs
- * privileges.
+ * privileges, or for brokers by UDP sockets at port 4791.
  *
  * A holder that admits no other process has a second name for that. A process that finds neither
  * that name nor a socket to ask at arrived while a holder starts or ends.

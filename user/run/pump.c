@@ -3,7 +3,7 @@
  * The pump moves frames: from sockets to engine_input(), and from engine_output() to the wire or,
  * for frames to this process, back to engine_input(). It is one of the engine's two callers, and
  * keeps the engine's rule that no input happens inside an output. Frames to this process wait in a
- * short queue, in the transmit slots in which they were written.
+ * short queue, in the transmit frames in which they were written.
  *
  * With several shards, frames for a QP of another shard are handed over to that shard
  * (migration.h).
