@@ -73,6 +73,14 @@ static struct {
 	u32 ring, submitted, discarded;
 } copies;
 
+/* No tracer. */
+static inline struct xroce_trace *host_trace_page(void)
+{
+	static struct xroce_trace none;
+
+	return &none;
+}
+
 static inline void *host_lookup(const void *map, const void *key)
 {
 	u32 k;
