@@ -240,8 +240,11 @@ static void side_find(struct side *s, u32 client, const struct packet *p)
 	f->sum = p->tos | (u64)p->hop_limit << 8 | (u64)p->udp_sport << 16 | (u64)p->is_ipv6 << 32;
 	for (u32 i = 0; i < 16; i++)
 		f->sum = f->sum * 0x100000001b3 + p->src.raw[i] * 257u + p->dst.raw[i];
+	/* in the reserved bits the broker writes a code for a super-packet's length */
 	for (u32 i = 0; i < f->len; i++)
-		f->sum = (f->sum ^ bth[i]) * 0x100000001b3;
+		f->sum = (f->sum ^ (i == offsetof(struct bth, ecn_qpn) ?
+					    bth[i] & ~(BTH_RESERVED >> 24) :
+					    bth[i])) * 0x100000001b3;
 }
 
 /* A MAD that the broker itself refuses. */
@@ -291,6 +294,9 @@ static void side_begin(struct side *s, const struct shape *shape)
 	for (u32 i = 0; i < CLIENTS; i++) {
 		memset(s->client[i]->drops, 0, sizeof(*s->client[i]->drops));
 		memset(s->client[i]->stats, 0, sizeof(*s->client[i]->stats));
+		for (u32 k = 0; k < TRACERS; k++)
+			s->client[i]->trace->tracer[k].recorded =
+				s->client[i]->trace->tracer[k].lost = 0;
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(qps); i++)
 		side_set_qp(s, &qps[i]);
