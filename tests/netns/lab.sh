@@ -136,7 +136,7 @@ places() { sed -nE 's/^xroce lab:     (h.*) qp ([0-9]*) .* (\(\+[0-9]*\) round .
 
 links() {
 	lab link --at '300ms link h2 200ms' --at '700ms partition 200ms' --at '1s stop h2 300ms' \
-		--h1 "$PINGPONG -n 200000" --h2 "$PINGPONG -n 200000 \$LAB_IP1"
+		--h1 "$PINGPONG -n 20000" --h2 "$PINGPONG -n 20000 \$LAB_IP1"
 	need_status $? 0 link
 	lab killed --at '500ms kill h2' --h1 'sleep 100' --h2 'sleep 100' --wait 0
 	need_status $? 137 killed
