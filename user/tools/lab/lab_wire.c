@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../engine/gso.h"
 #include "lab_wire.h"
 
 /* ---- packets that were seen ---- */
@@ -164,19 +165,9 @@ void lab_wire_free(struct lab_wire *w)
 
 /* ---- changes ---- */
 
-static u32 sum_bytes(const u8 *at, u32 len, u32 sum)
+static u32 sum_bytes(const u8 *at, u32 len)
 {
-	for (u32 i = 0; i < len; i++)
-		sum += i & 1 ? at[i] : (u32)at[i] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-static void store16(u8 *at, u32 value)
-{
-	at[0] = (u8)(value >> 8);
-	at[1] = (u8)value;
+	return sum16(at, len & ~1u) + (len & 1 ? (u32)at[len - 1] << 8 : 0);
 }
 
 /* Marks an ECN-capable packet. ip: its IP header. */
@@ -191,8 +182,8 @@ static void mark_congestion(u8 *ip, bool is_ipv6)
 		return;
 	}
 	ip[1] |= 3;
-	store16(ip + 10, 0);
-	store16(ip + 10, ~sum_bytes(ip, sizeof(struct iphdr), 0));
+	put16(ip + 10, 0);
+	put16(ip + 10, ~fold16(sum16(ip, sizeof(struct iphdr))));
 }
 
 /* Computes the checksum again, unless the sender left it out, as IPv4 permits. */
@@ -203,10 +194,10 @@ static void udp_checksum(u8 *ip, bool is_ipv6, u8 *udp, u32 len)
 
 	if (!udp[6] && !udp[7])
 		return;
-	store16(udp + 6, 0);
-	sum = sum_bytes(addresses, is_ipv6 ? 32 : 8, IPPROTO_UDP + len);
-	sum = ~sum_bytes(udp, len, sum) & 0xffff;
-	store16(udp + 6, sum ? sum : 0xffff);
+	put16(udp + 6, 0);
+	sum = sum16(addresses, is_ipv6 ? 32 : 8) + IPPROTO_UDP + len + sum_bytes(udp, len);
+	sum = ~fold16(sum) & 0xffff;
+	put16(udp + 6, sum ? sum : 0xffff);
 }
 
 void lab_wire_change(u8 *frame, u32 len, const struct lab_fate *fate)
