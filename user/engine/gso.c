@@ -191,9 +191,6 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 #define UDP_LENGTH 4	/* in the UDP header */
 /* Bytes that the ICRC covers after the identification. */
 #define ID_TAIL(size) (IPV4_BYTES - IP_ID - 2 + UDP_BYTES + (size) - ROCE_ICRC_BYTES)
-/* The code for the length, in the first BTH. */
-#define CODE_AT	      offsetof(struct bth, ecn_qpn)
-#define CODE_MASK     (BTH_RESERVED >> 24)
 #define SEGMENT_MIN   XROCE_SEGMENT_MIN
 #define SEGMENT_MAX   XROCE_SEGMENT_MAX
 /* Minimum of the linear part: all headers lie in it. */
@@ -223,8 +220,7 @@ bool segments_begin(struct segments *s, u32 l3)
 	ip_len = get16(ip + IP_LENGTH);
 	s->first_id = s->size = get16(ip + IP_ID);
 	if (!s->first_id && s->part[0].len >= s->header_len + sizeof(struct bth))
-		s->size = roce_segment_of_code[s->part[0].data[s->header_len + CODE_AT] &
-					       CODE_MASK];
+		s->size = roce_segment_of_code[gso_get_code(s->part[0].data + s->header_len)];
 	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES ||
 	    s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;

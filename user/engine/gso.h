@@ -85,6 +85,25 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 u32 gso_segment_code(u32 len);
 
 /*
+ * The code in the first BTH of a super-packet: the reserved bits beside the QP number. A segment is
+ * longer than `GSO_CODE_AT` bytes.
+ */
+#define GSO_CODE_AT   offsetof(struct bth, ecn_qpn)
+#define GSO_CODE_MASK (BTH_RESERVED >> 24)
+
+/* Returns the code in the BTH, or 0 if it has none. */
+static inline u32 gso_get_code(const u8 *bth)
+{
+	return bth[GSO_CODE_AT] & GSO_CODE_MASK;
+}
+
+/* Writes the code, or 0, over a code that the BTH may have. */
+static inline void gso_put_code(u8 *bth, u32 code)
+{
+	bth[GSO_CODE_AT] = (u8)((bth[GSO_CODE_AT] & ~GSO_CODE_MASK) | code);
+}
+
+/*
  * Splitting received UDP super-packets. A packet sent with UDP segmentation offload arrives whole
  * if nothing on the path had to split it: on veth, at an interface without native XDP. XDP marks
  * such packets (XROCE_RX_GSO).

@@ -37,8 +37,6 @@
 #define RECEIVE_BYTES (8 << 20)
 #define IPV4_VERSION  0x45
 #define IPV4_DF	      0x4000
-#define CODE_AT	      offsetof(struct bth, ecn_qpn)
-#define CODE_MASK     (BTH_RESERVED >> 24)
 
 /* ---- frames ---- */
 
@@ -96,7 +94,7 @@ static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload
 	udp->len = htons((u16)bytes);
 	udp->check = 0;
 	if (is_super && code)
-		payload[CODE_AT] = (u8)((payload[CODE_AT] & ~CODE_MASK) | code);
+		gso_put_code(payload, code);
 	ip = is_ipv4 ? host_put_ipv4((u8 *)udp, d, bytes, is_super && !code ? d->segment : 0) :
 		       host_put_ipv6((u8 *)udp, d, bytes);
 	/* by this sum the programs know a super-packet: parse_segment() */
@@ -144,7 +142,7 @@ static u32 host_run(const struct host_datagram *d, u32 at)
 /* Returns the code for the segment length in the first packet (xroce/wire.h), or 0. */
 static u32 host_code(const struct host_datagram *d)
 {
-	const u32 code = d->len > CODE_AT ? d->payload[CODE_AT] & CODE_MASK : 0;
+	const u32 code = d->len > GSO_CODE_AT ? gso_get_code(d->payload) : 0;
 
 	return code && roce_segment_of_code[code] == d->segment ? code : 0;
 }

@@ -31,7 +31,6 @@
 #define SPORT_AT     20u /* offset of the UDP source port in an IPv4 packet */
 #define SPORT_AT_V6  40u
 #define ID_AT	     4u
-#define CODE_MASK    (BTH_RESERVED >> 24)
 #define ALONE_FRAMES 8192u
 /* without a sent frame: longer than any link needs for a packet */
 #define STUCK_MIN_NS (50 * NSEC_PER_MSEC)
@@ -129,16 +128,6 @@ static void udp_change(struct tx_udp *t, const struct udp_frame *f, u16 id)
 	icrc_flip(icrc, change);
 }
 
-/* Writes the code for the length, or 0: a packet that is sent again may have one. */
-static void udp_put_code(const struct udp_frame *f, bool has_code)
-{
-	u8 *at = f->ip + f->ip_bytes + sizeof(struct udphdr) + offsetof(struct bth, ecn_qpn);
-	const u32 len = f->bytes - f->ip_bytes - (u32)sizeof(struct udphdr);
-	const u32 code = has_code ? gso_segment_code(len) : 0;
-
-	*at = (u8)((*at & ~CODE_MASK) | code);
-}
-
 /* ---- a datagram ---- */
 
 static void udp_add_control(struct msghdr *m, int level, int type, const void *value, size_t bytes)
@@ -193,8 +182,11 @@ static void udp_address_ipv6(const struct tx_udp *t, struct msghdr *m, const str
 	udp_add_control(m, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
 }
 
-/* Adds a datagram of count frames; look: of the first. */
-static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count,
+/*
+ * Adds a datagram of count frames; look: of the first. code: for the length of a super-packet's
+ * segments, or 0.
+ */
+static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count, u32 code,
 		    const struct udp_frame *look)
 {
 	struct msghdr *m = &t->msg[t->sends].msg_hdr;
@@ -208,7 +200,8 @@ static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count,
 			      .msg_control = t->control[t->sends].bytes };
 	for (u32 i = 0; i < count; i++) {
 		udp_look(&frame[i], &f);
-		udp_put_code(&f, i == 0 && count > 1 && t->has_codes);
+		/* also 0: a packet that is sent again may have a code */
+		gso_put_code(f.ip + header, i == 0 ? code : 0);
 		udp_change(t, &f, (u16)i);
 		t->piece[t->pieces++] = (struct iovec){ f.ip + header, f.bytes - header };
 	}
@@ -222,14 +215,23 @@ static void udp_add(struct tx_udp *t, const struct gso_frame *frame, u32 count,
 	t->frames += count;
 }
 
-/* Returns how many of the n frames, from the first, may leave as one datagram. */
-static u32 udp_count(const struct tx_udp *t, const struct gso_frame *frame, u32 n)
+/*
+ * Returns how many of the n frames, from the first, may leave as one datagram. *code: for the
+ * length of its segments, or 0.
+ */
+static u32 udp_count(const struct tx_udp *t, const struct gso_frame *frame, u32 n, u32 *code)
 {
 	const u32 count = gso_count(frame, n), segment = frame->len - GSO_HEADER_BYTES;
 
-	return count == 1 || t->alone || (t->has_codes && !gso_segment_code(segment)) ?
-		       1 :
-		       min_u32(count, PAYLOAD_MAX / segment);
+	*code = 0;
+	if (count == 1 || t->alone)
+		return 1;
+	if (t->has_codes) {
+		*code = gso_segment_code(segment);
+		if (!*code)
+			return 1;
+	}
+	return min_u32(count, PAYLOAD_MAX / segment);
 }
 
 /* ---- sending ---- */
@@ -244,7 +246,7 @@ static bool udp_is_ipv6(const struct tx_udp *t, u32 at)
 static void udp_gather(struct tx_udp *t, u32 from)
 {
 	struct udp_frame look;
-	u32 n = min_u32(t->pool.queued - from, UDP_BATCH);
+	u32 n = min_u32(t->pool.queued - from, UDP_BATCH), count, code;
 
 	t->sends = t->pieces = t->frames = 0;
 	while (t->frames < n && t->sends < SENDS_MAX) {
@@ -254,7 +256,8 @@ static void udp_gather(struct tx_udp *t, u32 from)
 		if (!udp_look(f, &look) ||
 		    (t->sends && look.is_ipv6 != udp_is_ipv6(t, 0)))
 			break;
-		udp_add(t, f, udp_count(t, f, n - t->frames), &look);
+		count = udp_count(t, f, n - t->frames, &code);
+		udp_add(t, f, count, code, &look);
 	}
 }
 
