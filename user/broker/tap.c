@@ -56,42 +56,12 @@ int tap_guard(u32 tap, int ingress_prog_fd, int egress_prog_fd)
 	return err ? err : bpf_tc_attach(&hook, &egress);
 }
 
-static struct nlmsghdr *tap_request(void *buf, u16 type, u32 tap, struct ifinfomsg **out)
-{
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct ifinfomsg *ifi;
-
-	nlh->nlmsg_type = type;
-	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	ifi->ifi_index = (int)tap;
-	*out = ifi;
-	return nlh;
-}
-
-/* Keeps IPv6 from making a link-local address, so that it sends nothing. */
-static int tap_forbid_addresses(u32 tap)
-{
-	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct ifinfomsg *ifi;
-	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
-	struct nlattr *families = mnl_attr_nest_start(nlh, IFLA_AF_SPEC);
-	struct nlattr *inet6 = mnl_attr_nest_start(nlh, AF_INET6);
-	int err;
-
-	mnl_attr_put_u8(nlh, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
-	mnl_attr_nest_end(nlh, inet6);
-	mnl_attr_nest_end(nlh, families);
-	err = nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
-	/* a kernel without IPv6 */
-	return err == -EAFNOSUPPORT ? 0 : err;
-}
-
 int tap_set_up(u32 tap)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct ifinfomsg *ifi;
-	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
-	int err = tap_forbid_addresses(tap);
+	struct nlmsghdr *nlh = nl_link_request(buf, RTM_SETLINK, tap);
+	struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+	int err = nl_link_forbid_addresses(tap);
 
 	ifi->ifi_flags = IFF_UP | IFF_NOARP;
 	ifi->ifi_change = IFF_UP | IFF_NOARP | IFF_MULTICAST;
@@ -99,21 +69,11 @@ int tap_set_up(u32 tap)
 	return err ? err : nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
 }
 
-static int tap_set_group(u32 tap, u32 group)
+/* RTM_SETLINK: moves a device to the group. RTM_DELLINK, tap 0: deletes the group's devices. */
+static int tap_group(u16 type, u32 tap, u32 group)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct ifinfomsg *ifi;
-	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
-
-	mnl_attr_put_u32(nlh, IFLA_GROUP, group);
-	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
-}
-
-static int tap_delete_group(u32 group)
-{
-	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct ifinfomsg *ifi;
-	struct nlmsghdr *nlh = tap_request(buf, RTM_DELLINK, 0, &ifi);
+	struct nlmsghdr *nlh = nl_link_request(buf, type, tap);
 
 	mnl_attr_put_u32(nlh, IFLA_GROUP, group);
 	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
@@ -129,14 +89,14 @@ int tap_delete(const u32 *tap, u32 n)
 		return -EIO;
 	group |= 1u << 31;
 	for (u32 i = 0; i < n; i++) {
-		int ret = tap[i] ? tap_set_group(tap[i], group) : -ENODEV;
+		int ret = tap[i] ? tap_group(RTM_SETLINK, tap[i], group) : -ENODEV;
 
 		found += !ret;
 		if (ret && ret != -ENODEV)
 			err = ret;
 	}
 	if (found) {
-		const int ret = tap_delete_group(group);
+		const int ret = tap_group(RTM_DELLINK, 0, group);
 
 		/* ENODEV: the last device was deleted with its last descriptor just now */
 		if (ret && ret != -ENODEV)
@@ -217,8 +177,7 @@ static int tap_scan(struct tap_scan *s)
 	*s = (struct tap_scan){ 0 };
 	for (u32 i = 0; i < NL_DUMP_RETRIES && err == -EINTR; i++) {
 		char buf[NL_REQUEST_BYTES] = { 0 };
-		struct ifinfomsg *ifi;
-		struct nlmsghdr *nlh = tap_request(buf, RTM_GETLINK, 0, &ifi);
+		struct nlmsghdr *nlh = nl_link_request(buf, RTM_GETLINK, 0);
 
 		nlh->nlmsg_flags = NLM_F_DUMP;
 		s->n = 0;

@@ -124,13 +124,9 @@ static int tx_counters_link_cb(const struct nlmsghdr *nlh, void *arg)
 static int ask_link(struct tx_counters *w, struct tx_reading *reading)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct ifinfomsg *ifm;
 
-	nlh->nlmsg_type = RTM_GETLINK;
-	ifm = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifm));
-	ifm->ifi_index = (int)w->ifindex;
-	return nl_exchange(w->route, nlh, tx_counters_link_cb, reading);
+	return nl_exchange(w->route, nl_link_request(buf, RTM_GETLINK, w->ifindex),
+			   tx_counters_link_cb, reading);
 }
 
 static int ask_features(struct tx_counters *w, u64 *features)

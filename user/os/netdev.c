@@ -430,14 +430,9 @@ int netdev_find(const char *name, struct netdev *out)
 static int scan_one(struct netdev_session *session, struct scan *s, u32 ifindex)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct ifinfomsg *ifi;
-	int ret;
+	int ret = nl_route_request(session, nl_link_request(buf, RTM_GETLINK, ifindex),
+				   netdev_link_cb, s);
 
-	nlh->nlmsg_type = RTM_GETLINK;
-	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	ifi->ifi_index = (int)ifindex;
-	ret = nl_route_request(session, nlh, netdev_link_cb, s);
 	if (!ret && s->num_devs != 1)
 		ret = s->out_of_memory ? -ENOMEM : -ENODEV;
 	return ret ? ret : scan_addresses(session, s);

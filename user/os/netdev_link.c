@@ -32,8 +32,7 @@
 #define NETDEV_A_NAPI_IRQ     3
 #define NETDEV_QUEUE_RX	      0
 
-/* Runs an ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
-static int link_ethtool(const char *name, void *cmd)
+int netdev_ethtool(const char *name, void *cmd)
 {
 	struct ifreq ifr = { .ifr_data = cmd };
 	int fd, ret, cancel;
@@ -98,7 +97,7 @@ u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues)
 	 */
 	if (num_rx_queues <= 1)
 		return 1;
-	if (!link_ethtool(name, &ch))
+	if (!netdev_ethtool(name, &ch))
 		n = ch.rx_count + ch.combined_count;
 	else
 		netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex,
@@ -172,14 +171,14 @@ u32 netdev_speed_mbps(const char *name)
 	s32 words;
 
 	/* First call: the kernel returns the negated number of words needed. */
-	if (link_ethtool(name, &ls) || ls.base.link_mode_masks_nwords >= 0)
+	if (netdev_ethtool(name, &ls) || ls.base.link_mode_masks_nwords >= 0)
 		return 0;
 	words = -ls.base.link_mode_masks_nwords;
 	if (words > 127)
 		return 0;
 	ls.base.cmd = ETHTOOL_GLINKSETTINGS;
 	ls.base.link_mode_masks_nwords = (__s8)words;
-	if (link_ethtool(name, &ls) || ls.base.speed > INT32_MAX) /* SPEED_UNKNOWN is -1 */
+	if (netdev_ethtool(name, &ls) || ls.base.speed > INT32_MAX) /* SPEED_UNKNOWN is -1 */
 		return 0;
 	return ls.base.speed;
 }
@@ -187,7 +186,7 @@ u32 netdev_speed_mbps(const char *name)
 int netdev_driver(const char *name, char *driver, size_t n)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	int ret = link_ethtool(name, &info);
+	int ret = netdev_ethtool(name, &info);
 
 	if (ret)
 		return ret;

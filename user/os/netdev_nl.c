@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A netlink exchange, checked reads of attributes, the look-up of netlink families, and
- * notifications.
+ * A netlink exchange, checked reads of attributes, requests about an interface, the look-up of
+ * netlink families, and notifications.
  */
 #include <linux/genetlink.h>
+#include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -110,6 +111,43 @@ bool nl_get_string(const struct nlattr *attr, char *dst, size_t len)
 	memcpy(dst, mnl_attr_get_payload(attr), n);
 	dst[n] = 0;
 	return true;
+}
+
+struct nlmsghdr *nl_link_request(void *buf, u16 type, u32 ifindex)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *ifi;
+
+	nlh->nlmsg_type = type;
+	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	ifi->ifi_index = (int)ifindex;
+	return nlh;
+}
+
+int nl_link_set_flags(u32 ifindex, u32 flags, u32 change)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = nl_link_request(buf, RTM_SETLINK, ifindex);
+	struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+
+	ifi->ifi_flags = flags;
+	ifi->ifi_change = change;
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+int nl_link_forbid_addresses(u32 ifindex)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = nl_link_request(buf, RTM_SETLINK, ifindex);
+	struct nlattr *families = mnl_attr_nest_start(nlh, IFLA_AF_SPEC);
+	struct nlattr *inet6 = mnl_attr_nest_start(nlh, AF_INET6);
+	int err;
+
+	mnl_attr_put_u8(nlh, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+	mnl_attr_nest_end(nlh, inet6);
+	mnl_attr_nest_end(nlh, families);
+	err = nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	return err == -EAFNOSUPPORT ? 0 : err;
 }
 
 static int family_cb(const struct nlmsghdr *nlh, void *arg)

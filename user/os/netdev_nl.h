@@ -46,6 +46,21 @@ void nl_parse(const struct nlmsghdr *nlh, size_t header_len, const struct nlattr
 bool nl_get(const struct nlattr *attr, void *dst, size_t len);
 bool nl_get_string(const struct nlattr *attr, char *dst, size_t len);
 
+/*
+ * Begins an rtnetlink request of that type about an interface (0: none) in buf, NL_REQUEST_BYTES of
+ * zeros. Its payload is a struct ifinfomsg.
+ */
+struct nlmsghdr *nl_link_request(void *buf, u16 type, u32 ifindex);
+
+/* Sets the flags of an interface that `change` names. Returns 0 or -errno. */
+int nl_link_set_flags(u32 ifindex, u32 flags, u32 change);
+
+/*
+ * Keeps IPv6 from making a link-local address, so that the interface sends nothing by itself.
+ * Returns 0, also on a kernel without IPv6, or -errno.
+ */
+int nl_link_forbid_addresses(u32 ifindex);
+
 /* Returns the ID of a generic netlink family, or -errno (-ENOENT: this kernel does not have it). */
 int nl_family(const char *name);
 
@@ -75,6 +90,9 @@ int netdev_each(netdev_fn *fn, void *arg);
  * Returns 0, -ENOENT (no such interface) or -errno.
  */
 int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6]);
+
+/* Runs an ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
+int netdev_ethtool(const char *name, void *cmd);
 
 /* Returns the receive queues in use, at least 1; num_rx_queues is their number at creation. */
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);

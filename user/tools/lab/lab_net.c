@@ -7,72 +7,35 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <linux/veth.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../os/netdev_nl.h"
 #include "lab_net.h"
 
-enum { REQUEST_BYTES = 1024, IPV4_PREFIX = 24, IPV6_PREFIX = 64 };
+enum { IPV4_PREFIX = 24, IPV6_PREFIX = 64 };
 
 /* ---- rtnetlink ---- */
 
-static struct nlmsghdr *link_request(void *buf, u16 type, u16 flags, u32 index, u32 up)
+static int link_up(u32 index)
 {
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct ifinfomsg *ifi;
-
-	nlh->nlmsg_type = type;
-	nlh->nlmsg_flags = flags;
-	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	ifi->ifi_index = (int)index;
-	ifi->ifi_flags = up;
-	ifi->ifi_change = up ? IFF_UP : 0;
-	return nlh;
-}
-
-/* The cable's end makes no addresses, and so sends nothing by itself. */
-static void put_no_addresses(struct nlmsghdr *nlh)
-{
-	struct nlattr *families = mnl_attr_nest_start(nlh, IFLA_AF_SPEC);
-	struct nlattr *inet6 = mnl_attr_nest_start(nlh, AF_INET6);
-
-	mnl_attr_put_u8(nlh, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
-	mnl_attr_nest_end(nlh, inet6);
-	mnl_attr_nest_end(nlh, families);
-}
-
-static int link_up(u32 index, bool silent)
-{
-	char buf[REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh;
-
-	if (silent) {
-		nlh = link_request(buf, RTM_SETLINK, 0, index, 0);
-		put_no_addresses(nlh);
-		/* fails on a kernel without IPv6 */
-		nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
-		memset(buf, 0, sizeof(buf));
-	}
-	nlh = link_request(buf, RTM_NEWLINK, 0, index, IFF_UP);
-	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	return nl_link_set_flags(index, IFF_UP, IFF_UP);
 }
 
 /* Makes `port` here, and eth0 with the host's MAC address in the host's namespace. */
 static int make_link(const struct lab_host *host, const char *port, u32 mtu)
 {
-	char buf[REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh = link_request(buf, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0, 0);
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = nl_link_request(buf, RTM_NEWLINK, 0);
 	struct nlattr *info, *data, *peer;
 	struct ifinfomsg *ifi;
 
+	nlh->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
 	mnl_attr_put_strz(nlh, IFLA_IFNAME, port);
 	mnl_attr_put_u32(nlh, IFLA_MTU, mtu);
 	info = mnl_attr_nest_start(nlh, IFLA_LINKINFO);
@@ -94,7 +57,7 @@ static int make_link(const struct lab_host *host, const char *port, u32 mtu)
 static int add_address(int family, const char *text, u8 prefix, u32 index)
 {
 	const u16 bytes = family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
-	char buf[REQUEST_BYTES] = { 0 };
+	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ifaddrmsg *ifa;
 	struct in6_addr addr;
@@ -114,13 +77,11 @@ static int add_address(int family, const char *text, u8 prefix, u32 index)
 
 /* ---- a host, in its namespace ---- */
 
-static u32 ethtool(int fd, u32 command, u32 data)
+static u32 ethtool(u32 command, u32 data)
 {
 	struct ethtool_value value = { .cmd = command, .data = data };
-	struct ifreq ifr = { .ifr_name = LAB_IFACE };
 
-	ifr.ifr_data = (void *)&value;
-	return ioctl(fd, SIOCETHTOOL, &ifr) ? 0 : value.data;
+	return netdev_ethtool(LAB_IFACE, &value) ? 0 : value.data;
 }
 
 /*
@@ -130,15 +91,11 @@ static u32 ethtool(int fd, u32 command, u32 data)
 static void offloads_off(void)
 {
 	static const u32 commands[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM };
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	for (u32 i = 0; fd >= 0 && i < ARRAY_SIZE(commands); i++)
-		ethtool(fd, commands[i], 0);
-	if (fd >= 0) {
-		ethtool(fd, ETHTOOL_SFLAGS,
-			ethtool(fd, ETHTOOL_GFLAGS, 0) & ~(u32)(ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN));
-		close(fd);
-	}
+	for (u32 i = 0; i < ARRAY_SIZE(commands); i++)
+		ethtool(commands[i], 0);
+	ethtool(ETHTOOL_SFLAGS,
+		ethtool(ETHTOOL_GFLAGS, 0) & ~(u32)(ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN));
 }
 
 /* Addresses are usable at once. In a container /proc/sys may be read-only: then after a second. */
@@ -161,11 +118,11 @@ static int set_up_host(const struct lab_host *host, const char **step)
 	*step = "set up a host's interface";
 	offloads_off();
 	no_duplicate_detection();
-	err = link_up(if_nametoindex("lo"), false);
+	err = link_up(if_nametoindex("lo"));
 	if (!err)
 		err = add_address(AF_INET, host->ipv4, IPV4_PREFIX, index);
 	if (!err)
-		err = link_up(index, false);
+		err = link_up(index);
 	if (err)
 		return err;
 	err = add_address(AF_INET6, host->ipv6, IPV6_PREFIX, index);
@@ -210,7 +167,10 @@ static int make_host(struct lab_host *host, u32 number, u32 mtu, int cable_fd, c
 	if (err)
 		return err;
 	host->port_index = if_nametoindex(port);
-	err = link_up(host->port_index, true);
+	/* the cable's end makes no addresses, and so sends nothing by itself */
+	err = nl_link_forbid_addresses(host->port_index);
+	if (!err)
+		err = link_up(host->port_index);
 	if (err)
 		return err;
 	err = lab_net_enter(host);
@@ -235,11 +195,5 @@ int lab_net_make(struct lab_host *hosts, u32 num, u32 mtu, const char **step)
 
 int lab_net_set_link(const struct lab_host *host, bool up)
 {
-	char buf[REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh = link_request(buf, RTM_NEWLINK, 0, host->port_index, 0);
-	struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-
-	ifi->ifi_change = IFF_UP;
-	ifi->ifi_flags = up ? IFF_UP : 0;
-	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	return nl_link_set_flags(host->port_index, up ? IFF_UP : 0, IFF_UP);
 }
