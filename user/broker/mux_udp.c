@@ -11,6 +11,7 @@
 #include "../client/attach_error.h"
 #include "../cm/mad.h"
 #include "../io/tx_udp.h"
+#include "../os/gid_text.h"
 #include "../os/kernel.h"
 #include "../os/process.h"
 #include "mux.h"
@@ -18,21 +19,13 @@
 /* The counters of the broker's own sender, which nobody reads. */
 static struct xroce_engine_stats mux_udp_stats;
 
-static void mux_udp_print(const struct gid *gid, char text[INET6_ADDRSTRLEN])
-{
-	const bool is_ipv4 = gid_is_ipv4(gid);
-
-	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, gid->raw + (is_ipv4 ? 12 : 0), text,
-		  INET6_ADDRSTRLEN);
-}
-
 /* Reports an address without a socket. */
 static int mux_udp_complain(const struct netdev *dev, const struct gid *gid, int err)
 {
-	char text[INET6_ADDRSTRLEN] = "", comm[32];
+	char text[GID_TEXT], comm[32];
 	pid_t pid = 0;
 
-	mux_udp_print(gid, text);
+	gid_text(gid->raw, text);
 	if (err == -EADDRINUSE &&
 	    netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
 		attach_complain(dev,

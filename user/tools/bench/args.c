@@ -40,16 +40,6 @@ bool args_size(const char *text, u64 least, u64 most, u64 *out)
 
 /* ---- peers ---- */
 
-const char *gid_text(const struct gid *gid, char text[ADDRESS_TEXT])
-{
-	const bool is_ipv4 = gid_is_ipv4(gid);
-
-	if (!inet_ntop(is_ipv4 ? AF_INET : AF_INET6, gid->raw + (is_ipv4 ? 12 : 0), text,
-		       ADDRESS_TEXT))
-		*text = 0;
-	return text;
-}
-
 struct gid gid_of_address(const struct sockaddr_storage *address)
 {
 	struct gid gid = { { 0 } };
@@ -79,7 +69,7 @@ static int peer_look_up(const struct command *command, const char *name, int fam
 	p->address_len = found->ai_addrlen;
 	freeaddrinfo(found);
 	p->gid = gid_of_address(&p->address);
-	gid_text(&p->gid, p->text);
+	gid_text(p->gid.raw, p->text);
 	return EXIT_OK;
 }
 
@@ -115,7 +105,7 @@ int peer_find(const struct command *command, const char *name, int family, const
 	if (err)
 		return peer_no_way(command, out, iface, err);
 	out->local = route.local;
-	gid_text(&out->local, out->local_text);
+	gid_text(out->local.raw, out->local_text);
 	out->dev.ifindex = route.ifindex;
 	if (!if_indextoname(route.ifindex, out->dev.name))
 		return peer_no_way(command, out, iface, -errno);

@@ -8,6 +8,7 @@
 
 #include <sys/socket.h>
 
+#include "../../os/gid_text.h"
 #include "../cli.h"
 
 /*
@@ -36,8 +37,6 @@ struct peer {
 int peer_find(const struct command *command, const char *name, int family, const char *iface,
 	      struct peer *out);
 
-/* Formats a GID as an address, IPv4 in dotted form. Returns text. */
-const char *gid_text(const struct gid *gid, char text[ADDRESS_TEXT]);
 /* Converts a socket address to a GID, IPv4 as ::ffff:a.b.c.d. */
 struct gid gid_of_address(const struct sockaddr_storage *address);
 

@@ -451,7 +451,7 @@ static int bench_find_interface(const struct gid *gid, char name[IF_NAMESIZE])
 		free(all);
 	if (ret)
 		fprintf(stderr, "xroce bench: no device has the address %s of this connection\n",
-			gid_text(gid, text));
+			gid_text(gid->raw, text));
 	return ret;
 }
 
@@ -488,7 +488,7 @@ static void bench_serve_client(int fd, const struct sockaddr_in6 *from)
 	int err;
 
 	memcpy(client.raw, &from->sin6_addr, sizeof(client.raw));
-	gid_text(&client, s.client);
+	gid_text(client.raw, s.client);
 	err = getsockname(fd, (struct sockaddr *)&own, &len) ? -errno : 0;
 	if (!err) {
 		gid = gid_of_address(&own);

@@ -12,6 +12,7 @@
 #include "../../io/tx.h"
 #include "../../io/tx_policy.h"
 #include "../../os/ask.h"
+#include "../../os/gid_text.h"
 #include "../../os/netdev.h"
 #include "../../os/options.h"
 #include "../../os/process.h"
@@ -39,19 +40,16 @@ static void listener_service(u64 service, char *text, size_t n)
 
 static void listener_address(const struct xroce_listener *l, char *said, size_t n)
 {
-	static const u8 any[16], mapped[12] = { [10] = 0xff, 0xff };
-	char text[INET6_ADDRSTRLEN];
+	static const u8 any[16];
+	char text[GID_TEXT];
 
 	if (!memcmp(l->address, any, sizeof(any)))
 		snprintf(said, n, "any%s address",
 			 l->families == ASK_IPV4 ? " IPv4" :
 			 l->families == ASK_IPV6 ? " IPv6" :
 						   "");
-	else if (!memcmp(l->address, mapped, sizeof(mapped)))
-		snprintf(said, n, "%s",
-			 inet_ntop(AF_INET, l->address + sizeof(mapped), text, sizeof(text)));
 	else
-		snprintf(said, n, "%s", inet_ntop(AF_INET6, l->address, text, sizeof(text)));
+		snprintf(said, n, "%s", gid_text(l->address, text));
 }
 
 /*

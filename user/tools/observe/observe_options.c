@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <arpa/inet.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "../../os/clock.h"
+#include "../../os/gid_text.h"
 #include "../../os/kernel.h"
 #include "observe_options.h"
 #include "../output.h"
@@ -51,14 +51,8 @@ const char *observe_options_transport(u32 transport)
 const char *observe_options_gid(const u8 raw[16], char text[46])
 {
 	static const u8 none[16];
-	struct gid gid;
 
-	memcpy(gid.raw, raw, sizeof(gid.raw));
-	if (!memcmp(raw, none, sizeof(none)))
-		return "-";
-	if (gid_is_ipv4(&gid))
-		return inet_ntop(AF_INET, gid.raw + 12, text, 46);
-	return inet_ntop(AF_INET6, gid.raw, text, 46);
+	return memcmp(raw, none, sizeof(none)) ? gid_text(raw, text) : "-";
 }
 
 static int observe_options_set(void *arg, int letter, char *text)

@@ -2,7 +2,6 @@
 /* Records: reading a batch, splitting into packets, merging by time, decoding as text and JSON. */
 #include "records.h"
 
-#include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include <xroce/stat.h>
 
 #include "../../engine/icrc.h"
+#include "../../os/gid_text.h"
 #include "../counters.h"
 
 /* ---- a batch ---- */
@@ -257,22 +257,12 @@ void decode_text(const struct packet *p, char *text, size_t n)
 		more(&t, ", congestion experienced");
 }
 
-static void decode_address(const struct gid *gid, char text[INET6_ADDRSTRLEN])
-{
-	if (gid_is_ipv4(gid))
-		inet_ntop(AF_INET, gid->raw + 12, text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
-}
-
 void decode_json(const struct packet *p, struct json *j)
 {
-	char address[INET6_ADDRSTRLEN];
+	char address[GID_TEXT];
 
-	decode_address(&p->src, address);
-	json_text(j, "source", address);
-	decode_address(&p->dst, address);
-	json_text(j, "destination", address);
+	json_text(j, "source", gid_text(p->src.raw, address));
+	json_text(j, "destination", gid_text(p->dst.raw, address));
 	json_text(j, "opcode", opcode_name(p->opcode));
 	json_number(j, "dest_qpn", p->dest_qpn);
 	json_number(j, "psn", p->psn);
