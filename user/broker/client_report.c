@@ -116,9 +116,8 @@ int client_report_begin(struct client *c, int *fd)
 						     loop_add(c->broker->loop, &c->reports);
 	if (err) {
 		close_fd(&c->report_program_fd);
-		close(pair[0]);
+		close_fd(&c->reports.fd);
 		close(pair[1]);
-		c->reports.fd = -1;
 		return err;
 	}
 	*fd = pair[1];
@@ -130,7 +129,6 @@ void client_report_end(struct client *c)
 	if (c->reports.fd < 0)
 		return;
 	loop_remove(c->broker->loop, &c->reports);
-	close(c->reports.fd);
+	close_fd(&c->reports.fd);
 	close_fd(&c->report_program_fd);
-	c->reports.fd = -1;
 }

@@ -216,8 +216,7 @@ static void standin_show_end(struct rsocket *rs, short now)
 
 	if (rs->error) {
 		standin_put(in->fd, 1);
-		close(in->peer);
-		in->peer = -1;
+		close_fd(&in->peer);
 	} else if ((now & POLLRDHUP) && (more & (POLLRDHUP | POLLHUP))) {
 		shutdown(in->peer, now & POLLHUP ? SHUT_RDWR : SHUT_WR);
 	}

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../../os/close_fd.h"
 #include "../../os/privilege.h"
 #include "../../os/process.h"
 #include "sysfs_global.h"
@@ -91,8 +92,7 @@ static int dir_try_enter(struct sysfs_global_dir *d, bool make)
 		err = directory_check(d->fd);
 	if (!err)
 		return 0;
-	close(d->fd);
-	d->fd = -1;
+	close_fd(&d->fd);
 	return err;
 }
 
@@ -150,10 +150,8 @@ static int dir_enter(struct sysfs_global_dir *d, unsigned long namespace, bool m
 		err = dir_try_enter(d, make);
 	if (!err && make)
 		err = dir_make_all(d);
-	if (err && d->fd >= 0) {
-		close(d->fd);
-		d->fd = -1;
-	}
+	if (err)
+		close_fd(&d->fd);
 	return err;
 }
 
@@ -197,8 +195,7 @@ static void dir_leave(struct sysfs_global_dir *d, bool is_ours)
 			rmdir(SYSFS_GLOBAL_DIR);
 		}
 	}
-	close(d->fd);
-	d->fd = -1;
+	close_fd(&d->fd);
 }
 
 void sysfs_global_leave(struct sysfs_global_dir *d)
@@ -350,8 +347,7 @@ static int device_own(const struct sysfs_global_dir *d, struct sysfs_global_devi
 	if (!flock(device->owner_fd, LOCK_EX | LOCK_NB))
 		return 0;
 	err = errno == EWOULDBLOCK ? -EEXIST : -errno;
-	close(device->owner_fd);
-	device->owner_fd = -1;
+	close_fd(&device->owner_fd);
 	return err;
 }
 
@@ -429,8 +425,7 @@ void sysfs_global_remove(struct sysfs_global_dir *d, struct sysfs_global_device 
 		return;
 	device_name(device, name);
 	device_remove(d, device->owner_fd, name, true);
-	close(device->owner_fd);
-	device->owner_fd = -1;
+	close_fd(&device->owner_fd);
 }
 
 /* ---- remains of killed keepers ---- */
