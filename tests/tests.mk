@@ -57,7 +57,7 @@ $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain
 	processes.c table.c) $(call objs,user/os/kernel.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
 $(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_kind.c lab_rule.c lab_wire.c)
-$(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c)
+$(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c cli.c output.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libengine.a

@@ -13,6 +13,7 @@
 #include "../sim/rng.h"
 #include "unit.h"
 
+#include "../../user/os/netdev.h"
 #include "../../user/tools/export/listen.h"
 #include "../../user/tools/export/shares.h"
 
@@ -229,6 +230,11 @@ static void counters_grow__falls_add_nothing(void **state)
 
 /* ---- where it listens ---- */
 
+int netdev_find(const char *name, struct netdev *dev)
+{
+	return -ENODEV;
+}
+
 static void listen_parse__addresses(void **state)
 {
 	static const struct {
@@ -240,11 +246,11 @@ static void listen_parse__addresses(void **state)
 		{ "192.0.2.1:65535", AF_INET, 65535 }, { "[::1]", AF_INET6, 9791 },
 		{ "[::]:80", AF_INET6, 80 },	  { "[fe80::1%lo]:9", AF_INET6, 9 },
 		{ "127.0.0.1:0", AF_INET, 0 },	  { "/run/x.sock", AF_UNIX, 0 },
-		{ "./x", AF_UNIX, 0 },
+		{ "./x", AF_UNIX, 0 },		  { "127.0.0.1:0x50", AF_INET, 80 },
 	};
 	static const char *const bad[] = {
 		"", ":", ":80", "80", "localhost", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
-		"127.0.0.1:+1", "127.0.0.1: 1", "127.0.0.1:1x", "127.0.0.1:000001", "127.0.0.256",
+		"127.0.0.1:+1", "127.0.0.1: 1", "127.0.0.1:1x", "127.0.0.1:0x10000", "127.0.0.256",
 		"::1", "[::1", "::1]", "[::1]x", "[::1]:", "[::1]80", "[]", "[127.0.0.1]",
 		"[fe80::1%nosuch]", "[::1%]", "1.2.3.4:5:6",
 	};

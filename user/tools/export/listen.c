@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -12,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../cli.h"
 #include "listen.h"
 
 #define LISTEN_BACKLOG 512
@@ -19,14 +19,9 @@
 
 /* ---- addresses ---- */
 
-/* Parses a decimal number up to 65535. */
 static bool listen_port(const char *text, u32 *port)
 {
-	char *end;
-	const unsigned long n = strtoul(text, &end, 10);
-
-	*port = (u32)n;
-	return isdigit((unsigned char)*text) && !*end && strlen(text) <= 5 && n <= 65535;
+	return cli_number32(text, 0, UINT16_MAX, port);
 }
 
 static int listen_parse_unix(const char *text, struct listen_at *at)
