@@ -148,32 +148,24 @@ links() {
 		{ fail "not the link's rate"; show rate; }
 }
 
-# kill -9 of the command: its processes end, also those in the background, and with them the hosts.
+# A signal ends the command: its processes end, also those in the background, and so do the hosts.
 left() { ps -eo pid,args | grep -E "[s]leep 98765$1"; }
 gone() { [ -z "$(left "$1")" ]; }
-killed() {
-	local pid
-	(cd "$OWN/home" && exec "${LAB[@]}" -- sh -c "setsid sleep 98765$$ & sleep 98765$$") \
-		</dev/null >"$WORK/killed.out" 2>&1 &
-	pid=$!
-	netns_children+=("$pid")
-	wait_until 20 two_sleep || { fail "the programs do not start"; show killed; }
-	kill -9 $pid
-	finish $pid 5
-	wait_until 5 gone $$ || fail "left: $(left $$)"
-}
 two_sleep() { [ "$(left $$ | grep -vc 'sh -c\|lab')" -ge 2 ]; }
-interrupted() {
+# ended_by SIGNAL SECONDS: the command ends so soon after the signal, and nothing is left of it.
+ended_by() {
 	local pid
 	(cd "$OWN/home" && exec "${LAB[@]}" -- sh -c "setsid sleep 98765$$ & sleep 98765$$") \
 		</dev/null >"$WORK/killed.out" 2>&1 &
 	pid=$!
 	netns_children+=("$pid")
 	wait_until 20 two_sleep || { fail "the programs do not start"; show killed; }
-	kill -TERM $pid
-	finish $pid 10
+	kill "-$1" $pid
+	finish $pid "$2"
 	wait_until 5 gone $$ || fail "left: $(left $$)"
 }
+killed() { ended_by KILL 5; }
+interrupted() { ended_by TERM 10; }
 
 # An ordinary user: devices by UDP sockets.
 by_user() {
