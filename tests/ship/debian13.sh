@@ -9,58 +9,18 @@
 # with which a second run needs no mirror.
 #
 # MIRROR=URL, if not this machine's own.
-skip_all() { echo "skip debian13 $*"; exit 0; }
-[ "$(id -u)" -eq 0 ] || skip_all "needs root"
-if [ -z "${XROCE_DEBIAN13:-}" ]; then
-	# The mounts below end with the mount namespace.
-	XROCE_DEBIAN13=1 exec unshare --mount --propagation private "$0" "$@"
-fi
-unset XROCE_DEBIAN13
-. "$(dirname "$0")/lib/case.sh"
-case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
-. tests/ship/lib/chroot.sh
+. "$(dirname "$0")/lib/chroot.sh"
 
-# Few packages: no recommended ones, and no pages or translations of any.
 packages=(
 	gcc make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libfuse3-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
 	libmicrohttpd-dev libjson-c-dev libsmartcols-dev libncurses-dev libcmocka-dev
 	ibverbs-utils perftest iproute2 iputils-ping procps util-linux mount
 )
-mmdebstrap_options=(--mode=root --variant=apt --skip=cleanup/apt/lists
-	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*'
-	--dpkgopt='path-exclude=/usr/share/locale/*')
-
-# Its name is a hash of its contents' list.
-sum=$(printf '%s\n' "${packages[@]}" "${mmdebstrap_options[@]}" | sha256sum)
-tar=$BUILD/debian13/${sum:0:16}.tar
-
-# Makes the tar in a file system of memory: dpkg calls fsync() after each file.
-bootstrap() {
-	local mirror
-
-	command -v mmdebstrap >/dev/null || skip_all "no mmdebstrap"
-	mirror=$(scripts/mirror.sh)
-	mirror=${mirror%/}
-	/usr/lib/apt/apt-helper download-file "$mirror/dists/trixie/InRelease" "$work/release" \
-		>"$work/bootstrap" 2>&1 || skip_all "no mirror has the release"
-	mkdir -p "${tar%/*}" && mmdebstrap "${mmdebstrap_options[@]}" \
-		--include="$(IFS=,; echo "${packages[*]}")" trixie "$root" "$mirror" \
-		>"$work/bootstrap" 2>&1 || return
-	rm -f "${tar%/*}"/*.tar
-	tar -C "$root" --one-file-system --exclude=./dev -cf "$tar.new" . && mv "$tar.new" "$tar"
-}
-
-if [ -s "$tar" ]; then
-	tar -C "$root" -xf "$tar" || exit 1
-elif ! bootstrap; then
-	tail -n 30 "$work/bootstrap"
-	echo "not ok debian13__bootstrap"
-	exit 1
-fi
-chroot_mounts && mkdir "$root/xroce" || exit 1
-{ git ls-files -z 2>/dev/null || find . -path ./build\* -prune -o -type f -print0; } |
-	xargs -0 cp -P --parents -t "$root/xroce" || exit 1
+chroot_make trixie MIRROR "$BUILD/debian13/HASH.tar" \
+	"$(printf '%s\n' "${packages[@]}" "${chroot_options_bare[@]}")" "$work/bootstrap" \
+	"${chroot_options_bare[@]}" --include="$(IFS=,; echo "${packages[*]}")"
+chroot_sources || exit 1
 
 # inside COMMAND...: in the chroot, at the top of the sources. The check finds processes by a
 # variable, so the environment stays.

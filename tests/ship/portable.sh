@@ -6,45 +6,13 @@
 # works in a chroot of Debian 11 (glibc 2.31) that has neither our other libraries nor a newer C
 # library, read-only, as root by XDP and as an ordinary user by UDP sockets. As root, with
 # mmdebstrap and a mirror. The chroot stays as BUILD/debian11/*.tar. portable.sh [BUILD]
-skip_all() { echo "skip portable $*"; exit 0; }
-[ "$(id -u)" -eq 0 ] || skip_all "needs root"
-if [ -z "${XROCE_PORTABLE:-}" ]; then
-	# The mounts below end with the mount namespace.
-	XROCE_PORTABLE=1 exec unshare --mount --propagation private "$0" "$@"
-fi
-unset XROCE_PORTABLE
-. "$(dirname "$0")/lib/case.sh"
-case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
-. tests/ship/lib/chroot.sh
+. "$(dirname "$0")/lib/chroot.sh"
 
 packages=(ibverbs-utils perftest rdmacm-utils iproute2 util-linux)
-mmdebstrap_options=(--mode=root --variant=apt --skip=cleanup/apt/lists
-	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*'
-	--dpkgopt='path-exclude=/usr/share/locale/*')
-sum=$(printf '%s\n' "${packages[@]}" "${mmdebstrap_options[@]}" | sha256sum)
-tar=$BUILD/debian11/${sum:0:16}.tar
-bootstrap() {
-	local mirror
-
-	command -v mmdebstrap >/dev/null || skip_all "no mmdebstrap"
-	mirror=$(scripts/mirror.sh)
-	mirror=${mirror%/}
-	/usr/lib/apt/apt-helper download-file "$mirror/dists/bullseye/InRelease" "$work/release" \
-		>"$work/bootstrap" 2>&1 || skip_all "no mirror has Debian 11"
-	mkdir -p "${tar%/*}" && mmdebstrap "${mmdebstrap_options[@]}" \
-		--include="$(IFS=,; echo "${packages[*]}")" bullseye "$root" \
-		"deb $mirror bullseye main" >"$work/bootstrap" 2>&1 || return
-	rm -f "${tar%/*}"/*.tar
-	tar -C "$root" --one-file-system --exclude=./dev -cf "$tar.new" . && mv "$tar.new" "$tar"
-}
-if [ -s "$tar" ]; then
-	tar -C "$root" -xf "$tar" || exit 1
-elif ! bootstrap; then
-	tail -n 30 "$work/bootstrap"
-	echo "not ok portable__bootstrap"
-	exit 1
-fi
-chroot_mounts && chmod 755 "$work" || exit 1
+chroot_make bullseye 'deb MIRROR bullseye main' "$BUILD/debian11/HASH.tar" \
+	"$(printf '%s\n' "${packages[@]}" "${chroot_options_bare[@]}")" "$work/bootstrap" \
+	"${chroot_options_bare[@]}" --include="$(IFS=,; echo "${packages[*]}")"
+chmod 755 "$work" || exit 1
 here_is=$BUILD/portable
 
 portable__builds() { scripts/portable.sh "$BUILD" >"$work/out" 2>&1 || show out; }

@@ -84,8 +84,6 @@ case ${2:-} in
 rows) rows | cut -d ' ' -f 4- && exit ;;
 table) table "$1/releases" && exit ;;
 esac
-skip_all() { echo "skip releases $*"; exit 0; }
-[ "$(id -u)" -eq 0 ] || skip_all "needs root"
 if [ -z "${XROCE_RELEASE:-}" ]; then
 	failed=0
 	for release in "${releases[@]}"; do
@@ -93,15 +91,8 @@ if [ -z "${XROCE_RELEASE:-}" ]; then
 	done
 	exit $failed
 fi
-if [ -z "${XROCE_RELEASES:-}" ]; then
-	# The mounts below end with the mount namespace.
-	XROCE_RELEASES=1 exec unshare --mount --propagation private "$0" "$@"
-fi
-unset XROCE_RELEASES
 release=$XROCE_RELEASE
-. "$(dirname "$0")/lib/case.sh"
-case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
-. tests/ship/lib/chroot.sh
+. "$(dirname "$0")/lib/chroot.sh"
 results=$BUILD/releases/$release.tsv
 
 # ---- the chroot ----
@@ -117,52 +108,24 @@ mapfile -t programs < <(rows | cut -d ' ' -f 1 | sort -u)
 programs+=(libopenmpi-dev libmpich-dev)
 # The suite of pyverbs is in /usr/share/doc. A mirror's copy of sid may be older than its Release
 # file permits; its signature is checked all the same.
-mmdebstrap_options=(--mode=root --variant=apt --skip=cleanup/apt/lists
-	--aptopt='Acquire::Check-Valid-Until "false"')
+options=("${chroot_options[@]}" --aptopt='Acquire::Check-Valid-Until "false"')
 for path in '/usr/share/doc/*' '/usr/share/man/*' '/usr/share/info/*' '/usr/share/locale/*' \
 	'/usr/lib/llvm-*/lib/*.a' '/usr/lib/*/lib*mpi*.a'; do
-	mmdebstrap_options+=(--dpkgopt="path-exclude=$path")
+	options+=(--dpkgopt="path-exclude=$path")
 done
-mmdebstrap_options+=(--dpkgopt='path-include=/usr/share/doc/rdma-core/*')
+options+=(--dpkgopt='path-include=/usr/share/doc/rdma-core/*')
 # shellcheck disable=SC2016 # the shell of the hook expands these
 install_each='for p in '${programs[*]}'; do
 	DEBIAN_FRONTEND=noninteractive chroot "$1" apt-get -q -y --no-install-recommends install "$p" ||
 		echo "$p cannot be installed"
 done; chroot "$1" apt-get clean'
 
-# Its name is a hash of its contents' list.
-sum=$(printf '%s\n' "${packages[@]}" "${mmdebstrap_options[@]}" "$install_each" | sha256sum)
-tar=$BUILD/releases/$release-${sum:0:16}.tar.gz
-
-# Makes the tar in a file system of memory: dpkg calls fsync() after each file.
-bootstrap() {
-	local mirror
-
-	command -v mmdebstrap >/dev/null || skip_all "no mmdebstrap"
-	mirror=$(scripts/mirror.sh)
-	mirror=${mirror%/}
-	/usr/lib/apt/apt-helper download-file "$mirror/dists/$release/InRelease" "$work/release" \
-		>/dev/null 2>&1 || skip_all "no mirror has $release"
-	mkdir -p "${tar%/*}" && mmdebstrap "${mmdebstrap_options[@]}" \
-		--include="$(IFS=,; echo "${packages[*]}")" --customize-hook="$install_each" \
-		"$release" "$root" "$mirror" >"${results%.tsv}.log" 2>&1 || return
-	rm -f "${tar%/*}/$release"-*.tar.gz
-	tar -C "$root" --one-file-system --exclude=./dev -I 'gzip -1' -cf "$tar.new" . &&
-		mv "$tar.new" "$tar"
-}
-
-if [ -s "$tar" ]; then
-	tar -C "$root" -xzf "$tar" || exit 1
-elif ! bootstrap; then
-	tail -n 30 "${results%.tsv}.log"
-	echo "not ok ${release}_bootstrap"
-	exit 1
-fi
-chroot_mounts && mkdir "$root/xroce" || exit 1
+chroot_make "$release" MIRROR "$BUILD/releases/$release-HASH.tar.gz" \
+	"$(printf '%s\n' "${packages[@]}" "${options[@]}" "$install_each")" "${results%.tsv}.log" \
+	"${options[@]}" --include="$(IFS=,; echo "${packages[*]}")" --customize-hook="$install_each"
+chroot_sources || exit 1
 # libfabric 1.17 looks up the host's name.
 echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts" || exit 1
-{ git ls-files -z 2>/dev/null || find . -path ./build\* -prune -o -type f -print0; } |
-	xargs -0 cp -P --parents -t "$root/xroce" || exit 1
 
 # inside COMMAND...: there, at the top of the sources, for at most $seconds. Not by chroot(2), in
 # which the kernel permits no user namespace. The check finds processes by a variable, so the

@@ -7,15 +7,11 @@
 #
 # chroot.sh [DIRECTORY]: which has the packages; else they are built. MIRROR=URL, if not
 # this machine's own.
-if [ -z "${XROCE_CHROOT_TRIAL:-}" ]; then
-	# Mounts below it go with the mount namespace.
-	XROCE_CHROOT_TRIAL=1 exec unshare --mount --propagation private "$0" "$@"
-fi
 packages=$(realpath "${1:-/nonexistent}")
+. "$(dirname "$0")/../lib/chroot.sh"
 set --
-. "$(dirname "$0")/../lib/case.sh"
+BUILD=build
 . scripts/netns.sh
-. tests/ship/lib/chroot.sh
 trap 'chroot_end; netns_cleanup' EXIT
 
 mirror=$(scripts/mirror.sh)
