@@ -9,6 +9,9 @@
  *
  * The lock is held during a callback and a job, so that none of them is stopped or freed while it
  * runs.
+ *
+ * The thread uses no struct loop: poll() reports a descriptor that the application has closed,
+ * while an epoll set forgets the descriptor without notice.
  */
 #define _GNU_SOURCE
 #include <poll.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The library's lock, and the CM thread: descriptors by an event loop, timers in a list sorted by
- * time. Most timers are later than all others, so insertion starts at the end.
+ * time. Most timers are later than all others, so insertion starts at the end. The list, unlike a
+ * timer_heap, needs no memory when a timer is set, and no limit on their number.
  */
 #define _GNU_SOURCE /* pthread_setname_np() */
 #include <limits.h>

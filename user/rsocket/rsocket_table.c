@@ -115,6 +115,10 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- the stand-ins' thread ---- */
 
+/*
+ * Without a struct loop: its set has pointers, and an rsocket may be freed between an event and its
+ * handler. This set has numbers, for which rsocket_get() takes a reference.
+ */
 static void *standin_run(void *of)
 {
 	int set = (int)(intptr_t)of, n, i;

@@ -132,6 +132,7 @@ static int export_signals(void)
 	return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Without a struct loop: one of the two descriptors ends the loop, the other has a set inside. */
 static int export_loop(struct export *e, int signals)
 {
 	struct pollfd fds[] = { { .fd = signals, .events = POLLIN },

@@ -181,7 +181,10 @@ static void keeper_hear(void *arg, enum link_events_kind kind, u32 ifindex,
 			h->what |= HEARD_LINK;
 }
 
-/* Waits for the caller or events. Returns false at hang-up. *heard: pending changes, or 0. */
+/*
+ * Waits for the caller or events. Returns false at hang-up. *heard: pending changes, or 0. Without
+ * a struct loop, whose handlers would have to hand both results to keeper_run() by the keeper.
+ */
 static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 {
 	struct heard h = { .keeper = k };
