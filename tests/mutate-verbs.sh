@@ -404,9 +404,9 @@ sysfs_is_there    | user/verbs/context.c      | s/!atomic_exchange_explicit(&is_
 sysfs_guid        | user/os/netdev_link.c | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
 look_writable     | user/broker/readonly_maps.c      | s/BPF_F_RDONLY/0/ | netns-observe
 look_any_map      | user/broker/readonly_maps.c      | s/ \&\& readonly_map_is(map.name)// | netns-observe
-look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(asking, c))/if (c)/ | netns-observe
-look_bare_root    | user/broker/client.c     | s/c->uid == asking->uid \&\& !client_may_be_admin(c) \&\&/c->uid == asking->uid \&\&/ | netns-who
-look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->readonly_maps.num);/first = 0;/ | netns-observe
+look_others       | user/broker/client_observer.c | s/if (c \&\& client_observer_may_see(asking, c))/if (c)/ | netns-observe
+look_bare_root    | user/broker/client_observer.c | s/c->uid == asking->uid \&\& !client_observer_may_be_admin(c) \&\&/c->uid == asking->uid \&\&/ | netns-who
+look_skips_none   | user/broker/client_observer.c | s/first = min_u32(ASK_MAPS_FIRST(number), other->readonly_maps.num);/first = 0;/ | netns-observe
 look_freezable    | user/broker/readonly_maps.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
 unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker

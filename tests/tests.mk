@@ -143,8 +143,8 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 # Brokers and clients as actors (tests/brokersim/sim.h): their code as it is shipped, linked with
 # system calls that are steps.
 BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
-	client_group.c client_report.c client_trace.c groups.c held.c message.c numbers.c \
-	dead_peers.c \
+	client_group.c client_number.c client_observer.c client_port.c client_report.c client_rights.c \
+	client_trace.c groups.c held.c message.c numbers.c dead_peers.c \
 	quota.c client_pool.c unread.c sole.c visitors.c) os/netdev_gids.c os/loop.c client/ask.c \
 	port/follow.c port/port_qp.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \

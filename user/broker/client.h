@@ -12,18 +12,25 @@
 
 /* Adds a connection at the head of the list. Returns 0, or -errno: v->fd stays the caller's. */
 int client_make(struct broker *b, const struct visitor *v);
-/* Gives c a number, the program for its packets, and the TAPs to send by. Returns 0 or -errno. */
-int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS]);
-/* Describes c, which has a number, as a sender of frames. */
-struct mux_client client_sender(const struct client *c);
-/* Refuses frames from its TAP devices, and deletes them. */
-void client_drop_taps(struct client *c);
 /* Accepts one new connection, or refuses it. */
 void client_welcome(struct broker *b);
 
-/* Kernel memory of a ring of ASK_RING: one page of data, two of positions. */
-#define CLIENT_RING_KIB 12u
+/* ---- answers ---- */
 
+/* Sends an answer. Returns 0 or -errno. */
+int client_answer(struct client *c, struct ask_answer *answer, const int *fds);
+/*
+ * The same, but ends a client whose socket has no room for the answer. If the client has closed it,
+ * the loop reports that next, which ends the client. Returns false if the answer was not sent.
+ */
+bool client_send(struct client *c, struct ask_answer *answer, const int *fds);
+/* Sends an answer of 0 or -errno only. */
+void client_reply(struct client *c, u32 what, int err);
+
+/* ---- waiting ---- */
+
+/* Queues a question for client_serve(). Until then the client's next questions stay unread. */
+void client_wait(struct client *c, const struct ask *ask);
 /*
  * Returns the oldest connection that waits for an answer that can be given now, of the user that
  * was served least recently, or NULL. quick: only answers that take no time.

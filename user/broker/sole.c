@@ -9,6 +9,7 @@
 #include "../os/privilege.h"
 #include "client.h"
 #include "client_cm.h"
+#include "client_port.h"
 #include "sole.h"
 
 /* The longest that others wait for the sole client. It answers within a millisecond. */
@@ -169,7 +170,7 @@ int sole_make_way(struct broker *b)
 int sole_answer_others(struct client *c)
 {
 	struct broker *b = c->broker;
-	struct mux_client sender = client_sender(c);
+	struct mux_client sender = client_port_sender(c);
 	u32 tap;
 	int fd, err;
 
@@ -185,7 +186,7 @@ int sole_answer_others(struct client *c)
 		close(fd);
 		return err;
 	}
-	client_drop_taps(c);
+	client_port_drop_taps(c);
 	c->tap[0] = tap;
 	b->sole.hold_ns = 0;
 	return fd;
@@ -203,7 +204,7 @@ static bool sole_go_back(struct broker *b)
 	atomic_store_explicit(shared_word(&s->client->readonly_maps.engine->others), 0,
 			      memory_order_seq_cst);
 	s->state = SOLE_ALONE;
-	client_drop_taps(s->client);
+	client_port_drop_taps(s->client);
 	kernel_event_raise(s->others_fd);
 	return true;
 }
