@@ -3,7 +3,7 @@
 #
 # portable.sh BUILD (`make portable`): makes BUILD/portable, a directory that works wherever it lies
 # and is mounted, on each system with glibc 2.28 or later: bin/xroce, lib/xroce/ and the rest of an
-# installation. Of other packages it has in it what it needs: libbpf, libxdp, libelf, zlib, fuse,
+# installation. It contains parts of other packages: libbpf, libxdp, libelf, zlib, fuse,
 # json-c and ncurses from Debian's archives (.a); libsmartcols and libmicrohttpd, which have none
 # without further libraries, from Debian's sources; libmnl and ISA-L as shared objects.
 #
@@ -58,7 +58,7 @@ library libmicrohttpd libmicrohttpd --disable-https --disable-doc --disable-exam
 	--disable-bauth --disable-dauth
 
 # The C library of the link: names and versions, no code. Functions of threads and of dlopen(3) were
-# in libraries of their own before 2.34, whose names are still there.
+# in separate libraries before 2.34, whose names are still there.
 for lib in libc.so.6 libm.so.6; do
 	python3 scripts/portable/stub.py "$libc_dir/$lib" $MAX_GLIBC "$work/libc/$lib.S" \
 		"$work/libc/$lib.map"
@@ -75,7 +75,7 @@ for file in old_libc old_start archives; do
 done
 
 # Debian's archives are for programs: in a shared library they cannot refer to the variables of
-# another one. stderr is one that they use.
+# another one. They use stderr, which is such a variable.
 for file in libbpf libxdp; do
 	objcopy --redefine-sym stderr=portable_stderr "$(gcc -print-file-name=$file.a)" "$work/$file.a"
 done

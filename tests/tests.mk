@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The programs of the tests, included by the Makefile. Each test_*.c is a program; what those of a
-# directory share lies beside them, what all share in common/.
+# The programs of the tests, included by the Makefile. Each test_*.c is a program. Code that the
+# programs of a directory share is in that directory, and code that all share in common/.
 
 .PHONY: tests unit-tests measure-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
 	verbs-pages rdmacm-pages netns-tools vm-tools bench-tools fuzzers
@@ -154,11 +154,11 @@ $(BUILD)/tests/brokersim/%: $(BUILD)/obj/tests/brokersim/%.o $(call shared,broke
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(BROKERSIM_WRAPS) -lcmocka $(LIBS) -o $@
 
-# Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs
-# is installed, run on ours.
+# Our programs that run on the verbs library in tests/netns: linked with the installed libibverbs,
+# run on ours.
 NETNS_CM := $(call objs,tests/netns/lib/cm.c)
 NETNS_SHARED := $(filter-out $(NETNS_CM),$(call objs,$(wildcard tests/netns/lib/*.c)))
-# Those that connect by librdmacm.
+# Programs that connect by librdmacm.
 CM_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/netns/cm_*.c))
 $(CM_TOOLS): $(NETNS_CM)
 $(CM_TOOLS): TOOL_LIBS := -lrdmacm
@@ -196,7 +196,7 @@ $(BUILD)/tests/netns/memory.so: $(call objs,tests/netns/memory.c tests/common/sp
 	$(LINK) -shared $(INPUTS) -libverbs $(SANITIZE) -o $@
 netns-tools: $(BUILD)/tests/netns/memory.so
 
-# Both ends of connections with virtual machines, and the judge of what was captured (tests/vm).
+# Both ends of connections with virtual machines, and the judge of the captured packets (tests/vm).
 $(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/lib/*.c)) \
 		$(call objs,$(addprefix tests/netns/lib/,ctl.c device.c wire.c)) $(BUILD)/libengine.a
 	@mkdir -p $(@D)
@@ -277,7 +277,7 @@ fuzzers: $(call programs,tests/fuzz/fuzz_*.c)
 
 # ---- all of them ----
 
-# Without those that need libraries where there are none (musl.sh).
+# Without programs whose libraries are missing (musl.sh).
 unit-tests: $(filter-out $(if $(TOOL_PKG_LIBS),,$(PRINTING)),$(call programs,tests/unit/test_*.c))
 measure-tests: $(call programs,tests/measure/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)

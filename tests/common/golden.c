@@ -19,7 +19,7 @@ static uint32_t le32(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* The whole file with a NUL behind it, kept in g->store; NULL after a message. */
+/* The whole file with a NUL after it, kept in g->store; NULL after a message. */
 static uint8_t *load_file(struct golden *g, const char *name, size_t *len)
 {
 	char path[4096];

@@ -39,7 +39,7 @@ int golden_load(struct golden *g);
 void golden_free(struct golden *g);
 
 /*
- * The number behind "name=" in the decode line, read in the given base: hexadecimal for tos, id,
+ * The number after "name=" in the decode line, read in the given base: hexadecimal for tos, id,
  * frag, ipck, uck, w0, pkey, qp, psn, qkey, src, imm, ieth, va, rkey, syn, orig, swap/add, cmp,
  * icrc; decimal for ttl, hop, sp, ulen, se, m, pad, tv, a, len, msn, data. Returns false, leaving
  * *value alone, when the packet has no such field.

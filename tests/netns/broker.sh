@@ -106,7 +106,7 @@ signals() {
 	done
 }
 
-# Root without CAP_NET_ADMIN sees clients of root only, and a line says so.
+# Root without CAP_NET_ADMIN sees clients of root only, and a line reports that.
 limited_root() {
 	local limited=(setpriv --bounding-set=-all --inh-caps=-all "$WORK/open/xroce")
 	in_a "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
@@ -179,7 +179,7 @@ second() {
 	ask hello hello
 	need_line hello '^hello 0 '
 	end_server
-	# nor beside the broker of a process, whether that shares or not
+	# nor with the broker of a process, whether the process shares or not
 	for share in auto never; do
 		start alone a env XROCE_SHARE=$share "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
 		wait_until 10 listens_or_gone a 18515 "$child"

@@ -67,7 +67,7 @@ client() {
 }
 # ceph_at_most SECONDS ARGUMENT...: ceph at B. A client of Ceph 16.2 that asks the monitor before it
 # has the monitor's map is answered `wrong fsid`, over TCP as over RDMA (3 of 60 and 4 of 40 runs
-# beside 6 busy loops); ceph then ends with EPERM, and is started again here.
+# with 6 busy loops); ceph then ends with EPERM, and is started again here.
 ceph_at_most() {
 	local bound=$1 _
 	shift

@@ -275,7 +275,7 @@ unprivileged() {
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
 	stop "$waiting"
-	# nor does one that admits no other process
+	# nor does a process that admits no others
 	waiting alone 18524 "$XROCE" run --dev $IF_A --share never -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
@@ -309,7 +309,7 @@ broker_stands_still() {
 	need_equal "errors" "$(say 'v("xroce_exporter_errors_total", what="broker")')" 1
 	need_equal "its clients' queue pairs" "$(say "[int(l['pid']) for l, _ in s('xroce_qp_info')]")" "[$waiting]"
 	kill -CONT "$broker"
-	# a broker that was silent is asked again after 60 seconds
+	# the exporter asks a broker that was silent again after 60 seconds
 	wait_until 70 answers_again || fail "the broker is not asked again"
 	need_equal "its clients" "$(say 'v("xroce_device_processes")')" 1
 	end_exporter

@@ -237,7 +237,7 @@ has_no_keeper() {
 	return 0
 }
 
-# Of a process and its broker, both killed, without one that outlives them, as without `xroce run`:
+# Of a process and its broker, both killed, without a process that outlives them (no `xroce run`):
 # the next process or `xroce stop` removes the pins, in any network namespace.
 left_behind() {
 	local dir broker_dir

@@ -36,7 +36,7 @@ mpicc.openmpi -O2 -w -o "$OWN/bin/data" "$here/tests/netns/mpi/data.c" || netns_
 # The words before a command in an end, and a process there.
 enter_a=() enter_b=() pid_a='' pid_b=''
 
-# adopt PID PID: the processes whose network namespaces are those of the ends.
+# adopt PID PID: the processes whose network namespaces the ends have.
 adopt() {
 	pid_a=$1 pid_b=$2
 	ip netns attach $NS_A "$pid_a" && netns_made+=($NS_A) &&
@@ -342,7 +342,7 @@ mpi() {
 
 # ---- what containers have ----
 
-# privileges END: lines of the privileges of a program there, and of what it finds
+# privileges END: lines of the privileges of a program there, and of the objects that it finds
 privileges() {
 	local -n enter_=enter_$1
 	# shellcheck disable=SC2016

@@ -5,7 +5,7 @@
 # needs: alone
 #
 # XROCE_PORT=sockets: unmodified programs of a user without any capability, whose broker receives by
-# UDP sockets: between hosts, on one host, on lo; what observers see; what ends leave behind. Alone:
+# UDP sockets: between hosts, on one host, on lo; what observers see; what ends leave. Alone:
 # docs/sockets.md, "busy processors".
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
@@ -102,7 +102,7 @@ killed() {
 look() { in_a "${NOBODY[@]}" "$OWN/bin/xroce" "$@"; }
 has_traffic() { [ "$(look clients --json 2>&1 | grep -oE '"rx_packets": *[0-9]+' | grep -oE '[0-9]+$' | head -1)0" -gt 1000 ]; }
 
-# The user sees the own process as behind any broker.
+# The user sees the own process as with any broker.
 observed() {
 	local server
 	start server a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -n 1000000

@@ -50,8 +50,8 @@ begin() {
 # number_of PID: of a client, at its broker
 number_of() { sed -n "s/^  client  *\([0-9]*\): pid $1 .*/\1/p" "$WORK/list.out"; }
 
-# Maps and packets of each client: root and CAP_NET_ADMIN get both's, a user those of the same user
-# without CAP_NET_ADMIN, and all others none.
+# Maps and packets of each client: root and CAP_NET_ADMIN get all; a user gets the ones of the same
+# user without CAP_NET_ADMIN; and all others get none.
 # looked NAME ROOTS USERS: that NAME, with the steps of begin(), was answered this about each, which
 # is `yes` or an error.
 looked() {

@@ -101,7 +101,7 @@ doctor_unprivileged() {
 	need_line cli '^FAIL  privileges: only those of a user namespace'
 }
 
-# A seccomp profile that refuses bpf(2), as a container's: root has the capabilities in vain.
+# A seccomp profile that refuses bpf(2), as a container's: root's capabilities have no effect.
 doctor_without_bpf() {
 	local filter
 	mapfile -t filter < <(grep -v '^#' "$here/tests/netns/lib/docker_seccomp" | xargs printf '%s\n')

@@ -61,7 +61,7 @@ extern char listen_context;
 struct rdma_cm_id *listener(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address at, int backlog);
 /*
- * A QPN that no connection has used before: one that another connection still names, perhaps in
+ * A QPN that no connection has used before: one that another connection still has, perhaps in
  * TIMEWAIT, would be refused as stale (IBA 12.9.8.3.1).
  */
 uint32_t fresh_qpn(void);

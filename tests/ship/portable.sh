@@ -25,7 +25,7 @@ portable__needs_glibc_alone() {
 	for file in $(objects); do
 		objdump -p "$file" | awk '$1 == "NEEDED" { print $2 }'
 	done | sort -u >"$work/needed"
-	# its own, and those of glibc 2.28
+	# its own libraries, and the ones of glibc 2.28
 	! grep -vxE 'lib(c|m)\.so\.6|lib(pthread|dl|rt)\.so\.[0-9]|ld-linux-.*|lib(ibverbs|rdmacm)\.so\.1|lib(mnl\.so\.0|isal\.so\.2)' \
 		"$work/needed"
 }

@@ -147,7 +147,7 @@ build_row() {
 	[ "$result" = ok ] || result=$(grep -m 1 -E 'warning:|error:|Error' "$work/out")
 }
 
-# pyverbs_row SCRIPT: all tests; those that need an adapter are skipped.
+# pyverbs_row SCRIPT: all tests; tests that need an adapter are skipped.
 pyverbs_row() {
 	local passed skipped failed seconds=600
 

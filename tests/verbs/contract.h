@@ -18,7 +18,7 @@
 
 #define BUF_BYTES  (64 * 1024)
 #define QUEUE	   8	     /* WRs a queue */
-#define WAIT_MS	   60000 /* less than a program's bound: what is only late is no failure */
+#define WAIT_MS	   60000 /* less than a program's bound: a late event is no failure */
 #define SLOW_MS	   10000 /* is said */
 #define UD_QKEY	   0x11111111
 

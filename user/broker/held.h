@@ -27,8 +27,8 @@ void held_note(struct broker *b, const struct quota_user *user, struct held_ids 
 void held_forget(struct held_ids *ids);
 
 /*
- * Has memory that counts for user, kib and pieces of QUOTA_TRACES, be given back when these maps
- * no longer exist; or at once if they are not followed. Empties ids.
+ * Returns the user's memory, kib and pieces of QUOTA_TRACES, to the quota when these maps no longer
+ * exist, or at once if they are not followed. Empties ids.
  */
 void held_begin(struct broker *b, struct quota_user *user, struct held_ids *ids, u32 kib,
 		u32 pieces);

@@ -53,7 +53,7 @@ int mux_make_udp(struct mux *m, const struct netdev *dev);
  */
 int mux_put_on(struct mux *m);
 /*
- * Attaches a client's program, in place of the mux if that is attached: a loaded one, or one that
+ * Attaches a client's program, in place of an attached mux: a loaded program, or the program that
  * open() opens. Return 0, or -errno after a line on standard error.
  */
 int mux_put_client_on(struct mux *m, int prog_fd);

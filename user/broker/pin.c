@@ -50,8 +50,8 @@ static int pin_check(int fd)
 
 /*
  * The mode of a DIR that is made here, and removed when it is empty. The sticky bit marks it, and
- * has no effect in a directory to which only its owner can write. Other users cannot open it: a
- * user who can could hold its lock.
+ * has no effect in a directory to which only its owner can write. Other users cannot open it:
+ * otherwise they could hold its lock.
  */
 #define PIN_DIR_MODE (S_ISVTX | 0711)
 

@@ -12,7 +12,7 @@
  *   3. serves the others.
  *
  * A second after the last other process has ended, the client's program is put back on the hook,
- * and the client is told. Nothing waits for it.
+ * and the client is notified. Nothing waits for the client.
  *
  * Only a broker that ends with its last client (while_used) has a sole client.
  */

@@ -35,7 +35,7 @@ struct cm_options {
 	/* Communication ids: id_count from id_first on, without 0, at least twice the capacity. */
 	u32 id_first, id_count;
 	u64 ca_guid;
-	/* connections at once; when full, ended and closed ones that are kept yield to new ones */
+	/* connections at once; when full, kept connections that have ended yield to new ones */
 	u32 capacity;
 	u32 incoming;	/* the most that peers began; 0: three quarters of capacity */
 	u32 half_open;	/* the most of one address that are not completed; 0: a quarter */

@@ -106,7 +106,7 @@ struct cm_conn {
 	struct cm_name remote;	   /* the peer's id: finds repeated REQs, SIDR_REQs */
 	struct cm_name remote_qpn; /* finds stale connections */
 
-	/* conn.c: among those that are over and closed, the oldest first; or free */
+	/* conn.c: in the list of ended and closed connections, the oldest first; or free */
 	struct cm_conn *before, *after;
 
 	/* cm.c: the last MAD, which is repeated; kind 0: none */

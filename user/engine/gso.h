@@ -85,8 +85,8 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 u32 gso_segment_code(u32 len);
 
 /*
- * The code in the first BTH of a super-packet: the reserved bits beside the QP number. A segment is
- * longer than `GSO_CODE_AT` bytes.
+ * The code in the first BTH of a super-packet: the reserved bits next to the QP number. A segment
+ * is longer than `GSO_CODE_AT` bytes.
  */
 #define GSO_CODE_AT   offsetof(struct bth, ecn_qpn)
 #define GSO_CODE_MASK (BTH_RESERVED >> 24)

@@ -135,7 +135,7 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
  */
 #define ICRC_UNKNOWN_BITS 17u
 /*
- * Low identifications, with the flag, are those of senders like ours: 0; in the segments of a
+ * Low identifications, with the flag, come from senders like ours: 0; in the segments of a
  * super-packet 0, 1, 2 and so on, or these and the length of a segment (gso.h).
  */
 #define ICRC_LOW_BITS	  13u
@@ -177,7 +177,7 @@ static inline bool icrc_unknown_is_low(const struct icrc_unknown *u, u32 differe
 }
 
 /*
- * What is known of the identifications of one peer's packets. xroce sends 0, or a low one in a
+ * Knowledge about the identifications of one peer's packets. xroce sends 0, or a low one in a
  * super-packet. A counter or a random number, as of rdma_rxe, is practically never 0 in four
  * packets without a high one between them. After four such packets only low identifications are
  * accepted.

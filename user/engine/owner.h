@@ -9,7 +9,7 @@
 #include "types.h"
 
 /*
- * The spin lock. The engines of a device take it around what they share: no system call, held for
+ * The spin lock. The engines of a device take it around shared data: no system call, held for
  * a handful of instructions or the copy of one packet, never two at a time, and not taken where
  * only one engine can come. Queues of the verbs (verbs/objects.h) yield the CPU while they wait.
  */

@@ -254,7 +254,7 @@ size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline);
 struct resp_resource {
 	bool used;
 	bool replay;	    /* pending again for a duplicate: yields to a new request */
-	bool keyless;	    /* READ, with replay: the key had gone when the duplicate came */
+	bool keyless;	    /* READ, with replay: no key was left when the duplicate arrived */
 	bool atomic;
 	bool placed;	    /* FLUSH or ATOMIC WRITE: answered by an empty READ response */
 	u32 pd;
@@ -525,7 +525,7 @@ struct qp {
 	u32 num_flows;		     /* raw packets: number of flows of the QP */
 	struct rss *rss;	     /* raw packets: the work queues that get the frames, or NULL */
 	struct shared_sends *shared; /* with tag_matching, else NULL */
-	struct qp *doorbell_next; /* of the pushing thread, then of the one that takes it */
+	struct qp *doorbell_next; /* of the pushing thread, then of the thread that takes the QP */
 	struct xroce_qp_stat *stat_own; /* what stat_free() frees, or NULL: the caller's memory */
 	/* by operation, or NULL; the verbs layer's. Kept until the QP is destroyed */
 	struct comp_cntr *counter[COUNTED_OPS];

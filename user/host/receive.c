@@ -76,9 +76,9 @@ static u8 *host_put_ipv6(u8 *udp, const struct host_datagram *d, u32 bytes)
 }
 
 /*
- * Passes a packet, or equal ones in a row, as a frame. The headers overwrite what is before the
- * payload: earlier packets of the datagram, which are done with. code: the sender's for the length
- * of a super-packet, whose packets then have the identifications 0, 1, 2 and so on; or 0.
+ * Passes a packet, or equal ones in a row, as a frame. The headers overwrite the bytes before the
+ * payload, earlier packets of the datagram, which are no longer used. code: the sender's for the
+ * length of a super-packet, whose packets then have the identifications 0, 1, 2 and so on; or 0.
  */
 static void host_pass(struct host *h, const struct host_datagram *d, u8 *payload, u32 len,
 		      bool is_super, u32 code)

@@ -175,7 +175,7 @@ enum ask_fd {
 	/* of a port with sockets, in place of two others: */
 	ASK_FD_XSK = ASK_FD_TAP,       /* xroce_xsk, for the process's own AF_XDP sockets */
 	ASK_FD_OTHERS = ASK_FD_SINGLE, /* eventfd(2): other processes come or go (ASK_OTHERS) */
-	/* and besides: maps that the process changes by bpf(2) */
+	/* also: maps that the process changes by bpf(2) */
 	ASK_FD_GROUP = ASK_FDS,
 	ASK_FD_FLOW,
 	ASK_FD_FLOWS,

@@ -212,7 +212,7 @@ static bool ring_map_at(u8 *at, size_t n, int fd, off_t from)
 }
 
 /*
- * Maps what is read of a ring: the kernel maps the data of a BPF ring twice in a row, a file
+ * Maps the readable part of a ring: the kernel maps the data of a BPF ring twice in a row, a file
  * (user/host/client.c) has it once. Returns 0 or -errno.
  */
 static int ring_map_readable(int fd, u32 bytes, u8 **out)

@@ -81,7 +81,7 @@ u64 netdev_netns(void);
 u64 netdev_netns_of(int socket);
 
 /*
- * Makes the GIDs of `now` the only ones in a map of the layout of xroce_gid, which has those of
+ * Makes the GIDs of `now` the only ones in a map of the layout of xroce_gid, which has the GIDs of
  * `before`, the same interface earlier. Returns 0, or -errno of the first GID that failed.
  */
 int netdev_publish_gids(int map_fd, const struct netdev *before, const struct netdev *now);
@@ -126,7 +126,7 @@ struct netdev_route {
 
 /*
  * Finds the interface and source address by which the kernel sends to peer. local may be NULL (the
- * kernel chooses) and ifindex 0 (any interface; for an address of this host the one that has it).
+ * kernel chooses) and ifindex 0 (any interface; for an address of this host its interface).
  * Does not look up neighbours. Returns 0, -ENETUNREACH (no route), -ENODEV (an address of this host
  * on no interface that can be a device), -EADDRNOTAVAIL (no source address), -EINVAL (families
  * differ; a broadcast or unspecified address; a link-local one without an interface), the route's

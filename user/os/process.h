@@ -43,7 +43,7 @@ bool process_is_own_uid(uid_t uid);
 /* Returns whether the uid stands for users without a number here, and for no other. */
 bool process_is_outside_uid(uid_t uid);
 
-/* Returns whether dir is root's, who may have no number here, and not writable by others. */
+/* Returns whether dir is root's (also without a number here) and not writable by others. */
 bool process_is_roots_dir(const char *dir);
 
 /* Returns whether the process's mountinfo contains a word; false if it cannot be read. */

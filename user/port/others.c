@@ -41,7 +41,7 @@ static void others_disconnect(struct port *port)
 /* until another attempt, after a failure */
 #define OTHERS_PAUSE_NS NSEC_PER_SEC
 
-/* Reports a failure once, and asks again later, as the broker tells of these others only once. */
+/* Reports a failure once, and asks again later: the broker reports the other processes once. */
 static void others_try_again(struct port *port, int err, u64 now_ns)
 {
 	struct link_watch_input next = port->others_input;

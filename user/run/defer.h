@@ -70,7 +70,7 @@ static inline bool defer_rests(const struct defer *d, u64 now_ns)
 					     memory_order_relaxed);
 }
 
-/* Returns whether the next post needs the clock: the first one that waits, and some later ones. */
+/* Returns whether the next post needs the clock: the first waiting post, and some later posts. */
 static inline bool defer_needs_time(const struct defer *d)
 {
 	return defer_posts(d) % DEFER_LOOK_POSTS == 0;

@@ -37,7 +37,7 @@ static struct vdmah *to_vdmah(struct newer_dmah *dmah)
 	return container_of(dmah, struct vdmah, ibv);
 }
 
-/* Returns 0 or a positive errno. mlx5's rules, and those of its kernel driver. */
+/* Returns 0 or a positive errno. The rules of mlx5 and of its kernel driver. */
 static int dmah_check(const struct newer_dmah_attr *attr)
 {
 	const u32 steering = DMAH_CPU_ID | DMAH_MEM_TYPE;

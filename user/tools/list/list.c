@@ -180,7 +180,7 @@ static bool list_withholds(struct asker *asker)
 {
 	struct ask_client none;
 
-	/* the last answer of a listing says so */
+	/* the last answer of a listing has the mark */
 	return ask_list(asker, XROCE_MAX_CLIENT, &none) == -ENOENT && asker->withholds;
 }
 

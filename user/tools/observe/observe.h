@@ -93,7 +93,7 @@ struct qp_view {
 	u32 qpn;
 };
 
-/* The elements of a map, in its order; those with PID 0 have no object. */
+/* The elements of a map, in its order. An element with PID 0 has no object. */
 struct snapshot_list {
 	void *elements; /* of size bytes each, beginning with the PID */
 	u32 size, num;

@@ -9,7 +9,7 @@
 /* ---- the maps ---- */
 
 enum snapshot_map {
-	MAP_LISTS = SNAPSHOT_SUMS, /* first the maps of struct sums, then those of snapshot.lists */
+	MAP_LISTS = SNAPSHOT_SUMS, /* first the maps of struct sums, then of snapshot.lists */
 	MAP_QP_STAT = MAP_LISTS + SNAPSHOT_KINDS,
 	MAP_QP,
 	MAP_VECTOR,

@@ -24,8 +24,8 @@
 /* ---- signals ---- */
 
 /*
- * Sets *set to the signals to wait for: all but those that a fault of this process raises, and
- * those that stop it. A terminal stops the program as well, as both are of one process group.
+ * Sets *set to the signals to wait for: all but signals of a fault of this process, and signals
+ * that stop it. A terminal stops the program as well, as both are of one process group.
  */
 static void reaper_signals(sigset_t *set)
 {

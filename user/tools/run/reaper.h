@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The parent of a program whose orphans no process would wait for. In a container the first process
- * may be one that waits for none; each broker that the program starts would then stay as a zombie
+ * may wait for no child; each broker that the program starts would then stay as a zombie
  * when it ends. `xroce run` therefore stays there as the program's parent, and adopts its orphans.
  */
 #ifndef RUN_REAPER_H
@@ -12,7 +12,7 @@
  * Returns in the child, or without a child in this process. A failure is no error: the program then
  * runs in this process. The parent
  *
- * - passes on signals that processes send to it; those of a terminal reach the program anyway
+ * - passes on signals that processes send to it; a terminal's signals reach the program anyway
  * - keeps no descriptor, and kills the program if it is killed itself
  * - exits as the program did, after our processes that the program has left have ended, or 3 s
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Describes a device's directory in /sys/class/infiniband, in the kernel's formats
- * (Documentation/ABI/stable/sysfs-class-infiniband), and writes it. The values are those at the
- * time of writing; of the counters, which change, only names are here. The verbs report the same
+ * (Documentation/ABI/stable/sysfs-class-infiniband), and writes it. The values are read when they
+ * are written; of the counters, which change, only names are here. The verbs report the same
  * (user/verbs/query.c; tests/netns/sysfs.sh compares). Writing again replaces only changed files,
  * each atomically, so that a reader gets the old or the new text.
  */
