@@ -106,11 +106,7 @@ static __always_inline bool egress_parse_ipv4(struct packet *p, const struct iph
 		return false;
 	p->l4 = p->l3 + sizeof(*ip);
 	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
-	p->ip_id = bpf_ntohs(ip->id);
-	p->src.half[0] = p->dst.half[0] = 0;
-	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
-	p->src.word[3] = ip->saddr;
-	p->dst.word[3] = ip->daddr;
+	parse_ipv4_addresses(p, ip);
 	return true;
 }
 
@@ -122,9 +118,7 @@ static __always_inline bool egress_parse_ipv6(struct packet *p, const struct ipv
 	p->l4 = p->l3 + sizeof(*ip);
 	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
 	p->rx_flags = XROCE_RX_IPV6;
-	p->ip_id = 0;
-	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
-	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
+	parse_ipv6_addresses(p, ip);
 	return true;
 }
 

@@ -116,6 +116,24 @@ static __always_inline __be16 parse_udp_port(struct xdp_md *ctx, __u32 l4)
 	return bpf_xdp_load_bytes(ctx, l4, &udp, sizeof(udp)) ? 0 : udp.dest;
 }
 
+/* Sets the addresses and the identification of an IPv4 packet. */
+static __always_inline void parse_ipv4_addresses(struct packet *p, const struct iphdr *ip)
+{
+	p->ip_id = bpf_ntohs(ip->id);
+	p->src.half[0] = p->dst.half[0] = 0;
+	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
+	p->src.word[3] = ip->saddr;
+	p->dst.word[3] = ip->daddr;
+}
+
+/* The same of an IPv6 packet, which has no identification. */
+static __always_inline void parse_ipv6_addresses(struct packet *p, const struct ipv6hdr *ip)
+{
+	p->ip_id = 0;
+	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
+	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
+}
+
 /* Parses IPv4 at ip, which is p->l3. Returns as parse_ip(). */
 static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, struct iphdr *ip,
 				       void *data_end, enum xroce_drop *fault)
@@ -150,11 +168,7 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 		return false;
 	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
 	p->tos = ip->tos;
-	p->ip_id = bpf_ntohs(ip->id);
-	p->src.half[0] = p->dst.half[0] = 0;
-	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
-	p->src.word[3] = ip->saddr;
-	p->dst.word[3] = ip->daddr;
+	parse_ipv4_addresses(p, ip);
 	return true;
 }
 
@@ -186,9 +200,7 @@ static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, voi
 	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
 	p->tos = load_be16(ip) >> 4;
 	p->rx_flags |= XROCE_RX_IPV6;
-	p->ip_id = 0;
-	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
-	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
+	parse_ipv6_addresses(p, ip);
 	return true;
 }
 

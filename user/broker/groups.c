@@ -13,9 +13,7 @@ struct groups_entry {
 /* Returns the link to a group in its bucket, or the end of the list. */
 static struct groups_entry **groups_place(struct groups *all, const struct gid *address)
 {
-	const u8 *raw = address->raw;
-	struct groups_entry **p =
-		&all->bucket[(raw[15] ^ raw[14] * 7u ^ raw[13] * 31u) % GROUPS_BUCKETS];
+	struct groups_entry **p = &all->bucket[gid_hash_group(address) % GROUPS_BUCKETS];
 
 	while (*p && !gid_equal(&(*p)->address, address))
 		p = &(*p)->next;

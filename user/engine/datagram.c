@@ -146,11 +146,10 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 
 /* ---- the table ---- */
 
-/* Returns the link to a group, or where it would be. Groups often differ in their last bytes. */
+/* Returns the link to a group, or where it would be. */
 static struct group **group_place(struct engine_tables *t, const struct gid *address)
 {
-	const u8 *raw = address->raw;
-	struct group **p = &t->group[(raw[15] ^ raw[14] * 7u ^ raw[13] * 31u) % GROUP_BUCKETS];
+	struct group **p = &t->group[gid_hash_group(address) % GROUP_BUCKETS];
 
 	while (*p && !gid_equal(&(*p)->address, address))
 		p = &(*p)->next;

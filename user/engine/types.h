@@ -98,6 +98,12 @@ static inline bool gid_equal(const struct gid *a, const struct gid *b)
 	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
 }
 
+/* For tables of multicast groups, which often differ in their last bytes. */
+static inline u32 gid_hash_group(const struct gid *g)
+{
+	return g->raw[15] ^ g->raw[14] * 7u ^ g->raw[13] * 31u;
+}
+
 /*
  * Packet sequence numbers are on a circle of 2^24; compare by signed 24-bit difference (IBTA
  * 9.7.2).
