@@ -167,11 +167,19 @@ bool explain_peer_link(const struct explain_case *c, struct finding *f)
 	return true;
 }
 
-bool explain_peer_stopped(const struct explain_case *c, struct finding *f)
+/* Returns the peer's port if another process of this host has it, else NULL. */
+static const struct explain_port *peer_process(const struct explain_case *c)
 {
 	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
 
-	if (!p || p->pid == c->own.port[1]->pid || !port_is_stopped(p))
+	return p && p->pid != c->own.port[1]->pid ? p : NULL;
+}
+
+bool explain_peer_stopped(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = peer_process(c);
+
+	if (!p || !port_is_stopped(p))
 		return false;
 	finding_say(f,
 		    "The process of the peer, %u (%s) on this host, is stopped (by SIGSTOP, ^Z or "
@@ -204,9 +212,9 @@ bool explain_peer_error(const struct explain_case *c, struct finding *f)
 
 bool explain_peer_starved(const struct explain_case *c, struct finding *f)
 {
-	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+	const struct explain_port *p = peer_process(c);
 
-	if (!p || p->pid == c->own.port[1]->pid || port_is_stopped(p) ||
+	if (!p || port_is_stopped(p) ||
 	    !port_is_starved(&c->peer, c->seconds))
 		return false;
 	finding_say(f,
@@ -225,9 +233,9 @@ bool explain_peer_starved(const struct explain_case *c, struct finding *f)
 
 bool explain_peer_ring(const struct explain_case *c, struct finding *f)
 {
-	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+	const struct explain_port *p = peer_process(c);
 
-	if (!p || p->pid == c->own.port[1]->pid || !port_ring_overflows(&c->peer))
+	if (!p || !port_ring_overflows(&c->peer))
 		return false;
 	finding_say(f,
 		    "The receive ring of the peer's process, %u (%s) on this host, overflows: the "
