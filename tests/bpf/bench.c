@@ -287,6 +287,21 @@ struct bench_counts bench_count(void)
 	return c;
 }
 
+struct xroce_flow_count bench_flow_count(uint32_t counter)
+{
+	struct xroce_flow_count values[512], sum = { 0 };
+	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow_cnt);
+	const int cpus = libbpf_num_possible_cpus();
+
+	assert_in_range(cpus, 1, 512);
+	assert_int_equal(bpf_map_lookup_elem(fd, &counter, values), 0);
+	for (int i = 0; i < cpus; i++) {
+		sum.packets += values[i].packets;
+		sum.bytes += values[i].bytes;
+	}
+	return sum;
+}
+
 const char *bench_reason(int reason)
 {
 	static const char *const name[] = {
@@ -374,6 +389,21 @@ void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len
 	      "%s: the QP's rx_dropped did not move by one", what);
 	check(qp.rx_packets == qp_before.rx_packets && qp.rx_bytes == qp_before.rx_bytes,
 	      "%s: the QP counts it as received", what);
+}
+
+void bench_expect_taken(const char *what, const struct frame *f)
+{
+	struct bench_counts before = bench_count(), after;
+
+	check(bench_run(f->bytes, f->len) == XDP_REDIRECT, "%s: verdict %d", what, bench->verdict);
+	after = bench_count();
+	check(after.rx.redirected == before.rx.redirected + 1 &&
+		      after.rx.redirected_bytes == before.rx.redirected_bytes + f->len &&
+		      after.rx.dropped == before.rx.dropped && after.rx.passed == before.rx.passed,
+	      "%s: counters", what);
+	check(bench->has_cqe && bench->frame_len == f->len &&
+		      !memcmp(bench->frame, f->bytes, f->len),
+	      "%s: the frame", what);
 }
 
 void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason,

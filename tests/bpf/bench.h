@@ -115,6 +115,8 @@ void bench_unmake_queues(void);
 /* Sums a per-CPU value of counters, the only one of the map. */
 void bench_sum_percpu(int fd, uint64_t *sum, size_t bytes);
 struct bench_counts bench_count(void);
+/* Sums a counter of flows over all CPUs. */
+struct xroce_flow_count bench_flow_count(uint32_t counter);
 const char *bench_reason(int reason);
 
 /*
@@ -123,6 +125,8 @@ const char *bench_reason(int reason);
  * in.
  */
 void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, bool counted);
+/* Whatever the QP: the frame goes to the AF_XDP socket, and is counted so. */
+void bench_expect_taken(const char *what, const struct frame *f);
 void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason,
 		       uint32_t qpn);
 void bench_expect_redirect(const char *what, const uint8_t *frame, uint32_t len, uint32_t qpn);

@@ -38,22 +38,6 @@ static void put_flow(uint32_t key, const struct xroce_flow_key *value,
 	put(key, &flow);
 }
 
-/* Of all CPUs. */
-static struct xroce_flow_count counted(uint32_t counter)
-{
-	struct xroce_flow_count values[512], sum = { 0 };
-	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow_cnt);
-	const int cpus = libbpf_num_possible_cpus();
-
-	assert_in_range(cpus, 1, 512);
-	assert_int_equal(bpf_map_lookup_elem(fd, &counter, values), 0);
-	for (int i = 0; i < cpus; i++) {
-		sum.packets += values[i].packets;
-		sum.bytes += values[i].bytes;
-	}
-	return sum;
-}
-
 static void put_flows(uint32_t generation, uint32_t in_first, uint32_t in_second)
 {
 	const struct xroce_flows flows = { .generation = generation,
@@ -88,18 +72,9 @@ static void reset(void)
 
 static void expect_taken(const char *what)
 {
-	struct bench_counts before = bench_count(), after;
 	struct xroce_qp qp;
 
-	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", what, bench->verdict);
-	after = bench_count();
-	check(after.rx.redirected == before.rx.redirected + 1 &&
-		      after.rx.redirected_bytes == before.rx.redirected_bytes + f.len &&
-		      after.rx.dropped == before.rx.dropped && after.rx.passed == before.rx.passed,
-	      "%s: counters", what);
-	check(bench->has_cqe && bench->frame_len == f.len &&
-		      !memcmp(bench->frame, f.bytes, f.len),
-	      "%s: the frame", what);
+	bench_expect_taken(what, &f);
 	assert_int_equal(bench->cqe.qpn, RAW_QPN);
 	assert_int_equal(bench->cqe.l3_offset, 0);
 	assert_int_equal(bench->cqe.byte_len, f.len);
@@ -283,15 +258,15 @@ static void flow__counts(void **state)
 		put(i, &flow[i]);
 	put_flows(0, 7, 0);
 	for (uint32_t i = 1; i < 6; i++)
-		before[i] = counted(i);
-	last = counted(XROCE_MAX_COUNTER - 1);
+		before[i] = bench_flow_count(i);
+	last = bench_flow_count(XROCE_MAX_COUNTER - 1);
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
 	for (uint32_t i = 1; i < 6; i++) {
-		now = counted(i);
+		now = bench_flow_count(i);
 		assert_int_equal(now.packets - before[i].packets, i == 2);
 		assert_int_equal(now.bytes - before[i].bytes, i == 2 ? f.len : 0);
 	}
-	now = counted(XROCE_MAX_COUNTER - 1);
+	now = bench_flow_count(XROCE_MAX_COUNTER - 1);
 	assert_int_equal(now.packets - last.packets, 1);
 	assert_int_equal(now.bytes - last.bytes, f.len);
 	/* the order ends: whatever the flag says */
@@ -300,9 +275,9 @@ static void flow__counts(void **state)
 	put(1, &flow[1]);
 	put(2, &flow[2]);
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_DROP);
-	now = counted(2);
+	now = bench_flow_count(2);
 	assert_int_equal(now.packets - before[2].packets, 2);
-	now = counted(XROCE_MAX_COUNTER - 1);
+	now = bench_flow_count(XROCE_MAX_COUNTER - 1);
 	assert_int_equal(now.packets - last.packets, 1);
 }
 
@@ -342,7 +317,7 @@ static void flow__tunnels(void **state)
 static void flow__counts_what_it_takes(void **state)
 {
 	const struct xroce_flow flow = { .qpn = RAW_QPN, .counter = 1 };
-	const struct xroce_flow_count before = counted(1);
+	const struct xroce_flow_count before = bench_flow_count(1);
 	static uint8_t bytes[LONGEST + 1];
 	struct xroce_flow_count now;
 
@@ -351,12 +326,12 @@ static void flow__counts_what_it_takes(void **state)
 	put(0, &flow);
 	put_flows(0, 1, 0);
 	bench_expect_pass("a super-packet", bytes, sizeof(bytes), false);
-	now = counted(1);
+	now = bench_flow_count(1);
 	assert_int_equal(now.packets, before.packets);
 	/* matched, and refused by its QP */
 	put_qp(false);
 	bench_expect_drop("not receiving", f.bytes, f.len, XROCE_DROP_qp_state, RAW_QPN);
-	now = counted(1);
+	now = bench_flow_count(1);
 	assert_int_equal(now.packets - before.packets, 1);
 	assert_int_equal(now.bytes - before.bytes, f.len);
 }

@@ -64,21 +64,6 @@ static struct frame_spec datagram(bool ipv6)
 	return s;
 }
 
-static void expect_taken(const char *what)
-{
-	struct bench_counts before = bench_count(), after;
-
-	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
-	after = bench_count();
-	check(after.rx.redirected == before.rx.redirected + 1 &&
-		      after.rx.redirected_bytes == before.rx.redirected_bytes + f.len &&
-		      after.rx.dropped == before.rx.dropped && after.rx.passed == before.rx.passed,
-	      "%s: counters", what);
-	check(bench->has_cqe && bench->frame_len == f.len &&
-		      !memcmp(bench->frame, f.bytes, f.len),
-	      "%s: the frame", what);
-}
-
 static void group__members_have_it(void **state)
 {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -87,7 +72,7 @@ static void group__members_have_it(void **state)
 		reset();
 		put_group(ipv6 ? group6 : group4);
 		frame_build(&f, &s);
-		expect_taken("group");
+		bench_expect_taken("group", &f);
 		assert_int_equal(bench->cqe.qpn, ROCE_MULTICAST_QPN);
 		assert_int_equal(bench->cqe.src_qpn, 0x4321);
 		assert_int_equal(bench->cqe.imm, htobe32(0xfeed));
@@ -184,13 +169,13 @@ static void group__wakes_the_engine(void **state)
 	put_group(group4);
 	frame_build(&f, &s);
 	bench->vector[0].watched = 1;
-	expect_taken("watched");
+	bench_expect_taken("watched", &f);
 	assert_int_equal(bench->cqe.flags & XROCE_RX_UNANNOUNCED, XROCE_RX_UNANNOUNCED);
 	assert_int_equal(bench->vector[0].unannounced, 1);
 	bench->vector[0].watched = 0;
 	bench->vector[0].asleep = 1;
 	before = bench_count();
-	expect_taken("asleep");
+	bench_expect_taken("asleep", &f);
 	assert_int_equal(bench->cqe.flags & XROCE_RX_UNANNOUNCED, 0);
 	/* without a ring the word stays: it is the socket's to wake */
 	assert_int_equal(bench->vector[0].asleep, 1);
@@ -201,7 +186,7 @@ static void group__wakes_the_engine(void **state)
 					     &ring, BPF_ANY),
 			 0);
 	close(ring);
-	expect_taken("a ring");
+	bench_expect_taken("a ring", &f);
 	assert_int_equal(bench->vector[0].asleep, 0);
 	assert_int_equal(bench->vector[0].wakeups, 1);
 	assert_int_equal(bench_count().rx.engine_wakeups, before.rx.engine_wakeups + 1);

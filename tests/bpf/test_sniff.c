@@ -164,25 +164,9 @@ static void reset(void)
 	frame_put16(f.bytes + 14 + 20 + 2, OTHER_PORT);
 }
 
-/* Of all CPUs. */
-static struct xroce_flow_count counted(uint32_t counter)
-{
-	struct xroce_flow_count values[512], sum = { 0 };
-	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow_cnt);
-	const int cpus = libbpf_num_possible_cpus();
-
-	assert_in_range(cpus, 1, 512);
-	assert_int_equal(bpf_map_lookup_elem(fd, &counter, values), 0);
-	for (int i = 0; i < cpus; i++) {
-		sum.packets += values[i].packets;
-		sum.bytes += values[i].bytes;
-	}
-	return sum;
-}
-
 static uint64_t packets(uint32_t counter)
 {
-	return counted(counter).packets;
+	return bench_flow_count(counter).packets;
 }
 
 /* One record more, of this frame, and nothing after it. */
@@ -311,15 +295,16 @@ static void sniff__super_packets(void **state)
 	bench_sum_super(&f);
 	assert_true(f.len > LONGEST);
 	put_flow(0, &sniffer);
-	counted_before = counted(1);
+	counted_before = bench_flow_count(1);
 	before = bench_count();
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
 	assert_true(bench->cqe.flags & XROCE_RX_GSO);
 	expect_copy("a super-packet", f.bytes, f.len, XROCE_COPY_OWN, XROCE_RX_GSO, f.l3);
 	expect_copies("a super-packet", &before, 1, 0);
 	/* counted as the packets that it is cut into */
-	assert_int_equal(counted(1).packets, counted_before.packets + many);
-	assert_int_equal(counted(1).bytes, counted_before.bytes + many * (f.l4 + 8 + SEGMENT));
+	assert_int_equal(bench_flow_count(1).packets, counted_before.packets + many);
+	assert_int_equal(bench_flow_count(1).bytes,
+			 counted_before.bytes + many * (f.l4 + 8 + SEGMENT));
 }
 
 /* Of a multicast group without members in this process: another program's. */

@@ -8,6 +8,8 @@
 # Checks the data, new connections of the process, the output of every observing command during the
 # change, and the state that remains at the end.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/as_before.sh"
+ENDS=(a b)
 . "$(dirname "$0")/lib/vdata.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
@@ -20,25 +22,6 @@ for ns in a b; do
 done
 
 # ---- processes ----
-
-# ip complains of names of namespaces that another program deletes at that moment.
-there_is() {
-	local ns
-	for ns in a b; do
-		in_ns $ns ip -o link | sed -E 's/ (state|mode|qdisc) [^ ]+//g'
-		in_ns $ns ip rule
-		in_ns $ns ip -6 rule
-		in_ns $ns tc qdisc show
-		in_ns $ns bpftool net show
-	done 2>&1 | grep -v '^Error: Peer netns reference is invalid'
-}
-is_as_before() { there_is >"$WORK/after.out" && cmp -s "$WORK/before.out" "$WORK/after.out"; }
-nothing_left() {
-	wait_at_most 10 is_as_before && return
-	diff "$WORK/before.out" "$WORK/after.out" >"$WORK/differs.out"
-	fail "something is left"
-	show differs
-}
 
 # prepare MODE: `alone`, or brokers at both ends; sets in `words` how programs are started.
 prepare() {

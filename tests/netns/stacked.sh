@@ -9,6 +9,8 @@
 # `va` of A is a macvlan (its parent is in P), a bridge, a VXLAN, or a veth on a router (P).
 # tests/vm/interop.sh covers VLANs and bonds.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/as_before.sh"
+ENDS=(a b p)
 . "$(dirname "$0")/lib/vdata.sh"
 . "$(dirname "$0")/lib/python.sh"
 . "$(dirname "$0")/lib/perf.sh"
@@ -76,26 +78,6 @@ unmake() {
 		ip -n $NS_P link del $dev 2>/dev/null
 	done
 	return 0
-}
-
-# Lists everything that our programs could leave on interfaces. ip complains of names of namespaces
-# that another program deletes at that moment.
-there_is() {
-	local ns
-	for ns in a b p; do
-		in_ns $ns ip -o link | sed -E 's/ (state|mode|qdisc) [^ ]+//g'
-		in_ns $ns ip rule
-		in_ns $ns ip -6 rule
-		in_ns $ns tc qdisc show
-		in_ns $ns bpftool net show
-	done 2>&1 | grep -v '^Error: Peer netns reference is invalid'
-}
-is_as_before() { there_is >"$WORK/after.out" && cmp -s "$WORK/before.out" "$WORK/after.out"; }
-nothing_left() {
-	wait_at_most 10 is_as_before && return
-	diff "$WORK/before.out" "$WORK/after.out" >"$WORK/differs.out"
-	fail "something is left"
-	show differs
 }
 
 # ---- perftest for two seconds, with ping ----
