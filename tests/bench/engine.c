@@ -490,7 +490,7 @@ static void print_memory(void)
 		bytes -= (u64)(qp->sq.mask + 1) * qp->sq.stride +
 			 (u64)(qp->rq.mask + 1) * qp->rq.stride;
 	}
-	printf("bytes a QP beside its rings\t%.0f\n", (double)bytes / qps);
+	printf("bytes a QP without its rings\t%.0f\n", (double)bytes / qps);
 	for (u32 i = 0; i < qps; i++)
 		qp_destroy(end.engine, end.qp[i]);
 	end_close(&end);
