@@ -409,7 +409,7 @@ look_bare_root    | user/broker/client_observer.c | s/c->uid == asking->uid \&\&
 look_skips_none   | user/broker/client_observer.c | s/first = min_u32(ASK_MAPS_FIRST(number), other->readonly_maps.num);/first = 0;/ | netns-observe
 look_freezable    | user/broker/readonly_maps.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/readonly_maps.c      | s/return fd == -EPERM ? readonly_maps_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
-unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
+unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker_clients
 look_pid          | user/tools/observe/observe_options.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-observe
 stat_rate         | user/tools/list/processes.c          | s/return a > b ? a - b : 0;/return a;/ | netns-observe
 stat_engines      | user/tools/observe/observe_maps.c  | s/sum\[k\] = counter_plus(sum\[k\], \(value.*\));/sum[k] = \1;/ | netns-observe
