@@ -76,6 +76,7 @@ STEPS = (
     ('kernel', ['scripts/check-kernel.sh']),
     ('atomics', ['scripts/check-atomics.sh', '{build}']),
     ('errno', ['scripts/check-errno.sh']),
+    ('environment', ['scripts/check-environment.sh']),
     ('releases', ['scripts/check-releases.sh']),
     ('licences', ['scripts/check-licences.sh']),
     ('documents', ['scripts/check-docs.sh']),

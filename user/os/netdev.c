@@ -3,6 +3,7 @@
  * The interfaces of this network namespace that can be devices, and their GID tables, from
  * rtnetlink dumps. It only reads.
  */
+#define _GNU_SOURCE /* secure_getenv() */
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -394,7 +395,7 @@ int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6])
 int netdev_list(struct netdev **out)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
-	const char *only = getenv(NETDEV_ENV);
+	const char *only = secure_getenv(NETDEV_ENV);
 	int n;
 
 	if (only && !*only)

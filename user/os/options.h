@@ -2,7 +2,8 @@
 /*
  * Choices by environment variables: one table of the variables with their words and bounds, for the
  * library that obeys them, `xroce run` that sets them, and its help. A variable is read when its
- * value is needed, and never in a set-user-ID program (secure_getenv(3)). An invalid value is
+ * value is needed, and never in a program with more privileges than its caller, as a set-user-ID
+ * one or one with file capabilities (secure_getenv(3)). An invalid value is
  * reported once on standard error and treated as unset: a program must not fail because of a tuning
  * variable.
  */

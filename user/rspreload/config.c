@@ -94,7 +94,7 @@ static void config_line(const char *line)
 
 static int config_number(const char *variable)
 {
-	const char *text = getenv(variable);
+	const char *text = secure_getenv(variable);
 
 	return text ? atoi(text) : 0;
 }
@@ -122,7 +122,7 @@ static bool ports_find(const char *text, long port, bool *found)
 /* Reads XROCE_TCP_PORTS, of which only a valid list is obeyed, as of all variables of xroce(7). */
 static void ports_read(void)
 {
-	const char *text = getenv("XROCE_TCP_PORTS");
+	const char *text = secure_getenv("XROCE_TCP_PORTS");
 	bool found;
 
 	has_ports = text && *text && ports_find(text, 0, &found);
@@ -166,7 +166,7 @@ bool config_wants(int domain, int type, int protocol)
 
 bool config_is_tcp(const struct sockaddr *address, socklen_t n)
 {
-	const char *text = getenv("XROCE_TCP_PORTS");
+	const char *text = secure_getenv("XROCE_TCP_PORTS");
 	bool found;
 	long port;
 

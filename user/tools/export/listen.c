@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE /* secure_getenv() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -143,7 +144,7 @@ void listen_close(const struct listen_at *at)
 
 int listen_inherited(void)
 {
-	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	const char *pid = secure_getenv("LISTEN_PID"), *fds = secure_getenv("LISTEN_FDS");
 	int is_listening = 0, flags;
 	socklen_t len = sizeof(is_listening);
 

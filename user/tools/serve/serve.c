@@ -274,7 +274,7 @@ static int serve_inherit(const struct serve *s, int interfaces)
 /* Not sd_notify() of libsystemd: CONTRIBUTING.md, "Libraries". */
 void notify_systemd(const char *state)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = secure_getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t len;
 	int fd;
