@@ -425,7 +425,8 @@ static bool ask_for_more(struct process *p)
 	ask_for_clients(p);
 	err = ask_kind(a, &kind);
 	must(err ? ask_is_over(err) :
-		   !memcmp(&kind.pkeys, &FAKED_PKEYS, sizeof(kind.pkeys)) && !kind.udp);
+		   !memcmp(&kind.pkeys, &FAKED_PKEYS, sizeof(kind.pkeys)) && !kind.udp &&
+			   !kind.sole);
 	process_look(p);
 	/* a number chosen by the client */
 	p->rests = false;

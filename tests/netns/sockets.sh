@@ -287,6 +287,11 @@ auto() {
 	# raw packet QPs are reported to root only
 	says_raw 0 "${RUN[@]}"
 	says_raw '[1-9][0-9]*' "$XROCE" run
+	# nor where the port would be a shared one
+	says_raw 0 env XROCE_SHARE=always "$XROCE" run
+	in_a "$XROCE" serve --background --port xdp $IF_A || fail "no broker"
+	says_raw 0 "$XROCE" run
+	in_a "$XROCE" stop $IF_A || fail "the broker does not end"
 	# root, and another XDP program on the interface, which stays
 	# ip mounts bpffs
 	in_a unshare --mount ip link set dev $IF_A xdpgeneric obj "$WORK/pass.o" sec xdp || { fail "no other program"; return; }

@@ -346,7 +346,8 @@ static void ask_kind__takes_the_table(void **state)
 	struct reply r = yes(ASK_KIND, 0);
 	struct ask_kind kind;
 
-	r.answer.kind = (struct ask_kind){ { 3, { 0xffff, 0x8001, 0x0001 } }, .udp = 1 };
+	r.answer.kind = (struct ask_kind){ { 3, { 0xffff, 0x8001, 0x0001 } }, .udp = 1,
+					   .sole = 1 };
 	say(t, &r);
 	assert_int_equal(ask_kind(&t->asker, &kind), 0);
 	heard(t, ASK_KIND, 0);

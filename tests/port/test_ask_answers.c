@@ -140,6 +140,12 @@ static void ask_check__refuses_what_is_no_table(void **state)
 		teardown((void **)&t);
 
 		assert_int_equal(setup((void **)&t), 0);
+		r.answer.kind = (struct ask_kind){ PKEY_TABLE_DEFAULT, .sole = 2 };
+		say(t, &r);
+		assert_int_equal(ask_kind(&t->asker, &kind), -EPROTO);
+		teardown((void **)&t);
+
+		assert_int_equal(setup((void **)&t), 0);
 		r = yes(ASK_HELLO, ASK_FDS);
 		r.answer.port.pkeys = no_pkeys[i];
 		hello_fails(t, &r, -EPROTO);

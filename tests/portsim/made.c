@@ -145,6 +145,11 @@ bool ask_kind_of(u64 netns, u32 ifindex, struct ask_kind *kind)
 	sched_fail("nobody asks for the kind of port here");
 }
 
+bool attach_would_be_sole(void)
+{
+	sched_fail("nobody asks for the kind of port here");
+}
+
 bool attach_would_use_udp(void)
 {
 	sched_fail("nobody asks for the kind of port here");

@@ -186,7 +186,8 @@ static void client_kind(struct client *c)
 {
 	struct ask_answer answer = { .what = ASK_KIND,
 				     .kind = { .pkeys = c->broker->options.pkeys,
-					       .udp = c->broker->options.udp } };
+					       .udp = c->broker->options.udp,
+					       .sole = sole_is_free(c->broker) } };
 
 	client_send(c, &answer, NULL);
 }

@@ -58,12 +58,20 @@ int sole_begin(struct broker *b)
 	return sole_make(b, &b->sole.made);
 }
 
+static bool sole_is_possible(const struct broker *b, u32 clients)
+{
+	return b->options.while_used && !b->options.udp && b->quota.used[QUOTA_CLIENTS] == clients;
+}
+
+bool sole_is_free(const struct broker *b)
+{
+	return sole_is_possible(b, 0);
+}
+
 bool sole_fits(const struct client *c)
 {
-	const struct broker *b = c->broker;
-
-	return b->options.while_used && !b->options.udp && c->asked.number & ASK_CAN_USE_SOCKETS &&
-	       c->rights.admin && c->rights.raw && b->quota.used[QUOTA_CLIENTS] == 1;
+	return sole_is_possible(c->broker, 1) && c->asked.number & ASK_CAN_USE_SOCKETS &&
+	       c->rights.admin && c->rights.raw;
 }
 
 int sole_take(struct broker *b, struct instance *i)

@@ -45,6 +45,8 @@ struct sole {
  * after a line on standard error.
  */
 int sole_begin(struct broker *b);
+/* Returns whether a privileged process that asked for a port now would be the sole client. */
+bool sole_is_free(const struct broker *b);
 /* Returns whether the client, which waits for a port, can be the sole one. */
 bool sole_fits(const struct client *c);
 /* Gets the instance for the sole client, with its program attached. Returns as sole_begin(). */

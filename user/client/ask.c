@@ -238,7 +238,8 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 		return pkey_table_valid(&answer->port.pkeys) &&
 		       answer->num_fds == (answer->port.sockets ? ASK_SOCKETS_FDS : ASK_FDS);
 	case ASK_KIND:
-		return pkey_table_valid(&answer->kind.pkeys) && answer->kind.udp <= 1;
+		return pkey_table_valid(&answer->kind.pkeys) && answer->kind.udp <= 1 &&
+		       answer->kind.sole <= 1;
 	case ASK_RING:
 		return answer->number >= XROCE_MAX_QUEUE && answer->number < XROCE_MAX_CHANNEL;
 	case ASK_TRACE:

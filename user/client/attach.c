@@ -426,6 +426,11 @@ bool attach_would_use_udp(void)
 	return port == PORT_SOCKETS || (port == PORT_AUTO && !spawn_may());
 }
 
+bool attach_would_be_sole(void)
+{
+	return attach_hello() & ASK_CAN_USE_SOCKETS;
+}
+
 /*
  * Starts a broker for this process, with the connection to it. Returns 0; or -errno after a line on
  * standard error.

@@ -94,6 +94,8 @@ int attach_ring(struct attachment *m, struct ring_slot *out);
 void attach_wait_arrived(struct attachment *m);
 /* Returns whether a broker that this process starts now would receive by UDP sockets. */
 bool attach_would_use_udp(void);
+/* Returns whether a port by XDP of that broker would have sockets. */
+bool attach_would_be_sole(void);
 /* Returns a descriptor that hangs up when the broker ends. */
 static inline int attach_lifeline(const struct attachment *m)
 {

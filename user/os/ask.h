@@ -245,6 +245,7 @@ struct ask_port {
 struct ask_kind {
 	struct pkey_table pkeys;
 	u32 udp; /* 1: the broker receives by UDP sockets */
+	u32 sole; /* 1: a process that asked now with ASK_CAN_USE_SOCKETS would get port.sockets */
 };
 
 struct ask_client {

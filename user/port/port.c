@@ -63,11 +63,45 @@ const struct port_info *port_info(const struct port *port)
 	return &port->made.info;
 }
 
+/* Returns the port of an interface in the network namespace, or NULL. Caller holds list_lock. */
+static struct port *port_find(u32 ifindex, u64 netns)
+{
+	struct port *port = ports;
+
+	while (port && (port->ifindex != ifindex || port->netns != netns ||
+			atomic_load_explicit(&port->shards.gone, memory_order_relaxed)))
+		port = port->next;
+	return port;
+}
+
+/* Returns false if this process has no port of the interface, or one is made or destroyed now. */
+static bool port_own_kind(const struct netdev *dev, u64 netns, struct ask_kind *kind)
+{
+	const struct port *port;
+
+	if (pthread_mutex_trylock(&list_lock))
+		return false;
+	port = port_find(dev->ifindex, netns);
+	if (port)
+		*kind = (struct ask_kind){ .pkeys = port->made.info.pkeys,
+					   .udp = port->made.info.udp_frames != 0,
+					   .sole = !port->made.info.shared };
+	pthread_mutex_unlock(&list_lock);
+	return port;
+}
+
 void port_ask_kind(const struct netdev *dev, struct ask_kind *kind)
 {
+	const u64 netns = netdev_netns();
+
 	*kind = (struct ask_kind){ .pkeys = options_pkeys() };
-	if (options_share() == SHARE_NEVER || !ask_kind_of(netdev_netns(), dev->ifindex, kind))
+	if (port_own_kind(dev, netns, kind))
+		return;
+	if (options_share() == SHARE_NEVER || !ask_kind_of(netns, dev->ifindex, kind)) {
 		kind->udp = attach_would_use_udp();
+		kind->sole = !kind->udp;
+	}
+	kind->sole &= attach_would_be_sole();
 }
 
 struct engine *port_engine(struct port *port)
@@ -399,10 +433,7 @@ int port_get(const struct netdev *dev, struct port **out)
 
 	process_own();
 	pthread_mutex_lock(&list_lock);
-	for (port = ports; port; port = port->next)
-		if (port->ifindex == dev->ifindex && port->netns == netns &&
-		    !atomic_load_explicit(&port->shards.gone, memory_order_relaxed))
-			break;
+	port = port_find(dev->ifindex, netns);
 	if (port) {
 		shards_hold(&port->shards);
 	} else {

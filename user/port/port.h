@@ -50,9 +50,10 @@ static inline void port_put(struct port *port)
 
 const struct port_info *port_info(const struct port *port);
 /*
- * Gets the kind of a port of the interface if it were made now: its broker's, else the table of
- * XROCE_PKEY, and UDP sockets as XROCE_PORT and the process's privileges decide. May wait for the
- * broker, as ask_kind_of() does: no lock held.
+ * Gets the kind of a port of the interface if it were made now: that of this process's port; else
+ * its broker's; else the table of XROCE_PKEY, and the kind that XROCE_PORT, XROCE_SHARE and the
+ * process's privileges decide. kind->sole: the port would have sockets. May wait for the broker, as
+ * ask_kind_of() does: no lock held.
  */
 void port_ask_kind(const struct netdev *dev, struct ask_kind *kind);
 

@@ -24,12 +24,13 @@ _Static_assert(PORT_CNT_EX_AT + sizeof(u32) <= sizeof(struct ibv_device_attr_ex)
 #define RATE_1200_GBPS ((enum ibv_rate)24)
 
 /*
- * The port's P_Keys, and whether it has raw packet QPs (raw.md); or those of the port that would be
- * created now.
+ * The port's P_Keys, whether it has raw packet QPs (raw.md), and whether it is one by UDP sockets;
+ * or those of the port that would be created now.
  */
 struct port_kind {
 	struct pkey_table pkeys;
 	bool has_raw;
+	bool is_udp;
 };
 
 /* Returns 0 or a positive errno. */
@@ -41,10 +42,11 @@ static int context_kind(struct vcontext *ctx, struct port_kind *kind)
 	if (context_interface_gone(&ctx->v.context))
 		return EIO;
 	if (port) {
-		*kind = (struct port_kind){ port_info(port)->pkeys, !port_info(port)->shared };
+		*kind = (struct port_kind){ port_info(port)->pkeys, !port_info(port)->shared,
+					    port_info(port)->udp_frames };
 	} else {
 		port_ask_kind(&ctx->dev->nd, &asked);
-		*kind = (struct port_kind){ asked.pkeys, !asked.udp };
+		*kind = (struct port_kind){ asked.pkeys, asked.sole, asked.udp };
 	}
 	return 0;
 }
@@ -186,6 +188,14 @@ static void query_violations(struct vcontext *ctx, struct ibv_port_attr *attr)
 	attr->qkey_viol_cntr = v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX;
 }
 
+/* No XDP program limits the packets of a port by UDP sockets. */
+static u32 query_path_mtu(struct vcontext *ctx, const struct port_kind *kind,
+			  const struct netdev *nd)
+{
+	return kind->is_udp ? netdev_path_mtu(nd->mtu, true) :
+			      tx_preferred_path_mtu(nd, device_path_mtu(ctx, nd));
+}
+
 int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		  size_t len)
 {
@@ -203,7 +213,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.max_mtu = IBV_MTU_4096;
-	full.active_mtu = mtu_to_enum(tx_preferred_path_mtu(&nd, device_path_mtu(ctx, &nd)));
+	full.active_mtu = mtu_to_enum(query_path_mtu(ctx, &kind, &nd));
 	full.gid_tbl_len = XROCE_MAX_GID;
 	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	full.max_msg_sz = VERBS_MAX_MESSAGE;
