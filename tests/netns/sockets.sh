@@ -125,8 +125,14 @@ observed() {
 	need_line list '^  broker +pid [0-9]+ \(xroce\), receives by UDP sockets'
 	need_line list 'ibv_rc_pingpong.*; sends by its own UDP sockets'
 	need_no_line list 'sends by  |TAP device|AF_XDP'
+	need_line list '^  path MTU +4096$'
 	look list --json $IF_A >"$WORK/list.out" 2>&1
 	need_line list '"receives_by": *"UDP sockets"'
+	need_line list '"sends_by": *"udp"'
+	look doctor $IF_A >"$WORK/doctor.out" 2>&1
+	need_line doctor "^ok    $IF_A XDP mode: none: ports use UDP sockets"
+	need_line doctor "^ok    $IF_A broker: .* can use the interface, by UDP sockets"
+	need_no_line doctor "$IF_A queues|redirected"
 	stop "$child"
 	stop "$server"
 	need_nothing_left

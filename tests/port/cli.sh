@@ -218,6 +218,13 @@ list_sends() {
 	try 0 "$XROCE" list bare
 	need_line cli 'sends by +AF_XDP: bridge does not accept redirected frames'
 	in_a ip link del bare
+	# UDP sockets have no way by XDP, nor its limits
+	try 0 env XROCE_PORT=sockets XROCE_XDP=native "$XROCE" list $IF_A
+	need_line cli "XDP +nothing attached, as this user's programs receive and send by UDP sockets\$"
+	need_line cli 'path MTU +4096$'
+	need_no_line cli 'sends by'
+	try 0 env XROCE_PORT=sockets "$XROCE" doctor $IF_A
+	need_line cli "^ok    $IF_A XDP mode: none: ports use UDP sockets\$"
 }
 
 # How frames of an interface in use have left: by each way, forced.

@@ -66,16 +66,30 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 	finding(d, LEVEL_FAIL, iface_subject(dev, "addresses"), remedy, "no address, so no GID");
 }
 
-static void check_mtu(struct doctor *d, const struct netdev *dev)
+/*
+ * Returns whether ports use UDP sockets: as the broker does, or, without one, as the broker that a
+ * program would start.
+ */
+static bool iface_uses_udp(const struct doctor *d, const struct netdev *dev)
 {
-	const u32 pmtu = netdev_path_mtu(dev->mtu, d->multibuffer);
-	const u32 active = tx_preferred_path_mtu(dev, pmtu);
-	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
+	struct ask_kind kind = { 0 };
+
+	if (ask_kind_of(netdev_netns(), dev->ifindex, &kind))
+		return kind.udp;
+	return attach_would_use_udp() || (!d->may_bpf && d->may_use_udp);
+}
+
+static void check_mtu(struct doctor *d, const struct netdev *dev, bool by_udp)
+{
+	const bool is_split = by_udp || d->multibuffer;
+	const u32 pmtu = netdev_path_mtu(dev->mtu, is_split);
+	const u32 active = by_udp ? pmtu : tx_preferred_path_mtu(dev, pmtu);
+	const u32 best = is_split ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
 	char remedy[160];
 
 	snprintf(remedy, sizeof(remedy),
 		 "run `ip link set %s mtu %u`, also at the other ends and between them", dev->name,
-		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
+		 is_split ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
 	if (!pmtu)
 		finding(d, LEVEL_FAIL, iface_subject(dev, "MTU"), remedy,
 			"%u is too small: the smallest path MTU, 256, needs %u", dev->mtu,
@@ -316,7 +330,7 @@ static void check_no_broker(struct doctor *d, const struct netdev *dev)
 }
 
 /* Also checks the XDP hook, unless a broker's program is on it. */
-static void check_broker(struct doctor *d, const struct netdev *dev)
+static void check_broker(struct doctor *d, const struct netdev *dev, bool by_udp)
 {
 	char remedy[128], comm[32];
 	int answer;
@@ -332,8 +346,8 @@ static void check_broker(struct doctor *d, const struct netdev *dev)
 			(int)pid, comm);
 	} else if (!err) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"process %d (%s): any number of processes can use the interface", (int)pid,
-			comm);
+			"process %d (%s): any number of processes can use the interface%s",
+			(int)pid, comm, by_udp ? ", by UDP sockets" : "");
 		if (answer != -EPIPE && options_share() != SHARE_NEVER)
 			check_port(d, dev, true);
 	} else if (err == -EACCES) {
@@ -415,11 +429,18 @@ static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 
 void doctor_iface(struct doctor *d, const struct netdev *dev)
 {
+	const bool by_udp = iface_uses_udp(d, dev);
+
 	check_link(d, dev);
 	check_addresses(d, dev);
-	check_mtu(d, dev);
-	check_queues(d, dev);
-	check_mode(d, dev);
-	check_broker(d, dev);
+	check_mtu(d, dev, by_udp);
+	if (by_udp) {
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL,
+			"none: ports use UDP sockets");
+	} else {
+		check_queues(d, dev);
+		check_mode(d, dev);
+	}
+	check_broker(d, dev, by_udp);
 	check_kernel_rdma(d, dev);
 }

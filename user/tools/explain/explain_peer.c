@@ -118,8 +118,9 @@ bool explain_pkey(const struct explain_case *c, struct finding *f)
 		    (q->steer.rx_packets && !SUM_GROWN(c->own, xdp.pkey)))
 			return false;
 		finding_say(f,
-			    "XDP drops packets for this QP because their P_Key does not match its "
+			    "%s drops packets for this QP because their P_Key does not match its "
 			    "own, 0x%04x: the QP of the peer is in another partition.",
+			    c->own.port[1]->by_sockets ? "The broker" : "XDP",
 			    (q->has_stat ? q->stat.pkey : q->steer.pkey) & 0xffff);
 		SUM_COUNT(c, f, c->own, "drop_pkey", xdp.pkey);
 		finding_count(c, f, "xdp_dropped", c->own.qp[0]->steer.rx_dropped,

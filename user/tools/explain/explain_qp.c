@@ -66,8 +66,9 @@ bool explain_foreign(const struct explain_case *c, struct finding *f)
 	if (why == XROCE_DROP_pkey || (!q->steer.receiving && why == XROCE_DROP_qp_state))
 		return false;
 	finding_say(f,
-		    "XDP dropped %llu packets for this QP in %.1f s",
-		    (unsigned long long)n, c->seconds);
+		    "%s dropped %llu packets for this QP in %.1f s",
+		    c->own.port[1]->by_sockets ? "The broker" : "XDP", (unsigned long long)n,
+		    c->seconds);
 	switch (why) {
 	case XROCE_DROP_peer:
 		finding_say(f, ", because their addresses are not those of the connection.");

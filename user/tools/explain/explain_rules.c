@@ -178,8 +178,9 @@ bool explain_ring_full(const struct explain_case *c, struct finding *f)
 			    (unsigned long long)lost, c->seconds);
 	else
 		finding_say(f,
-			    "XDP redirected %llu frames that the process has not read, more than a "
+			    "%s passed %llu frames that the process has not read, more than a "
 			    "ring holds.",
+			    p->by_sockets ? "The broker" : "XDP",
 			    (unsigned long long)port_backlog(p));
 	finding_say(f, " Packets arrive faster than the process reads them.");
 	finding_advise(f, port_is_stopped(p) ?
@@ -279,8 +280,9 @@ bool explain_port_dropped(const struct explain_case *c, struct finding *f)
 		return false;
 	if (n)
 		finding_say(f,
-			    "XDP dropped %llu packets in %.1f s because their queue pair does not "
+			    "%s dropped %llu packets in %.1f s because their queue pair does not "
 			    "exist, or no longer exists.",
+			    c->own.port[1]->by_sockets ? "The broker" : "XDP",
 			    (unsigned long long)n, c->seconds);
 	else
 		finding_say(f,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../client/ask.h"
+#include "../../client/attach.h"
 #include "../../io/tx.h"
 #include "../../io/tx_policy.h"
 #include "../../os/ask.h"
@@ -243,10 +244,26 @@ static void print_link(const struct netdev *dev)
 	       dev->rx_queues == 1 ? "" : "s");
 }
 
-static void print_path_mtu(const struct netdev *dev)
+bool list_uses_udp(const struct netdev *dev, bool *has_broker)
 {
-	u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
-	u32 active = tx_preferred_path_mtu(dev, pmtu);
+	struct ask_kind kind = { 0 };
+
+	*has_broker = ask_kind_of(netdev_netns(), dev->ifindex, &kind);
+	return *has_broker ? kind.udp : attach_would_use_udp();
+}
+
+u32 list_path_mtu(const struct netdev *dev, bool by_udp, u32 *active)
+{
+	const u32 pmtu = netdev_path_mtu(dev->mtu, by_udp || netdev_kernel_multibuffer());
+
+	*active = by_udp ? pmtu : tx_preferred_path_mtu(dev, pmtu);
+	return pmtu;
+}
+
+static void print_path_mtu(const struct netdev *dev, bool by_udp)
+{
+	u32 active;
+	const u32 pmtu = list_path_mtu(dev, by_udp, &active);
 
 	if (active < pmtu)
 		printf("  path MTU  %u; active %u, because longer frames cannot be "
@@ -364,9 +381,8 @@ static void print_hook(const struct xdp_hook *hook)
 }
 
 /* Prints the hook, and reads our program on it into the empty *s. */
-static void print_xdp(const struct netdev *dev, struct snapshot *s)
+static void print_xdp(const struct netdev *dev, bool by_udp, bool has_broker, struct snapshot *s)
 {
-	struct ask_kind kind = { 0 };
 	struct xdp_driver driver;
 	struct xdp_hook hook;
 	int ret = observe_hook(dev->ifindex, &hook);
@@ -383,8 +399,10 @@ static void print_xdp(const struct netdev *dev, struct snapshot *s)
 		print_sent(s);
 		return;
 	}
-	if (ask_kind_of(netdev_netns(), dev->ifindex, &kind) && kind.udp) {
-		printf("  XDP       nothing attached, as the broker receives by UDP sockets\n");
+	if (by_udp) {
+		printf("  XDP       nothing attached, as %s by UDP sockets\n",
+		       has_broker ? "the broker receives" :
+				    "this user's programs receive and send");
 		return;
 	}
 	observe_driver(dev, &driver);
@@ -424,6 +442,8 @@ static void print_device(const struct netdev *dev)
 {
 	char name[OUTPUT_NAME];
 	struct snapshot s = { 0 };
+	bool has_broker;
+	const bool by_udp = list_uses_udp(dev, &has_broker);
 
 	output_name(dev->name, name);
 	printf("xroce_%s\n", name);
@@ -431,8 +451,8 @@ static void print_device(const struct netdev *dev)
 	       dev->ifindex, dev->mac[0], dev->mac[1], dev->mac[2], dev->mac[3], dev->mac[4],
 	       dev->mac[5]);
 	print_link(dev);
-	print_path_mtu(dev);
-	print_xdp(dev, &s);
+	print_path_mtu(dev, by_udp);
+	print_xdp(dev, by_udp, has_broker, &s);
 	if (!list_broker(dev))
 		list_listeners(s.engine, (u32)print_holder(dev));
 	snapshot_end(&s);
@@ -506,7 +526,8 @@ const struct command command_list = {
 		"  sends by  how frames will be sent, and why not by a faster way: by XDP\n"
 		"            redirection (small batches through a TAP device, large batches as\n"
 		"            XDP live frames); otherwise as UDP super-packets of up to 64 frames\n"
-		"            through a packet socket, and single frames through AF_XDP\n"
+		"            through a packet socket, and single frames through AF_XDP. Ports by\n"
+		"            UDP sockets receive and send by these alone\n"
 		"  received  frames that XDP redirected to AF_XDP sockets, frames that a check\n"
 		"            refused (bpftool map dump name xroce_drop has the reasons), and\n"
 		"            frames that a full socket lost; at most 0.1 s old (shown to root)\n"

@@ -38,8 +38,8 @@ static void list_json_hook(struct json *j, const struct xdp_hook *hook)
 	json_text(j, "others", hook->others);
 }
 
-/* Adds the expected mode and send method while nothing is attached. */
-static void list_json_ahead(struct json *j, const struct netdev *dev)
+/* Adds the expected mode, null without XDP, and send method while nothing is attached. */
+static void list_json_ahead(struct json *j, const struct netdev *dev, bool by_udp)
 {
 	static const char *const ways[] = {
 		[TX_PROBE_REDIRECT] = "redirect",    [TX_PROBE_NOT_NOW] = "not_now",
@@ -49,6 +49,12 @@ static void list_json_ahead(struct json *j, const struct netdev *dev)
 	};
 	struct xdp_driver driver;
 
+	if (by_udp) {
+		json_null(j, "mode");
+		json_null(j, "program_id");
+		json_text(j, "sends_by", "udp");
+		return;
+	}
 	observe_driver(dev, &driver);
 	json_text(j, "mode",
 		  driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
@@ -86,7 +92,8 @@ static void list_json_counters(struct json *j, const struct snapshot *s)
 }
 
 /* Adds the hook, and reads our program on it into the empty *s. */
-static void list_json_xdp(struct json *j, const struct netdev *dev, struct snapshot *s)
+static void list_json_xdp(struct json *j, const struct netdev *dev, bool by_udp,
+			  struct snapshot *s)
 {
 	struct xdp_hook hook = { 0 };
 	const int err = observe_hook(dev->ifindex, &hook);
@@ -97,7 +104,7 @@ static void list_json_xdp(struct json *j, const struct netdev *dev, struct snaps
 	else if (hook.prog_id)
 		list_json_hook(j, &hook);
 	else
-		list_json_ahead(j, dev);
+		list_json_ahead(j, dev, by_udp);
 	json_close(j);
 	if (hook.ours_id)
 		snapshot_read_program(s, hook.ours_id, LIST_PARTS);
@@ -192,7 +199,10 @@ static void list_json_gids(struct json *j, const struct netdev *dev)
 
 void list_json_device(struct json *j, const struct netdev *dev)
 {
-	const u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
+	bool has_broker;
+	const bool by_udp = list_uses_udp(dev, &has_broker);
+	u32 active;
+	const u32 pmtu = list_path_mtu(dev, by_udp, &active);
 	char text[8 + sizeof(dev->name)];
 	struct snapshot s = { 0 };
 
@@ -209,8 +219,8 @@ void list_json_device(struct json *j, const struct netdev *dev)
 	json_number(j, "mtu", dev->mtu);
 	json_number(j, "rx_queues", dev->rx_queues);
 	list_json_known(j, "path_mtu", pmtu);
-	list_json_known(j, "active_mtu", tx_preferred_path_mtu(dev, pmtu));
-	list_json_xdp(j, dev, &s);
+	list_json_known(j, "active_mtu", active);
+	list_json_xdp(j, dev, by_udp, &s);
 	list_json_users(j, dev);
 	list_json_listeners(j, s.engine);
 	snapshot_end(&s);
