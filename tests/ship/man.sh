@@ -140,12 +140,13 @@ man__limits_of_rdmacm() {
 
 	for row in user/rdmacm/cm_device.c:CONNECTIONS_MAX user/rdmacm/cm_device.c:LISTENERS_MAX \
 		user/rdmacm/id.h:CONN_BACKLOG_MAX include/xroce/abi.h:XROCE_MAX_CONN \
+		user/broker/dead_peers.c:DEAD_PEERS_UNCONFIRMED \
 		user/rsocket/rsocket_dgram.h:DGRAM_MOST_PEERS user/rsocket/rsocket_close.c:MOST_ENDING; do
 		name=${row#*:}
 		sed -nE "s/.*\b$name\b[ =	]+([0-9]+).*/\1/p" "${row%:*}" | head -n 1
 	done | sed -E 's/([0-9])([0-9]{3})$/\1,\2/' >"$work/want"
 	sed -n '/^\.Sh LIMITS/,/^\.El/s/^\([0-9,]*[0-9]\).*/\1/p' "$man_cm" >"$work/page"
-	[ "$(wc -l <"$work/page")" -eq 6 ] && diff "$work/want" "$work/page" >"$work/differ" || show differ
+	[ "$(wc -l <"$work/page")" -eq 7 ] && diff "$work/want" "$work/page" >"$work/differ" || show differ
 }
 
 run_cases

@@ -8,6 +8,12 @@ u32 client_cm_place(const struct client *c)
 	return XROCE_CM_PLACE_OF(c->number);
 }
 
+/* Returns whether the client's own MADs do not pass the broker. */
+static bool client_cm_is_unseen(const struct client *c)
+{
+	return c->host || c == c->broker->sole.client;
+}
+
 /* ---- the client that refuses MADs without an owner ---- */
 
 static struct xroce_cm_client client_cm_describe(const struct client *c)
@@ -17,7 +23,7 @@ static struct xroce_cm_client client_cm_describe(const struct client *c)
 		.pid = c->pid,
 		.serial = c->cm_serial,
 		.first_port = c->rights.low_ports ? 0 : mux_first_port(&c->broker->mux),
-		.by_sockets = c->host || c == c->broker->sole.client,
+		.by_sockets = client_cm_is_unseen(c),
 	};
 }
 
@@ -87,7 +93,7 @@ int client_cm_release(struct client *c)
 	mux_put_place(&b->mux, client_cm_place(c), NULL);
 	if (b->refuser == c)
 		client_cm_find_refuser(b);
-	dead_peers_take(b, client_cm_place(c), c->cm_serial);
+	dead_peers_take(b, client_cm_place(c), c->cm_serial, client_cm_is_unseen(c));
 	return 0;
 }
 

@@ -10,6 +10,14 @@
 /* Peers of all ended clients together. */
 #define DEAD_PEERS_MAX (XROCE_MAX_CONN + XROCE_MAX_ASKED)
 
+/*
+ * Bounds for peers that the client did not confirm, whose addresses may be forged: the most that
+ * are notified, and that are notified again; and the time between 64 MADs and the next.
+ */
+#define DEAD_PEERS_UNCONFIRMED 4096u
+#define DEAD_PEERS_AGAIN       256u
+#define DEAD_PEERS_PAUSE_NS    (10 * NSEC_PER_MSEC)
+
 /* Times between rounds; their sum is below UNUSED_NS of broker.c. */
 static const u64 round_ns[] = { 100 * NSEC_PER_MSEC, 200 * NSEC_PER_MSEC, 400 * NSEC_PER_MSEC };
 
@@ -17,6 +25,7 @@ static const u64 round_ns[] = { 100 * NSEC_PER_MSEC, 200 * NSEC_PER_MSEC, 400 * 
 struct dead_peers {
 	struct dead_peers *next;
 	u32 place, room, num;
+	bool is_unconfirmed;
 	u32 told; /* notified in this round */
 	u32 round;
 	u64 due_ns;
@@ -43,6 +52,11 @@ static void dead_peers_remove(struct broker *b, struct dead_peers *gone)
 	free(gone);
 }
 
+static u32 dead_peers_most(const struct dead_peers *o)
+{
+	return o->is_unconfirmed ? DEAD_PEERS_UNCONFIRMED : DEAD_PEERS_MAX;
+}
+
 static void dead_peers_add(void *arg, const struct mux_dead_peer *peer)
 {
 	struct dead_peers *o = arg;
@@ -51,7 +65,8 @@ static void dead_peers_add(void *arg, const struct mux_dead_peer *peer)
 	if (o->num == o->room) {
 		const u32 room = o->room ? 2 * o->room : DEAD_PEERS_FIRST;
 
-		more = room > DEAD_PEERS_MAX ? NULL : reallocarray(o->of, room, sizeof(*o->of));
+		more = room > dead_peers_most(o) ? NULL :
+						   reallocarray(o->of, room, sizeof(*o->of));
 		if (!more)
 			return; /* this peer gets no MAD, and notices when it sends */
 		o->of = more;
@@ -60,13 +75,14 @@ static void dead_peers_add(void *arg, const struct mux_dead_peer *peer)
 	o->of[o->num++] = *peer;
 }
 
-void dead_peers_take(struct broker *b, u32 place, u64 serial)
+void dead_peers_take(struct broker *b, u32 place, u64 serial, bool is_unconfirmed)
 {
 	struct dead_peers *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return;
 	o->place = place;
+	o->is_unconfirmed = is_unconfirmed;
 	o->due_ns = clock_now_ns();
 	o->next = b->dead_peers;
 	b->dead_peers = o;
@@ -96,20 +112,23 @@ static struct dead_peers *dead_peers_due(const struct broker *b, u64 now_ns)
 void dead_peers_tell(struct broker *b, u64 now_ns)
 {
 	struct dead_peers *o = dead_peers_due(b, now_ns);
-	u32 end;
+	u32 num, end;
 
 	if (!o)
 		return;
+	num = o->is_unconfirmed && o->round ? min_u32(o->num, DEAD_PEERS_AGAIN) : o->num;
 	/* another client has the place, and may use the same ids */
 	if (mux_has_place(&b->mux, o->place)) {
 		dead_peers_remove(b, o);
 		return;
 	}
-	end = o->told + min_u32(o->num - o->told, DEAD_PEERS_AT_ONCE);
+	end = o->told + min_u32(num - o->told, DEAD_PEERS_AT_ONCE);
 	for (; o->told < end; o->told++)
 		mad_sender_tell(&b->mad_sender, o->place, &o->of[o->told]);
-	if (o->told < o->num)
+	if (o->told < num) {
+		o->due_ns = o->is_unconfirmed ? now_ns + DEAD_PEERS_PAUSE_NS : o->due_ns;
 		return;
+	}
 	if (o->round == ARRAY_SIZE(round_ns)) {
 		dead_peers_remove(b, o);
 		return;

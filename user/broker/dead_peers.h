@@ -9,8 +9,12 @@
 
 #include "broker_object.h"
 
-/* Takes the remaining connections and requests of an ended QP 1, by its place and serial. */
-void dead_peers_take(struct broker *b, u32 place, u64 serial);
+/*
+ * Takes the remaining connections and requests of an ended QP 1, by its place and serial.
+ * is_unconfirmed: they are known by their peers' MADs alone, as the client's did not pass the
+ * broker. Any host can forge these, so the MADs to their addresses are fewer, and paced.
+ */
+void dead_peers_take(struct broker *b, u32 place, u64 serial, bool is_unconfirmed);
 /* Returns when to call dead_peers_tell(), or NSEC_NEVER. */
 u64 dead_peers_next_ns(const struct broker *b);
 /* Sends MADs to some of the peers that are due. */
