@@ -25,6 +25,12 @@
 #define HOLDER_NAME "xroce/%u"
 #define ALONE_NAME  "xroce/%u/alone"
 
+/*
+ * Connections that the holder has not accepted yet. What their processes have sent waits in the
+ * kernel until then: each has its own socket's buffer, also after its end.
+ */
+#define HOLDER_QUEUE 256
+
 /* For a holder that has the name but does not listen yet. */
 #define LISTENS_MS 500
 
@@ -59,8 +65,7 @@ static int holder_bind(const char *name, u32 ifindex)
 	if (fd < 0)
 		return fd;
 	ask_refuse_descriptors(fd);
-	/* No connection is accepted, as only credentials are needed; the queue bounds them. */
-	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, SOMAXCONN) == 0)
+	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, HOLDER_QUEUE) == 0)
 		return fd;
 	err = -errno;
 	close(fd);
