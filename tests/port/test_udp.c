@@ -673,6 +673,24 @@ static void add_key(void *arg, const void *key, const void *value)
 	assert_int_equal(*(const u64 *)value, k * 3ull);
 }
 
+/* Addresses of one network, which differ in the last byte, have different buckets. */
+static void host_map__spreads_addresses(void **state)
+{
+	struct gid key = v4;
+	struct host_map m;
+	u32 used = 0;
+
+	assert_int_equal(host_map_make(&m, sizeof(key), sizeof(u32), 4096, false), 0);
+	for (u32 i = 0; i < 256; i++) {
+		key.raw[15] = (u8)i;
+		assert_int_equal(host_map_put(&m, &key, &i), 0);
+	}
+	for (u32 i = 0; i < m.buckets; i++)
+		used += m.bucket[i] != 0;
+	assert_true(used > 200);
+	host_map_free(&m);
+}
+
 static void host_map__as_a_hash_map(void **state)
 {
 	const u32 max = 1000;
@@ -744,6 +762,7 @@ int main(void)
 		cmocka_unit_test(host_receive__both_families),
 		cmocka_unit_test(host_receive__low_identifications),
 		cmocka_unit_test(host_receive_take_all__leaves_none),
+		cmocka_unit_test(host_map__spreads_addresses),
 		cmocka_unit_test(host_map__as_a_hash_map),
 		cmocka_unit_test(host_map__the_oldest_goes),
 	};

@@ -58,7 +58,8 @@ static u32 *host_map_bucket(const struct host_map *m, const void *key)
 		at += n;
 		left -= n;
 	}
-	return &m->bucket[(h ^ h >> 32) & (m->buckets - 1)];
+	/* once more: bits of the last word reach the upper half alone */
+	return &m->bucket[h * 0x9e3779b97f4a7c15ull >> 32 & (m->buckets - 1)];
 }
 
 int host_map_make(struct host_map *m, u32 key_size, u32 value_size, u32 max, bool is_lru)
