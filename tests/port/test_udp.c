@@ -24,6 +24,7 @@
 #include "../../user/host/receive.h"
 #include "../../user/io/tx_udp.h"
 #include "../../user/io/xsk.h"
+#include "../../user/os/clock.h"
 
 #define LOOPBACK   1 /* ifindex of lo */
 #define QPN	   0x123456
@@ -91,8 +92,10 @@ static int open_wire(void)
 					.sll_protocol = htons(ETH_P_ALL),
 					.sll_ifindex = LOOPBACK };
 	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	const int bytes = 4 << 20; /* all packets of a test, and the answers by ICMP */
 
 	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)), 0);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
@@ -128,7 +131,7 @@ static void tx_udp__each_packet_is_correct(void **state)
 	const int wire_fd = open_wire();
 	struct tx *tx = open_sender();
 	u16 port = 0;
-	u32 n = 0;
+	u32 n = 0, ports = 0;
 
 	memset(&stats, 0, sizeof(stats));
 	for (u32 i = 0; i < ARRAY_SIZE(lengths); i++)
@@ -148,14 +151,15 @@ static void tx_udp__each_packet_is_correct(void **state)
 		assert_int_equal(p.tos, 0x28);
 		assert_int_equal(p.hop_limit, 33);
 		if (!p.is_ipv6) {
-			/* one source port for all */
-			assert_true(!port || p.udp_sport == port);
+			ports += p.udp_sport != port;
 			port = p.udp_sport;
 			n += p.ip_id != 0;
 		}
 	}
 	/* 4 of 5, 3 of 4 (the empty one is last) and 1 of 2 follow another one */
 	assert_int_equal(n, 4 + 3 + 1);
+	/* the first packets have the port of a socket on trial */
+	assert_int_equal(ports, 2);
 	assert_int_equal(stats.tx_udp, ARRAY_SIZE(lengths));
 	assert_int_equal(stats.tx_udp_sends, 4);
 	assert_int_equal(stats.tx_lost, 0);
@@ -238,47 +242,126 @@ static void tx_udp__counts_what_is_refused(void **state)
 /* ---- neighbours that do not answer ---- */
 
 #define NEIGHBOURS 240u
-#define TRIES	   200u /* 10 ms apart */
+#define ROUNDS	   100u
+#define AGAIN	   40u	/* as many rounds as fill a shared socket, and more */
+#define BLOCKED_MS 20u	/* less than a replacement of a full socket takes */
+#define STUCK_MS   500u
 
-/* Sends frames to many addresses of a link without any other host, until the socket is full. */
-static void fill_socket(struct tx *tx)
+static void link_begin(void)
+{
+	assert_int_equal(system("ip link add silent0 type veth peer name silent1 && "
+				"ip link set silent0 up && ip link set silent1 up && "
+				"ip address add 10.9.0.1/24 dev silent0"), 0);
+}
+
+static void link_end(void)
+{
+	assert_int_equal(system("ip link del silent0"), 0);
+}
+
+/* The neighbours answer, that is, the kernel knows their MAC, or they fall silent. */
+static void let_answer(bool they_do)
+{
+	char command[192];
+
+	snprintf(command, sizeof(command),
+		 "for i in $(seq 2 %u); do echo neigh %s 10.9.0.$i dev silent0 %s; done | "
+		 "ip -batch -", NEIGHBOURS + 1, they_do ? "replace" : "del",
+		 they_do ? "lladdr 02:00:00:00:00:09 nud permanent" : "");
+	assert_int_equal(system(command), 0);
+	/* of a deleted one the kernel keeps no address */
+	if (!they_do)
+		assert_int_equal(system("ip neigh flush dev silent0"), 0);
+}
+
+static void flush_within(struct tx *tx, u32 ms)
+{
+	const u64 until_ns = clock_now_ns() + ms * NSEC_PER_MSEC;
+
+	while (!tx_flush(tx)) {
+		assert_true(clock_now_ns() < until_ns);
+		poll(NULL, 0, 1);
+	}
+}
+
+/* Sends a round of frames to the addresses of a link without any other host, and one to lo. */
+static void send_round(struct tx *tx, u32 psn, u32 ms)
 {
 	struct gid local = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 1 } };
 	struct gid peer = local;
 
-	for (u32 i = 0; i < 100 * NEIGHBOURS; i++) {
+	for (u32 i = 0; i < NEIGHBOURS; i++) {
 		u8 *frame = tx_frame(tx);
 
 		assert_non_null(frame);
-		peer.raw[15] = (u8)(2 + i % NEIGHBOURS);
-		tx_commit(tx, frame, make_between(frame, &local, &peer, MIDDLE, i, 1024));
-		if (!tx_flush(tx))
-			return;
+		peer.raw[15] = (u8)(2 + i);
+		tx_commit(tx, frame, make_between(frame, &local, &peer, MIDDLE, psn, 1024));
+		flush_within(tx, ms);
 	}
-	fail();
+	send_one(tx, &v4, MIDDLE, psn, 64);
+	flush_within(tx, ms);
 }
 
-/* Packets for silent neighbours wait in the kernel; packets for others are sent soon. */
-static void tx_udp__silent_neighbours(void **state)
+static void need_all_on_wire(int wire_fd, u32 n)
 {
 	static u8 frame[1 << 17];
+
+	for (u32 i = 0; i < n; i++) {
+		struct rx_frame f = { .data = frame };
+		struct packet p;
+
+		f.len = next_on_wire(wire_fd, frame, sizeof(frame));
+		assert_true(f.len);
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_none);
+		assert_true(packet_icrc_ok(&p));
+		assert_int_equal(p.psn, i);
+	}
+}
+
+/* Packets to neighbours that never answered wait in the kernel, and delay none to others. */
+static void tx_udp__silent_neighbours(void **state)
+{
 	const int wire_fd = open_wire();
 	struct tx *tx = open_sender();
-	u32 tries = 0;
 
-	assert_int_equal(system("ip link add silent0 type veth peer name silent1 && "
-				"ip link set silent0 up && ip link set silent1 up && "
-				"ip address add 10.9.0.1/24 dev silent0"), 0);
-	fill_socket(tx);
-	send_one(tx, &v4, MIDDLE, 0, 64);
-	while (!tx_flush(tx)) {
-		assert_true(++tries < TRIES);
-		poll(NULL, 0, 10);
-	}
-	assert_true(next_on_wire(wire_fd, frame, sizeof(frame)));
+	link_begin();
+	memset(&stats, 0, sizeof(stats));
+	for (u32 i = 0; i < ROUNDS; i++)
+		send_round(tx, i, BLOCKED_MS);
+	need_all_on_wire(wire_fd, ROUNDS);
+	assert_int_equal(stats.tx_udp + stats.tx_lost, ROUNDS * (NEIGHBOURS + 1));
 	tx_close(tx);
 	close(wire_fd);
-	assert_int_equal(system("ip link del silent0"), 0);
+	link_end();
+}
+
+/* Neighbours that answered before fill the shared socket once; then they delay no other. */
+static void tx_udp__neighbours_fall_silent(void **state)
+{
+	const int wire_fd = open_wire();
+	struct tx *tx = open_sender();
+
+	link_begin();
+	let_answer(true);
+	memset(&stats, 0, sizeof(stats));
+	for (u32 i = 0; i < 2; i++)
+		send_round(tx, i, BLOCKED_MS);
+	assert_int_equal(stats.tx_lost, 0);
+	let_answer(false);
+	for (u32 i = 2; i < ROUNDS; i++)
+		send_round(tx, i, STUCK_MS);
+	for (u32 i = ROUNDS; i < ROUNDS + AGAIN; i++)
+		send_round(tx, i, BLOCKED_MS);
+	need_all_on_wire(wire_fd, ROUNDS + AGAIN);
+	/* and one that answers again gets its packets */
+	let_answer(true);
+	stats.tx_lost = 0;
+	for (u32 i = 0; i < 2; i++)
+		send_round(tx, i, BLOCKED_MS);
+	assert_int_equal(stats.tx_lost, 0);
+	tx_close(tx);
+	close(wire_fd);
+	link_end();
 }
 
 /* All frames of the pool can wait, and come back. */
@@ -753,6 +836,7 @@ int main(void)
 		cmocka_unit_test(tx_udp__without_segmentation),
 		cmocka_unit_test(tx_udp__counts_what_is_refused),
 		cmocka_unit_test(tx_udp__silent_neighbours),
+		cmocka_unit_test(tx_udp__neighbours_fall_silent),
 		cmocka_unit_test(tx_udp__gives_frames_back),
 		cmocka_unit_test(host__one_packet),
 		cmocka_unit_test(host__super_packets),

@@ -15,11 +15,11 @@
 #include <xroce/wire.h>
 
 #include "../engine/gso.h"
-#include "../os/clock.h"
 #include "../os/kernel.h"
 #include "../os/netdev.h"
 #include "tx_pool.h"
 #include "tx_udp.h"
+#include "udp_sockets.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103 /* newer than the C library's headers */
@@ -27,14 +27,10 @@
 
 #define UDP_BATCH    64u /* frames at a time: still in the cache when the kernel copies them */
 #define SENDS_MAX    32u /* datagrams in one call, super-packets included */
-#define SEND_BUFFER  (4 << 20)
 #define SPORT_AT     20u /* offset of the UDP source port in an IPv4 packet */
 #define SPORT_AT_V6  40u
 #define ID_AT	     4u
 #define ALONE_FRAMES 8192u
-/* without a sent frame: longer than any link needs for a packet */
-#define STUCK_MIN_NS (50 * NSEC_PER_MSEC)
-#define STUCK_MAX_NS (2 * NSEC_PER_SEC)
 /* most bytes of UDP payload in a super-packet: with its headers it is less than 64 KiB */
 #define PAYLOAD_MAX  65000u
 
@@ -53,17 +49,16 @@ union udp_control {
 struct tx_udp {
 	struct tx tx;
 	struct tx_pool pool;
-	int fd[2];	/* IPv4, IPv6; negative: the kernel has no such sockets */
-	u16 port[2];	/* their source ports, host order */
+	struct udp_sockets sockets;
 	u32 ifindex;
 	bool has_codes;	/* super-packets may arrive uncut */
 	/* after a refused super-packet: frames to send alone before the next one */
 	u32 alone;
-	u64 full_ns;  /* when the socket had no room first, and sent no frame since; 0: it has */
-	u64 stuck_ns; /* how long that may last */
 	struct xroce_engine_stats *stats;
 	struct udp_change *change[2]; /* CHANGES of each, by length / 4 */
-	/* datagrams gathered for one call */
+	/* datagrams gathered for one call, by one socket */
+	struct udp_socket *socket;
+	struct gid first; /* where the first one is sent to */
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
 	struct sockaddr_in6 to[SENDS_MAX];
@@ -119,8 +114,8 @@ static void udp_change(struct tx_udp *t, const struct udp_frame *f, u16 id)
 		if (!f->is_ipv6)
 			icrc_id_init(&c->id, f->bytes - ROCE_ICRC_BYTES - ID_AT - sizeof(__be16));
 	}
-	change = icrc_id_change(&c->port, (u16)(get16(port) ^ t->port[f->is_ipv6]));
-	put16(port, t->port[f->is_ipv6]);
+	change = icrc_id_change(&c->port, (u16)(get16(port) ^ t->socket->port));
+	put16(port, t->socket->port);
 	if (!f->is_ipv6) {
 		change ^= icrc_id_change(&c->id, (u16)(get16(f->ip + ID_AT) ^ id));
 		put16(f->ip + ID_AT, id);
@@ -236,10 +231,31 @@ static u32 udp_count(const struct tx_udp *t, const struct gso_frame *frame, u32 
 
 /* ---- sending ---- */
 
-/* Returns the IP version's index of the first gathered datagram. */
-static bool udp_is_ipv6(const struct tx_udp *t, u32 at)
+/* Returns the address that a frame is sent to. */
+static struct gid udp_destination(const struct udp_frame *f)
 {
-	return t->to[at].sin6_family == AF_INET6;
+	struct gid to = { .raw = { [10] = 0xff, [11] = 0xff } };
+
+	if (f->is_ipv6)
+		memcpy(to.raw, &((const struct ip6_hdr *)f->ip)->ip6_dst, sizeof(to.raw));
+	else
+		memcpy(to.raw + 12, &((const struct iphdr *)f->ip)->daddr, sizeof(__be32));
+	return to;
+}
+
+/*
+ * Chooses the socket of the first datagram. Returns whether a further one leaves by the same
+ * socket. While one on trial is in use no other address is looked up, as that may close it.
+ */
+static bool udp_has_socket(struct tx_udp *t, const struct gid *to)
+{
+	if (!t->sends) {
+		t->first = *to;
+		t->socket = udp_sockets_for(&t->sockets, to);
+		return true;
+	}
+	return gid_equal(to, &t->first) ||
+	       (!t->socket->peer && udp_sockets_for(&t->sockets, to) == t->socket);
 }
 
 /* Gathers queued frames from index `from` on. Frames that no socket can send are lost. */
@@ -251,10 +267,12 @@ static void udp_gather(struct tx_udp *t, u32 from)
 	t->sends = t->pieces = t->frames = 0;
 	while (t->frames < n && t->sends < SENDS_MAX) {
 		const struct gso_frame *f = &t->pool.queue[from + t->frames];
+		struct gid to;
 
-		/* one call has one socket */
-		if (!udp_look(f, &look) ||
-		    (t->sends && look.is_ipv6 != udp_is_ipv6(t, 0)))
+		if (!udp_look(f, &look))
+			break;
+		to = udp_destination(&look);
+		if (!udp_has_socket(t, &to))
 			break;
 		count = udp_count(t, f, n - t->frames, &code);
 		udp_add(t, f, count, code, &look);
@@ -278,8 +296,7 @@ static u32 udp_send(struct tx_udp *t, bool *full)
 	u32 done = 0;
 
 	for (u32 at = 0; at < t->sends && !*full;) {
-		const int fd = t->fd[udp_is_ipv6(t, at)];
-		const long sent = syscall(SYS_sendmmsg, fd, &t->msg[at], t->sends - at,
+		const long sent = syscall(SYS_sendmmsg, t->socket->fd, &t->msg[at], t->sends - at,
 					  MSG_DONTWAIT | MSG_NOSIGNAL);
 		const int err = sent < 0 ? -errno : 0;
 
@@ -304,93 +321,37 @@ static u32 udp_send(struct tx_udp *t, bool *full)
 	return done;
 }
 
-/* ---- sockets ---- */
-
-/* Has packets to multicast groups leave by the interface. Returns 0, or -1 with errno set. */
-static int udp_set_group_device(u32 ifindex, int fd, bool is_ipv6)
-{
-	const struct ip_mreqn v4 = { .imr_ifindex = (int)ifindex };
-	const int v6 = (int)ifindex;
-
-	return is_ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &v6, sizeof(v6)) :
-			 setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
-}
-
-/* Sets up a socket of a family, with any source port: *port. Returns 0, or -1 with errno set. */
-static int udp_set_up(u32 ifindex, int fd, bool is_ipv6, u16 *port)
-{
-	const int bytes = SEND_BUFFER, one = 1;
-	/* and no regard to ICMP messages, which any host can send */
-	const int never = is_ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
-	struct sockaddr_in6 at = { .sin6_family = is_ipv6 ? AF_INET6 : AF_INET };
-	socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	if (udp_set_group_device(ifindex, fd, is_ipv6) ||
-	    (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
-	    setsockopt(fd, is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-		       is_ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof(never)) ||
-	    bind(fd, (const struct sockaddr *)&at, len) ||
-	    getsockname(fd, (struct sockaddr *)&at, &len))
-		return -1;
-	/* the port is at the same place in both families */
-	*port = ntohs(at.sin6_port);
-	return 0;
-}
-
-/* Returns a socket or -errno. */
-static int udp_open_socket(u32 ifindex, bool is_ipv6, u16 *port)
-{
-	const int fd = socket(is_ipv6 ? AF_INET6 : AF_INET,
-			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	if (!udp_set_up(ifindex, fd, is_ipv6, port))
-		return fd;
-	err = -errno;
-	kernel_close(fd);
-	return err;
-}
-
 /*
- * Replaces a socket whose buffer stays full. Packets for neighbours that have stopped answering ARP
- * or neighbour discovery wait in the kernel for seconds, and count against the socket that sent
- * them: they would stop all packets. The kernel bounds them for each neighbour
- * (unres_qlen_bytes), and frees the old socket when it has given the neighbours up.
+ * Sends queued frames from index `from` on. Returns how many are done with. *full: the next ones
+ * wait for room.
  */
-static void udp_renew(struct tx_udp *t, bool is_ipv6)
+static u32 udp_send_some(struct tx_udp *t, u32 from, bool *full)
 {
-	u16 port;
-	const int fd = udp_open_socket(t->ifindex, is_ipv6, &port);
+	u32 done;
 
-	if (fd < 0)
-		return;
-	/* this may be a thread that has entered another network namespace */
-	if (netdev_netns_of(fd) == netdev_netns_of(t->fd[is_ipv6])) {
-		kernel_replace(fd, t->fd[is_ipv6]);
-		t->port[is_ipv6] = port;
+	udp_gather(t, from);
+	if (!t->sends) {
+		t->stats->tx_lost++;
+		return 1;
 	}
-	kernel_close(fd);
-}
-
-/* The time until the next replacement is twice the last one, and the least after a sent frame. */
-static void udp_note_full(struct tx_udp *t, bool is_ipv6, bool has_sent)
-{
-	const u64 now_ns = clock_now_ns();
-
-	if (has_sent || !t->full_ns) {
-		t->full_ns = now_ns;
-		t->stuck_ns = has_sent || !t->stuck_ns ? STUCK_MIN_NS : t->stuck_ns;
-		return;
+	done = udp_send(t, full);
+	if (done)
+		udp_sockets_sent(&t->sockets, t->socket);
+	if (!*full)
+		return done;
+	switch (udp_sockets_full(&t->sockets, t->socket, from + done)) {
+	case UDP_FULL_WAIT:
+		break;
+	case UDP_FULL_AGAIN:
+		*full = false;
+		break;
+	case UDP_FULL_LOSE:
+		*full = false;
+		t->stats->tx_lost += t->frames - done;
+		done = t->frames;
+		break;
 	}
-	if (now_ns - t->full_ns < t->stuck_ns)
-		return;
-	t->full_ns = now_ns;
-	t->stuck_ns = min_u64(2 * t->stuck_ns, STUCK_MAX_NS);
-	udp_renew(t, is_ipv6);
+	return done;
 }
 
 /* ---- struct tx_ops ---- */
@@ -424,19 +385,10 @@ static bool udp_flush(struct tx *tx)
 	if (!t->pool.queued)
 		return true;
 	tx_pool_order(&t->pool);
-	while (done < t->pool.queued && !full) {
-		udp_gather(t, done);
-		if (t->sends) {
-			done += udp_send(t, &full);
-		} else {
-			t->stats->tx_lost++;
-			done++;
-		}
-	}
-	if (full)
-		udp_note_full(t, udp_is_ipv6(t, 0), done);
-	else
-		t->full_ns = t->stuck_ns = 0;
+	while (done < t->pool.queued && !full)
+		done += udp_send_some(t, done, &full);
+	if (!full)
+		udp_sockets_empty(&t->sockets);
 	tx_pool_dequeue(&t->pool, done);
 	return !t->pool.queued;
 }
@@ -445,11 +397,9 @@ static void udp_close(struct tx *tx)
 {
 	struct tx_udp *t = udp_of(tx);
 
-	for (u32 i = 0; i < 2; i++) {
-		if (t->fd[i] >= 0)
-			close(t->fd[i]);
-		free(t->change[i]);
-	}
+	udp_sockets_close(&t->sockets);
+	free(t->change[0]);
+	free(t->change[1]);
 	free(t->pool.frame);
 	free(t);
 }
@@ -480,19 +430,12 @@ int tx_udp_open(const struct netdev *dev, struct xroce_engine_stats *stats, stru
 	t->stats = stats;
 	t->ifindex = dev->ifindex;
 	t->has_codes = !dev->is_hardware;
-	t->fd[0] = t->fd[1] = -1;
 	tx_pool_init(&t->pool, frame);
+	err = udp_sockets_open(&t->sockets, dev->ifindex);
 	for (u32 i = 0; !err && i < 2; i++) {
 		t->change[i] = calloc(CHANGES, sizeof(*t->change[i]));
 		err = t->change[i] ? 0 : -ENOMEM;
 	}
-	for (u32 i = 0; !err && i < 2; i++) {
-		t->fd[i] = udp_open_socket(t->ifindex, i, &t->port[i]);
-		err = t->fd[i] < 0 ? t->fd[i] : 0;
-	}
-	/* a host without IPv6 has no IPv6 addresses to send from */
-	if (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL)
-		err = 0;
 	if (err)
 		udp_close(&t->tx);
 	else
