@@ -685,6 +685,25 @@ static void nl_parse__lengths(void **state)
 	assert_false(nl_get_string(NULL, text, sizeof(text)));
 }
 
+/* A process that has used a device keeps the namespace's number where there is no /proc. */
+static void netdev_netns__without_proc(void **state)
+{
+	char dir[] = "/tmp/xroce-test-XXXXXX";
+	const u64 before = netdev_netns();
+	int status = -1;
+	pid_t pid;
+
+	assert_true(before);
+	assert_non_null(mkdtemp(dir));
+	pid = fork();
+	if (!pid)
+		_exit(chroot(dir) || chdir("/") || !access("/proc", F_OK) ||
+		      netdev_netns() != before);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rmdir(dir);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -696,6 +715,7 @@ int main(void)
 		cmocka_unit_test(netdev_find__tentative_is_no_gid),
 		cmocka_unit_test(netdev_find__gid_table_is_bounded),
 		cmocka_unit_test(netdev_refresh__follows),
+		cmocka_unit_test(netdev_netns__without_proc),
 		cmocka_unit_test(netdev_path_mtu__table),
 		cmocka_unit_test(netdev_resolve__reaches),
 		cmocka_unit_test(netdev_resolve__heard),

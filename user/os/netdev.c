@@ -8,6 +8,7 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if_arp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -488,11 +489,42 @@ static u64 netns_cookie(void)
 	return cookie ? NETNS_BY_COOKIE | cookie : 0;
 }
 
+/*
+ * The first network namespace of this process that had a number by /proc: without /proc, as after
+ * chroot(2), it keeps that number.
+ */
+static _Atomic u64 netns_known_inode, netns_known_cookie;
+
+static void netns_note(u64 inode)
+{
+	u64 none = 0;
+
+	/* relaxed: another thread's is as good, and the release below publishes it */
+	if (atomic_load_explicit(&netns_known_inode, memory_order_relaxed) ||
+	    !atomic_compare_exchange_strong_explicit(&netns_known_inode, &none, inode,
+						     memory_order_relaxed, memory_order_relaxed))
+		return;
+	/* release: pairs with the acquire in netns_by_cookie() */
+	atomic_store_explicit(&netns_known_cookie, netns_cookie(), memory_order_release);
+}
+
+static u64 netns_by_cookie(void)
+{
+	const u64 cookie = netns_cookie();
+
+	return cookie && cookie == atomic_load_explicit(&netns_known_cookie, memory_order_acquire) ?
+		       atomic_load_explicit(&netns_known_inode, memory_order_relaxed) :
+		       cookie;
+}
+
 u64 netdev_netns(void)
 {
 	struct stat st;
 
-	return stat("/proc/thread-self/ns/net", &st) ? netns_cookie() : (u64)st.st_ino;
+	if (stat("/proc/thread-self/ns/net", &st))
+		return netns_by_cookie();
+	netns_note((u64)st.st_ino);
+	return (u64)st.st_ino;
 }
 
 u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)
