@@ -146,7 +146,7 @@ BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c clie
 	client_group.c client_number.c client_observer.c client_port.c client_report.c client_rights.c \
 	client_trace.c groups.c held.c message.c numbers.c dead_peers.c \
 	quota.c client_pool.c unread.c sole.c visitors.c) os/netdev_gids.c os/loop.c client/ask.c \
-	port/follow.c port/port_qp.c)
+	port/follow.c port/port_qp.c os/fd_id.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')
 $(BUILD)/tests/brokersim/%: $(BUILD)/obj/tests/brokersim/%.o $(call shared,brokersim) \

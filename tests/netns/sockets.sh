@@ -99,8 +99,33 @@ killed() {
 	both b $IF_B $IP4_A 18515 ibv_rc_pingpong -g 0 -c -n 100
 	need_nothing_left
 }
+
+# A killed broker is the end of its clients' device: the requests of one at work are flushed, and an
+# idle one lives on. The next process has a broker at once.
+broker_killed() {
+	local idle victim peer broker
+	start idle a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -p 18700
+	idle=$child
+	wait_until 10 listens_or_gone a 18700 "$idle"
+	start victim a "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0 -n 1000000
+	victim=$child
+	wait_until 10 listens_or_gone a 18515 "$victim"
+	start peer b "${RUN[@]}" --dev $IF_B -- ibv_rc_pingpong -g 0 -n 1000000 $IP4_A
+	peer=$child
+	wait_until 20 has_traffic || fail "no packets"
+	broker=$(look list $IF_A | sed -n 's/^  broker *pid \([0-9]*\) .*/\1/p')
+	kill -9 "$broker" || fail "no broker"
+	both b $IF_B $IP4_A 18516 ibv_rc_pingpong -p 18516 -g 0 -c -n 100
+	finish "$victim" 10 && fail "a client of a killed broker succeeded"
+	need_line victim 'Work Request Flushed Error'
+	finish "$peer" 60 && fail "its peer succeeded"
+	is_gone_or_zombie "$idle" && { fail "the idle client has ended"; show idle; }
+	stop "$idle"
+	need_nothing_left
+}
 look() { in_a "${NOBODY[@]}" "$OWN/bin/xroce" "$@"; }
-has_traffic() { [ "$(look clients --json 2>&1 | grep -oE '"rx_packets": *[0-9]+' | grep -oE '[0-9]+$' | head -1)0" -gt 1000 ]; }
+# A client has received 100 packets and more.
+has_traffic() { look clients --json 2>&1 | grep -qE '"rx_packets": *[1-9][0-9]{2}'; }
 
 # The user sees the own process as with any broker.
 observed() {
@@ -359,6 +384,26 @@ small_files() {
 	# shellcheck disable=SC2016
 	both b $IF_B $IP4_A 18515 bash -c 'set -o pipefail; prlimit --fsize=0:unlimited "$@" | cat' \
 		limited ibv_rc_pingpong -g 0 -c -n 100
+	# the server's broker, which has no limit
+	need_nothing_left
+	start hard a prlimit --fsize=1048576:1048576 "${RUN[@]}" --dev $IF_A -- ibv_rc_pingpong -g 0
+	finish "$child" 20 && fail "a port with files of 1 MiB"
+	need_line hard "^xroce: $IF_A: cannot .*: the limit of a file's size .* is too low"
+	need_nothing_left
+}
+
+# A program that closes the library's descriptors, and one that enters a directory without /proc.
+closes_all() {
+	local how
+	mkdir -p "$WORK/files" "$WORK/empty"
+	for how in closes leaves; do
+		start $how a "$XROCE" run --dev $IF_A -- "$TOOLS/closer" $how "$WORK/files"
+		finish "$child" 20 || { fail "$how ended with $?"; show $how; }
+		need_line $how '^0 files were closed$'
+	done
+	need_line closes "^xroce: $IF_A: this program has closed descriptors of libibverbs"
+	start closer a "$XROCE" run --dev $IF_A -- "$TOOLS/closer" chroot "$WORK/empty"
+	finish "$child" 20 || { fail "in a directory without /proc it ended with $?"; show closer; }
 	need_nothing_left
 }
 
@@ -450,8 +495,9 @@ run_long_case at_once_in_containers at_once 0.01 "${private_run[@]}"
 run_long_case rival rival
 run_case foreign foreign
 run_long_case answers answers
-run_case small_files small_files
-run_case squatted squatted
+run_long_case small_files small_files
+run_long_case closes_all closes_all
+run_long_case squatted squatted
 run_case one_host one_host
 run_long_case more_pingpongs more_pingpongs
 run_long_case crowds crowds
@@ -463,4 +509,5 @@ run_case taken taken
 run_long_case moved moved
 run_long_case perftest perftest
 run_long_case killed killed
+run_case broker_killed broker_killed
 finish_cases

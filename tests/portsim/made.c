@@ -121,6 +121,12 @@ void attach_detach(struct attachment *m)
 	nic_detach(nic_of(m));
 }
 
+/* No program here closes descriptors that are not its own. */
+bool attach_is_whole(const struct attachment *m)
+{
+	return true;
+}
+
 void attach_unmake(struct attachment *m)
 {
 	attach_detach(m);

@@ -39,6 +39,7 @@ void ask_init(struct asker *a)
 void ask_begin(struct asker *a, int fd)
 {
 	a->fd = fd;
+	a->id = fd_id_of(fd);
 }
 
 /*
@@ -96,7 +97,7 @@ static int ask_connect_to(struct asker *a, const struct sockaddr_un *sun, sockle
 		close(fd);
 		return err;
 	}
-	a->fd = fd;
+	ask_begin(a, fd);
 	return 0;
 }
 
@@ -120,7 +121,7 @@ static int ask_connect_to_own(struct asker *a, u32 ifindex)
 		close(fd);
 		return -ENOENT;
 	}
-	a->fd = fd;
+	ask_begin(a, fd);
 	return 0;
 }
 
@@ -341,12 +342,14 @@ static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *
 {
 	/* a thread cancelled in between would leave its answer for the next question */
 	const int cancel = thread_disable_cancel();
+	bool is_whole;
 	int err;
 
 	pthread_mutex_lock(&a->lock);
-	err = a->fd < 0 ? -EPIPE : ask_in_turn(a, ask, answer, fds, want);
+	is_whole = ask_is_whole(a);
+	err = is_whole ? ask_in_turn(a, ask, answer, fds, want) : -EPIPE;
 	/* our poller sees a hang-up; so does the broker, at once or when it next answers */
-	if (ask_is_over(err) && a->fd >= 0)
+	if (ask_is_over(err) && is_whole)
 		shutdown(a->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
 	thread_restore_cancel(cancel);
@@ -478,7 +481,7 @@ void ask_leave(struct asker *a)
 {
 	const struct ask ask = { .version = ASK_VERSION, .what = ASK_LEAVE };
 
-	if (a->fd >= 0)
+	if (ask_is_whole(a))
 		send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -11,6 +11,7 @@
 
 #include "../os/ask.h"
 #include "../os/clock.h"
+#include "../os/fd_id.h"
 
 /*
  * The longest silence. A broker handles one question at a time. On a busy machine the kernel takes
@@ -22,12 +23,19 @@
 
 struct asker {
 	int fd;		      /* -1: no broker, or a forked child */
+	struct fd_id id;      /* of fd: the program may have closed it */
 	u64 max_ns;	      /* the longest silence of the broker: by default ASK_MAX_NS */
 	bool has_proved; /* guarded by lock: the proof (os/ask.h) was accepted */
 	/* set by ask_list(): clients of other users are not listed */
 	bool withholds;
 	pthread_mutex_t lock; /* held from a question to its answer */
 };
+
+/* Returns whether there is a conversation, whose descriptor the program has not closed. */
+static inline bool ask_is_whole(const struct asker *a)
+{
+	return a->fd >= 0 && fd_id_is(a->fd, a->id);
+}
 
 /* Initialises an asker without a conversation. */
 void ask_init(struct asker *a);

@@ -513,10 +513,15 @@ static void attach_say_goodbye(struct attachment *m)
 		kernel_await(&p, 1, clock_now_ns() + NSEC_PER_SEC);
 }
 
+bool attach_is_whole(const struct attachment *m)
+{
+	return ask_is_whole(&m->asker);
+}
+
 void attach_detach(struct attachment *m)
 {
 	/* the broker detaches a shared port, after this process has released it */
-	if (!m->info.shared)
+	if (!m->info.shared && attach_is_whole(m))
 		attach_say_goodbye(m);
 }
 

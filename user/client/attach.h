@@ -96,6 +96,8 @@ void attach_wait_arrived(struct attachment *m);
 bool attach_would_use_udp(void);
 /* Returns whether a port by XDP of that broker would have sockets. */
 bool attach_would_be_sole(void);
+/* Returns false if the program has closed this library's descriptors (os/fd_id.h). */
+bool attach_is_whole(const struct attachment *m);
 /* Returns a descriptor that hangs up when the broker ends. */
 static inline int attach_lifeline(const struct attachment *m)
 {

@@ -23,6 +23,7 @@
 
 #include "clock.h"
 #include "close_fd.h"
+#include "fd_id.h"
 #include "kernel.h"
 #include "thread.h"
 #include "netdev_nl.h"
@@ -56,6 +57,7 @@ struct watcher {
 	int control_fd;		/* an eventfd: a job was requested, or the thread shall exit */
 	int hangup_set;		/* readable when one of the watches' sockets has hung up */
 	bool ending;
+	struct fd_id events_id;	/* of events.fd */
 	bool dead;		/* in a forked child, without a thread */
 	pthread_t thread;
 };
@@ -358,6 +360,7 @@ static int watcher_get(struct watcher **out)
 	r->hangup_set = epoll_create1(EPOLL_CLOEXEC);
 	r->events.fd = -1;
 	err = r->control_fd < 0 || r->hangup_set < 0 ? -errno : link_events_open(&r->events);
+	r->events_id = fd_id_of(r->events.fd);
 	if (!err)
 		err = thread_start(&r->thread, watcher_main, r);
 	if (err) {
@@ -388,6 +391,9 @@ static struct watcher *watcher_if_idle(struct watcher *r)
 static void watcher_end(struct watcher *r)
 {
 	if (!r)
+		return;
+	/* the program has closed our descriptors: the thread cannot be woken, and keeps r */
+	if (!r->dead && !fd_id_is(r->events.fd, r->events_id))
 		return;
 	if (!r->dead) {
 		eventfd_write(r->control_fd, 1);

@@ -266,8 +266,23 @@ static int port_start(struct port *port, const struct netdev *dev)
 	return err ? err : others_start(port);
 }
 
+/*
+ * The numbers may be the program's files now, and threads sleep on ours, which nothing can wake:
+ * closes and frees nothing.
+ */
+static void port_leave(const struct port *port)
+{
+	complain("%s: this program has closed descriptors of libibverbs, as closefrom(3) does; the "
+		 "device's threads and memory stay until it exits",
+		 port->shards.name);
+}
+
 static void port_destroy(struct port *port)
 {
+	if (!port->shards.dead && !attach_is_whole(&port->made)) {
+		port_leave(port);
+		return;
+	}
 	follow_stop(port);
 	if (!port->shards.dead) {
 		worker_stop(&port->shards);

@@ -33,16 +33,31 @@ void context_get(struct vcontext *ctx)
 	atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);
 }
 
+/* Returns whether the program has closed the context's descriptors (os/fd_id.h). */
+static bool context_is_robbed(const struct vcontext *ctx)
+{
+	struct stat st;
+
+	return ctx->v.context.cmd_fd >= 0 &&
+	       (fstat(ctx->v.context.cmd_fd, &st) || st.st_ino != ctx->file_id);
+}
+
 void context_put(struct vcontext *ctx)
 {
+	bool is_robbed;
+
 	/* acq_rel, with itself: all users' accesses come before the destruction */
 	if (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	is_robbed = context_is_robbed(ctx);
 	fork_remove(&ctx->forks);
 	link_watch_stop(ctx->watch);
-	link_cache_free(ctx->links);
 	if (ctx->port)
 		port_put(ctx->port);
+	/* the numbers may be the program's files */
+	if (is_robbed)
+		return;
+	link_cache_free(ctx->links);
 	async_free(ctx);
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&ctx->ah_lock);
