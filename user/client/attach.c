@@ -157,6 +157,8 @@ static int shared_complain(const struct netdev *dev, int err)
 				"program that has them (`ss -uanp`)");
 	else if (err == -EMFILE)
 		attach_complain(dev, "too few file descriptors for a port; raise `ulimit -n`");
+	else if (err == -EFBIG)
+		attach_failed(dev, "get a port from the broker", err);
 	else if (err == -ETIMEDOUT && !netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) &&
 		 pid > 0)
 		attach_complain(dev,

@@ -120,6 +120,11 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 				step);
 	else if (err == -ENOBUFS)
 		attach_error_memlock(dev, step);
+	else if (err == -EFBIG)
+		attach_complain(dev,
+				"cannot %s: the limit of a file's size (`ulimit -f`) is too low; "
+				"raise it to 8 MiB, also the hard one",
+				step);
 	else if (err == -ENOMEM)
 		attach_complain(dev,
 				"cannot %s: out of memory; raise `ulimit -l` or the memory limit "
