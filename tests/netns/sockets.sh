@@ -157,7 +157,7 @@ observed() {
 	look doctor $IF_A >"$WORK/doctor.out" 2>&1
 	need_line doctor "^ok    $IF_A XDP mode: none: ports use UDP sockets"
 	need_line doctor "^ok    $IF_A broker: .* can use the interface, by UDP sockets"
-	need_no_line doctor "$IF_A queues|redirected"
+	need_no_line doctor "$IF_A (queues|MTU: .*redirected)"
 	stop "$child"
 	stop "$server"
 	need_nothing_left

@@ -237,9 +237,9 @@ static struct gid udp_destination(const struct udp_frame *f)
 	struct gid to = { .raw = { [10] = 0xff, [11] = 0xff } };
 
 	if (f->is_ipv6)
-		memcpy(to.raw, &((const struct ip6_hdr *)f->ip)->ip6_dst, sizeof(to.raw));
+		memcpy(to.raw, f->ip + offsetof(struct ip6_hdr, ip6_dst), sizeof(to.raw));
 	else
-		memcpy(to.raw + 12, &((const struct iphdr *)f->ip)->daddr, sizeof(__be32));
+		memcpy(to.raw + 12, f->ip + offsetof(struct iphdr, daddr), sizeof(__be32));
 	return to;
 }
 
