@@ -96,7 +96,19 @@ static __always_inline bool conn_is_with(__be32 own_id, const union address *pee
 	return conn && steer_address_is(peer, conn->gid);
 }
 
-/* Notes MADs to the sole client, whose own MADs leave by its sockets. */
+/* Returns whether this QP 1 has noted a connection by the id; none is used for a second one. */
+static __always_inline bool conn_is_noted(__be32 own_id, __u64 serial)
+{
+	const __u32 id = bpf_ntohl(own_id);
+	const struct xroce_conn *conn = bpf_map_lookup_elem(&xroce_conn, &id);
+
+	return conn && conn->serial == serial;
+}
+
+/*
+ * Notes MADs to a client whose own MADs leave by its sockets, so that the sources of these are not
+ * checked here: the first one of a connection counts, and a forged one does not replace the peer.
+ */
 static __always_inline void conn_heard(const struct packet *p, const struct mad *m,
 				       const struct xroce_cm_client *to)
 {
@@ -104,6 +116,10 @@ static __always_inline void conn_heard(const struct packet *p, const struct mad 
 	const __u32 kind = mad_kind(m);
 	const struct xroce_asked *asked;
 
+	if (kind == MAD_REP || kind == MAD_RTU) {
+		if (conn_is_noted(m->remote_id, to->serial))
+			return;
+	}
 	if (kind == MAD_REP) {
 		conn_note(&ends, to->serial, mad_rep_qpn(m));
 	} else if (kind == MAD_RTU) {

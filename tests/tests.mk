@@ -97,6 +97,7 @@ $(BUILD)/tests/rdmacm/man_%: $(BUILD)/obj/tests/rdmacm/man_%.o $(CM_PAGE_OBJS)
 	$(LINK) $(INPUTS) -lrdmacm -libverbs $(SANITIZE) -o $@
 
 # What the rooms between transport and verbs do to a real kernel, in namespaces of the tests' own.
+$(BUILD)/tests/port/test_host_conns: $(BUILD)/libcm.a
 $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
