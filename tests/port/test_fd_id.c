@@ -2,13 +2,28 @@
 /* tier: core */
 /* What the library does to descriptors that the program has closed: nothing. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../unit/unit.h"
 
 #include "../../user/client/ask.h"
 #include "../../user/os/fd_id.h"
+
+/* In the place of the C library's. */
+static bool is_refused;
+
+int fstat(int fd, struct stat *st)
+{
+	if (is_refused) {
+		errno = EPERM;
+		return -1;
+	}
+	return fstatat(fd, "", st, AT_EMPTY_PATH);
+}
 
 static int socket_of_program(void)
 {
@@ -31,6 +46,12 @@ static void fd_id_is__only_the_same_socket(void **state)
 	close(other);
 	assert_false(fd_id_is(other, id));
 	assert_false(fd_id_is(-1, fd_id_of(-1)));
+	/* a filter that refuses fstat(2) does not end the conversation */
+	is_refused = true;
+	assert_true(fd_id_is(fd, id));
+	assert_true(fd_id_is(fd, fd_id_of(fd)));
+	is_refused = false;
+	assert_true(fd_id_is(fd, (struct fd_id){ 0 }));
 	close(fd);
 }
 

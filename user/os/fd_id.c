@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "fd_id.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 struct fd_id fd_id_of(int fd)
@@ -12,7 +13,10 @@ struct fd_id fd_id_of(int fd)
 
 bool fd_id_is(int fd, struct fd_id id)
 {
-	const struct fd_id now = fd_id_of(fd);
+	struct stat st;
 
-	return now.ino && now.ino == id.ino && now.dev == id.dev;
+	/* a seccomp filter may refuse the call */
+	if (fstat(fd, &st))
+		return errno != EBADF;
+	return !id.ino || (st.st_ino == id.ino && st.st_dev == id.dev);
 }

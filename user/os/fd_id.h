@@ -9,12 +9,12 @@
 #include "../engine/types.h"
 
 struct fd_id {
-	u64 dev, ino; /* ino 0: none */
+	u64 dev, ino; /* ino 0: not known */
 };
 
 /* Returns the identity of a socket, which no other file has. */
 struct fd_id fd_id_of(int fd);
-/* Returns whether the number is still a descriptor of that socket. */
+/* Returns whether the number is still a descriptor of that socket, as far as fstat(2) tells. */
 bool fd_id_is(int fd, struct fd_id id);
 
 #endif

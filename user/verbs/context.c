@@ -38,8 +38,10 @@ static bool context_is_robbed(const struct vcontext *ctx)
 {
 	struct stat st;
 
-	return ctx->v.context.cmd_fd >= 0 &&
-	       (fstat(ctx->v.context.cmd_fd, &st) || st.st_ino != ctx->file_id);
+	if (ctx->v.context.cmd_fd < 0)
+		return false;
+	/* a seccomp filter may refuse the call */
+	return fstat(ctx->v.context.cmd_fd, &st) ? errno == EBADF : st.st_ino != ctx->file_id;
 }
 
 void context_put(struct vcontext *ctx)
