@@ -327,7 +327,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_bth_version;
 	p->src_qpn = p->qkey = p->imm = p->syndrome = 0;
 	p->flags = opcode_flags[p->opcode];
-	if (!(p->flags & OP_VALID))
+	if (!p->flags)
 		return XROCE_DROP_opcode;
 	if (p->segments > 1) {
 		p->rx_flags |= XROCE_RX_GSO;

@@ -40,8 +40,8 @@ static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
 	enum xroce_drop fault = XROCE_DROP_none;
 
 	return parse_ip(ctx, p, &fault) && fault == XROCE_DROP_none &&
-	       parse_roce(ctx, p) == XROCE_DROP_none && p->l3 == sizeof(struct ethhdr) &&
-	       p->ip_end == p->frame_len && p->segments == 1;
+	       parse_roce(ctx, p) == XROCE_DROP_none && p->flags & OP_VALID &&
+	       p->l3 == sizeof(struct ethhdr) && p->ip_end == p->frame_len && p->segments == 1;
 }
 
 /* Returns whether the packet is from the interface's address to a unicast one elsewhere. */

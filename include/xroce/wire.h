@@ -158,7 +158,7 @@ enum xroce_transport {
 
 /* Class of an opcode and its extension headers. Code tests a flag and never lists opcodes. */
 enum {
-	OP_VALID = 1 << 0,	 /* present in the table */
+	OP_VALID = 1 << 0,	 /* assigned: unset for reserved opcodes */
 	OP_REQUEST = 1 << 1,
 	OP_RESPONSE = 1 << 2,
 	OP_START = 1 << 3,	 /* first or only packet of a message */
@@ -228,6 +228,13 @@ enum {
 	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH)                  \
 	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH | OP_IMM)
 
+/*
+ * X(low five bits): opcodes of RC and XRC that have no meaning. The responder answers them with a
+ * NAK, so they count as requests, of any payload, which neither begin nor continue a message. The
+ * reserved opcodes of the other services are dropped, as no response tells their sender.
+ */
+#define ROCE_RESERVED_REQUESTS(X) X(0x15) X(0x18) X(0x19) X(0x1a) X(0x1b) X(0x1e) X(0x1f)
+
 /* The low five bits as an enum; a full opcode is OPCODE(XROCE_RC, OP5_SEND_ONLY). */
 enum {
 #define X(name, low, flags) OP5_##name = low,
@@ -266,6 +273,9 @@ enum {
 #define ROCE_ROW_UD(name, low, flags)  ROCE_ROW(XROCE_UD, low, flags)
 #define ROCE_ROW_XRQ(name, low, flags) ROCE_ROW(XROCE_XRC, low, OP_XRC_ETH | (flags))
 #define ROCE_ROW_XRS(name, low, flags) ROCE_ROW(XROCE_XRC, low, flags)
+#define ROCE_ROW_RSV(low)                                                                          \
+	[OPCODE(XROCE_RC, low)] = OP_REQUEST | OP_PAYLOAD,                                         \
+	[OPCODE(XROCE_XRC, low)] = OP_REQUEST | OP_PAYLOAD,
 #define ROCE_OPCODE_FLAGS                                                                          \
 	ROCE_SENDS_AND_WRITES(ROCE_ROW_RC)                                                         \
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_RC)                                                        \
@@ -275,6 +285,7 @@ enum {
 	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                        \
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                       \
 	ROCE_RESPONSES(ROCE_ROW_XRS)                                                               \
+	ROCE_RESERVED_REQUESTS(ROCE_ROW_RSV)                                                       \
 	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)                             \
 	ROCE_ROW(OPCODE_CREDIT_PROBE >> 5, OPCODE_CREDIT_PROBE & 0x1f, OP_CREDIT | OP_DETH)        \
 	ROCE_ROW(OPCODE_CREDIT_ANSWER >> 5, OPCODE_CREDIT_ANSWER & 0x1f, OP_CREDIT | OP_DETH)

@@ -141,7 +141,7 @@ static void version_8(void)
 
 static void opcode_reserved(struct frame_spec *s)
 {
-	s->opcode = 0x15;
+	s->opcode = 0x35;
 }
 
 static void opcode_rd(struct frame_spec *s)

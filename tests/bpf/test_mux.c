@@ -235,7 +235,7 @@ static void bth_version(void)
 
 static void opcode(void)
 {
-	f.bytes[f.bth] = 0x1f;
+	f.bytes[f.bth] = 0x3f;
 }
 
 static void ext_short(void)

@@ -416,8 +416,24 @@ static void one_opcode(int opcode, size_t row, uint32_t qpn, uint32_t ext_before
 			  XROCE_DROP_ext_short, qpn);
 }
 
+/* A reserved opcode that its QP refuses: all after the BTH is payload. */
+static void reserved_opcode(int opcode, uint32_t qpn)
+{
+	struct frame_spec s = bench_spec();
+
+	s.opcode = opcode;
+	s.ecn_qpn = qpn;
+	s.payload_len = 61;
+	frame_build(&f, &s);
+	bench_expect_redirect("reserved opcode", f.bytes, f.len, qpn);
+	check(bench->cqe.byte_len == s.payload_len, "opcode %02x: byte_len %u", opcode,
+	      bench->cqe.byte_len);
+	check(!bench->cqe.flags, "opcode %02x: flags %02x", opcode, bench->cqe.flags);
+}
+
 /*
- * All 256: opcodes of the protocol sheet are taken with its headers, all others refused.
+ * All 256: opcodes of the protocol sheet are taken with its headers, reserved ones of RC and XRC
+ * too, for their QPs to refuse; all others are dropped.
  */
 static void parse_roce__every_opcode(void **state)
 {
@@ -446,6 +462,11 @@ static void parse_roce__every_opcode(void **state)
 		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP ||
 		    opcode == OPCODE_CREDIT_PROBE || opcode == OPCODE_CREDIT_ANSWER)
 			continue;
+		if (transport == XROCE_RC || transport == XROCE_XRC) {
+			reserved_opcode(opcode,
+					transport == XROCE_RC ? BENCH_RC_QPN : BENCH_XRC_QPN);
+			continue;
+		}
 		s.opcode = opcode;
 		s.ext_len = FRAME_EXT_MAX;
 		frame_build(&f, &s);

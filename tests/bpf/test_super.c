@@ -155,7 +155,7 @@ static void super__first_refused(void **state)
 	bench_expect_drop("another transport", f.bytes, f.len, XROCE_DROP_qp_transport,
 			  BENCH_RC_QPN);
 	s = bench_spec();
-	s.opcode = 0x1f;
+	s.opcode = 0x3f;
 	build(&s, 4 * SEGMENT, SEGMENT, true);
 	bench_expect_drop("no opcode", f.bytes, f.len, XROCE_DROP_opcode, BENCH_RC_QPN);
 	s = bench_spec();

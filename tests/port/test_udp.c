@@ -555,7 +555,7 @@ static void host__bad_first_packet(void **state)
 		u32 at;
 		u8 value;
 	} bad[] = {
-		{ 0, 0x1f },			     /* no opcode */
+		{ 0, 0x3f },			     /* no opcode */
 		{ 0, OPCODE(XROCE_RC, OP5_ACKNOWLEDGE) }, /* has no payload */
 		{ 1, 0x01 },			     /* another version */
 	};

@@ -68,6 +68,57 @@ static void sequence__bad_orders_are_invalid(void **state)
 	}
 }
 
+static const u8 reserved[] = { 0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f };
+
+/* With any payload, at the beginning of a message or inside one. */
+static void reserved__opcodes_are_invalid(void **state)
+{
+	static const u32 lengths[] = { 0, 3, 28, PMTU, ROCE_PMTU_MAX };
+
+	for (u32 i = 0; i < ARRAY_SIZE(reserved) * ARRAY_SIZE(lengths) * 2; i++) {
+		const u32 len = lengths[i / 2 % ARRAY_SIZE(lengths)], before = i % 2;
+		const u8 opcode = reserved[i / 2 / ARRAY_SIZE(lengths)];
+		struct raw r = raw_create_small("reserved__opcodes_are_invalid");
+
+		world_label(r.w, "test_responder reserved %02x, %u bytes, %u before", opcode, len,
+			    before);
+		post_recv_buffer(&r.s, 1, r.mem, 0, 4096);
+		if (before) {
+			raw_send(&r, raw_request(RC(SEND_FIRST), RAW_PSN), NULL, PMTU);
+			expect_ack(&r, SYNDROME_ACK, RAW_PSN, 0);
+		}
+		check_eq(r.w, raw_send(&r, raw_request(opcode, RAW_PSN + before), NULL, len),
+			 XROCE_DROP_none);
+		expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN + before, 0);
+		expect_failed(&r, NAK_INVALID_REQUEST);
+		check_eq(r.w, r.s.recv->n, 1);
+		expect(r.w, r.s.recv, 0, .wr_id = 1,
+		       .status = before ? CQE_REM_INV_REQ_ERR : CQE_WR_FLUSH_ERR,
+		       .qpn = r.s.qp->qpn);
+		raw_destroy(&r);
+	}
+}
+
+/* The PSN comes first: ahead of a gap it draws the gap's NAK, and repeated nothing. */
+static void reserved__opcodes_out_of_turn(void **state)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(reserved); i++) {
+		struct raw r = raw_create_small("reserved__opcodes_out_of_turn");
+
+		world_label(r.w, "test_responder reserved %02x out of turn", reserved[i]);
+		check_eq(r.w, raw_send(&r, raw_request(reserved[i], RAW_PSN + 1), NULL, 8),
+			 XROCE_DROP_psn_ahead);
+		expect_ack(&r, AETH_NAK | NAK_PSN_SEQUENCE, RAW_PSN, 0);
+		raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN, 0, 8), NULL, 8);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN, 1);
+		check_eq(r.w, raw_send(&r, raw_request(reserved[i], RAW_PSN), NULL, 8),
+			 XROCE_DROP_psn_duplicate);
+		expect_silence(&r);
+		check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+		raw_destroy(&r);
+	}
+}
+
 static void length__must_fit_pmtu_and_opcode(void **state)
 {
 	static const struct {
@@ -333,7 +384,7 @@ static void comm_est__once_in_rtr(void **state)
 	world_destroy(w);
 }
 
-/* NAK codes that do not exist end nothing. */
+/* NAK codes and a class of syndromes that do not exist end nothing. */
 static void nak__unknown_codes_are_dropped(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -345,12 +396,13 @@ static void nak__unknown_codes_are_dropped(void **state)
 					.num_sge = 1,
 					.sge = { buffer_sge(r.mem, 0, 8) } });
 	world_settle(r.w);
-	for (u32 code = 4; code < 32; code++)
+	for (u32 code = 4; code < 64; code++)
 		check_eq(r.w,
 			 raw_send(&r,
 				  (struct packet){ .opcode = RC(ACKNOWLEDGE),
 						   .psn = RAW_SQ_PSN,
-						   .syndrome = (u8)(AETH_NAK | code) },
+						   .syndrome = (u8)((code < 32 ? AETH_NAK : 0x40) |
+								    code % 32) },
 				  NULL, 0),
 			 XROCE_DROP_unexpected_response);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
@@ -363,6 +415,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nak__unknown_codes_are_dropped),
 		cmocka_unit_test(sequence__bad_orders_are_invalid),
+		cmocka_unit_test(reserved__opcodes_are_invalid),
+		cmocka_unit_test(reserved__opcodes_out_of_turn),
 		cmocka_unit_test(length__must_fit_pmtu_and_opcode),
 		cmocka_unit_test(opcode__of_another_transport),
 		cmocka_unit_test(atomic_write__placed_once),

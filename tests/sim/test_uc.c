@@ -290,6 +290,38 @@ static void sequence__bad_orders_lose_messages_only(void **state)
 	}
 }
 
+/*
+ * In place of a message's middle a reserved opcode, or one that UC lacks, is dropped, and so is the
+ * rest of the message; the next one arrives.
+ */
+static void reserved__opcode_loses_its_message_only(void **state)
+{
+	struct pair_options o = pair_defaults();
+
+	o.transport = XROCE_UC;
+	o.pmtu = PMTU;
+	for (u32 low = OP5_READ_REQUEST; low < 32; low++) {
+		struct raw r = raw_create(&o, "uc reserved");
+
+		world_label(r.w, "test_uc reserved %02x", low);
+		post_recv_buffer(&r.s, 1, r.mem, 0, 4096);
+		raw_send(&r, raw_request(UC(SEND_FIRST), RAW_PSN), NULL, PMTU);
+		check_eq(r.w,
+			 raw_send(&r, raw_request(OPCODE(XROCE_UC, low), RAW_PSN + 1), NULL, PMTU),
+			 XROCE_DROP_opcode);
+		check_eq(r.w, raw_send(&r, raw_request(UC(SEND_LAST), RAW_PSN + 2), NULL, 8),
+			 XROCE_DROP_sequence);
+		check_eq(r.w, r.s.recv->n, 0);
+		raw_send(&r, raw_request(UC(SEND_ONLY), RAW_PSN + 3), NULL, 20);
+		check_eq(r.w, r.s.recv->n, 1);
+		expect(r.w, r.s.recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 20,
+		       .qpn = r.s.qp->qpn);
+		check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+		expect_silence(&r);
+		raw_destroy(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +334,7 @@ int main(void)
 		cmocka_unit_test(packets__ask_for_no_ack),
 		cmocka_unit_test(local_error__goes_to_sqe),
 		cmocka_unit_test(sequence__bad_orders_lose_messages_only),
+		cmocka_unit_test(reserved__opcode_loses_its_message_only),
 	};
 
 	return cmocka_run_group_tests_name("uc", tests, NULL, NULL);

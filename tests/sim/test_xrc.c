@@ -606,6 +606,41 @@ static void ends__have_one_half_each(void **state)
 	raw_destroy(&r);
 }
 
+/* Both ends refuse a reserved opcode, whose headers nobody knows; a held receive fails. */
+static void reserved__opcodes_are_invalid(void **state)
+{
+	static const u8 low[] = { 0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f };
+	struct pair_options o = options();
+	struct raw_scene s;
+	struct raw r;
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(low); i++) {
+		const u32 before = i % 2;
+
+		raw_open(&s, "test_xrc reserved");
+		world_label(s.r.w, "test_xrc reserved %02x, %u before", low[i / 2], before);
+		if (before) {
+			raw_send(&s.r,
+				 xrc_packet(&s, XRC(SEND_FIRST), RAW_PSN, s.srq[0]->number), NULL,
+				 PMTU);
+			expect_ack(&s.r, SYNDROME_ACK, RAW_PSN, 0);
+		}
+		raw_send(&s.r, raw_request(OPCODE(XROCE_XRC, low[i / 2]), RAW_PSN + before), NULL,
+			 i % 3 * 4);
+		refused(&s, RAW_PSN + before, 0);
+		check_eq(s.r.w, s.cq[0]->n, before);
+		if (before)
+			expect(s.r.w, s.cq[0], 0, .wr_id = 60, .status = CQE_REM_INV_REQ_ERR,
+			       .qpn = s.r.s.qp->qpn);
+		raw_close(&s);
+
+		r = raw_create(&o, "test_xrc reserved, initiator");
+		raw_send(&r, raw_request(OPCODE(XROCE_XRC, low[i / 2]), RAW_PSN), NULL, 4);
+		expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN, 0);
+		raw_destroy(&r);
+	}
+}
+
 /* ---- loss ---- */
 
 /* Two SRQs in turn, an atomic and a READ between: seven packets there, four to seven back. */
@@ -701,6 +736,7 @@ int main(void)
 		cmocka_unit_test(srq__removed_within_a_message),
 		cmocka_unit_test(error__flushes_the_held_receive),
 		cmocka_unit_test(ends__have_one_half_each),
+		cmocka_unit_test(reserved__opcodes_are_invalid),
 		cmocka_unit_test(loss__every_mask),
 	};
 

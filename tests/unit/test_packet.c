@@ -55,7 +55,7 @@ static void packet_parse__every_opcode_there_and_back(void **state)
 		struct rx_frame f;
 		u32 len, ip_len;
 
-		if (!opcode_flags(opcode))
+		if (!(opcode_flags(opcode) & OP_VALID))
 			continue;
 		opcodes += n % 128 == 0;
 		frame = malloc(PACKET_FRAME_MAX);
@@ -428,7 +428,8 @@ static const struct refused {
 	  8,
 	  { { IPV4 + UDP, 0x60 }, { IPV4 + UDP + 1, 0x08 } },
 	  XROCE_DROP_bth_version },
-	{ "RC opcode 0x15", false, 0x04, 8, { { IPV4 + UDP, 0x15 } }, XROCE_DROP_opcode },
+	{ "RC opcode 0x15", false, 0x04, 8, { { IPV4 + UDP, 0x15 } }, XROCE_DROP_none },
+	{ "UC opcode 0x35", false, 0x04, 8, { { IPV4 + UDP, 0x35 } }, XROCE_DROP_opcode },
 	{ "UC READ_REQUEST", false, 0x04, 8, { { IPV4 + UDP, 0x2c } }, XROCE_DROP_opcode },
 	{ "RD SEND_ONLY", false, 0x04, 8, { { IPV4 + UDP, 0x44 } }, XROCE_DROP_opcode },
 	{ "UD SEND_FIRST", false, 0x04, 8, { { IPV4 + UDP, 0x60 } }, XROCE_DROP_opcode },

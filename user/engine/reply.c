@@ -297,6 +297,8 @@ enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct p
 	u64 offset;
 	u32 skip;
 
+	if (unlikely(!(p->flags & OP_VALID)))
+		return XROCE_DROP_psn_duplicate;
 	engine_count(e, qp, duplicate_requests);
 	if (!(p->flags & OP_ANSWERED)) {
 		duplicate_acknowledge(e, qp, p);

@@ -116,7 +116,7 @@ static bool host_may_lead(const u8 *bth, u32 size)
 {
 	const u32 flags = opcode_flags(bth[0]), headers = 16 + roce_ext_bytes(flags);
 
-	return flags & OP_VALID && !(bth[1] & BTH_TVER_MASK) && size >= headers &&
+	return flags && !(bth[1] & BTH_TVER_MASK) && size >= headers &&
 	       size - headers <= ROCE_PMTU_MAX && (size == headers || flags & OP_PAYLOAD) &&
 	       (bth[1] & BTH_PAD_MASK) >> BTH_PAD_SHIFT <= size - headers;
 }
