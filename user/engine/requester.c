@@ -27,12 +27,21 @@ void requester_start(struct qp *qp, u32 sq_psn)
 	req->ack_deadline_ns = NSEC_NEVER;
 }
 
+/*
+ * Returns how many PSNs psn, which is not before the oldest WQE's, lies after the start of this or
+ * an earlier WQE. Not by psn_diff(): a WRITE of 2^31 bytes may take half of the circle.
+ */
+static u32 requester_offset(const struct send_wqe *wqe, u32 psn)
+{
+	return psn_add(psn, 0u - wqe->first_psn);
+}
+
 struct send_wqe *requester_wqe(const struct qp *qp, u32 psn)
 {
 	for (u32 i = sq_cons(&qp->sq); i != qp->req.assigned; i++) {
 		struct send_wqe *wqe = sq_at(&qp->sq, i);
 
-		if (psn_diff(psn, wqe->first_psn) < (s32)wqe->num_psn)
+		if (requester_offset(wqe, psn) < wqe->num_psn)
 			return wqe;
 	}
 	return NULL;
@@ -46,10 +55,10 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 	req->tx_packet = 0;
 	for (; index != req->assigned; index++) {
 		const struct send_wqe *wqe = sq_at(&qp->sq, index);
-		s32 offset = psn_diff(psn, wqe->first_psn);
+		const u32 offset = requester_offset(wqe, psn);
 
-		if (offset < (s32)wqe->num_psn) {
-			req->tx_packet = (u32)offset;
+		if (offset < wqe->num_psn) {
+			req->tx_packet = offset;
 			break;
 		}
 	}
