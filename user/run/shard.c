@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "../os/clock.h"
+#include "../os/kernel.h"
 #include "fault.h"
 #include "shard.h"
 
@@ -24,6 +25,8 @@
 #define IDLE_POLLS     16
 /* most runs of other shards by a thread that unlocks: two may keep giving each other work */
 #define OTHERS_MAX     16
+/* most yields to a thread that waits for the lock: longer than it takes to wake up */
+#define YIELDS_MAX     1024
 
 static _Atomic(shards_event_fn *) event_handler;
 
@@ -115,6 +118,18 @@ static bool shard_left_undone(struct shard *s, bool blocked)
 	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
 }
 
+/*
+ * Lets a thread that waits in shards_lock() have the lock, which is free. It must wake up first:
+ * a thread that runs the shard again and again, as long as there is work, would always be faster.
+ */
+static void shard_give_way(struct shard *s)
+{
+	/* relaxed: a hint */
+	for (u32 i = 0; i < YIELDS_MAX && atomic_load_explicit(&s->wanted, memory_order_relaxed);
+	     i++)
+		kernel_yield();
+}
+
 /* Work that the lock holder leaves to the thread that unlocks. */
 struct deferred_work {
 	u32 to_run;	/* bitmap of other shards */
@@ -135,6 +150,8 @@ static struct deferred_work shard_unlock_once(struct shard *s)
 		left.wants = !dead && migration_wants(&s->migration);
 		s->to_run = 0;
 		pthread_mutex_unlock(&s->lock);
+		if (!dead)
+			shard_give_way(s);
 		if (dead || !shard_left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
 			return left;
 		shard_turn(s);
@@ -188,8 +205,14 @@ void shard_unlock(struct shard *s)
 
 void shards_lock(struct shards *all)
 {
-	for (u32 i = 0; i < all->num; i++)
-		shard_lock(&all->shard[i]);
+	for (u32 i = 0; i < all->num; i++) {
+		struct shard *s = &all->shard[i];
+
+		/* relaxed: the lock orders what it protects */
+		atomic_fetch_add_explicit(&s->wanted, 1, memory_order_relaxed);
+		shard_lock(s);
+		atomic_fetch_sub_explicit(&s->wanted, 1, memory_order_relaxed);
+	}
 }
 
 void shards_unlock(struct shards *all)

@@ -67,6 +67,7 @@ struct shard {
 
 	/* under its lock */
 	pthread_mutex_t lock cache_aligned;
+	_Atomic u32 wanted;	/* threads in shards_lock(), which others give way to */
 	struct loop_frame loop[XSK_TX_SLOTS];
 	u32 loop_count;
 	/* current wait for room in the transmit ring; 0: there was room */
