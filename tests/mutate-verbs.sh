@@ -47,6 +47,15 @@ repoll_closed     | user/rsocket/rsocket.c   | s/repoll_forget(socket);/;/ | rdm
 inv_too_early     | user/engine/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
 dealloc_leaves    | user/verbs/mr.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
 write_opens_once  | user/engine/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
+left_flows        | user/verbs/flow.c        | s/forks, NULL, flow_at_close/forks, NULL, NULL/ | left_objects
+left_wq           | user/verbs/wq.c          | s/wq_in_child, wq_at_close/wq_in_child, NULL/ | left_objects
+left_groups       | user/verbs/qp.c          | s/port_detach_all(vqp->port, vqp->qp);/;/ | left_objects
+left_target       | user/verbs/qp.c          | s/else if (handles_are_over(vqp->qp->owner))/else if (0)/ | left_objects
+left_target_open  | user/verbs/qp.c          | s/^	    !handles_are_over(qp->owner)) {/	    true) {/ | left_objects
+left_srq          | user/verbs/srq.c         | s/srq_in_child, srq_at_close/srq_in_child, NULL/ | left_objects
+left_name         | user/verbs/domain.c      | s/xrcd_in_child, xrcd_at_close/xrcd_in_child, NULL/ | left_objects
+left_dm           | user/verbs/dm.c          | s/dm_in_child, dm_give/dm_in_child, NULL/ | left_objects
+left_limits       | user/verbs/context.c     | s/if (atomic_load_explicit(\&ctx->forks.is_over, memory_order_relaxed))/if (0)/ | left_objects
 overrun_ex        | user/verbs/cq.c       | s/return err ? err : ENOENT;/return ENOENT;/ | loose_ends
 wr_setter_alone   | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set_data/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_address_alone  | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set(/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches

@@ -146,6 +146,8 @@ bool port_has_left(const struct port *port);
 int port_attach(struct port *port, struct qp *qp, const struct gid *address);
 /* Detaches the QP. Returns 0, or -EINVAL if it is not attached. */
 int port_detach(struct port *port, struct qp *qp, const struct gid *address);
+/* Detaches the QP from all groups. */
+void port_detach_all(struct port *port, struct qp *qp);
 
 /* ---- flows of raw packet QPs ---- */
 

@@ -104,11 +104,11 @@ int port_attach(struct port *port, struct qp *qp, const struct gid *address)
 	return err;
 }
 
-int port_detach(struct port *port, struct qp *qp, const struct gid *address)
+/* Caller holds port->numbers. */
+static int port_group_detach(struct port *port, struct qp *qp, const struct gid *address)
 {
 	int err;
 
-	pthread_mutex_lock(&port->numbers);
 	port_lock(port);
 	err = group_detach(port_engine(port), qp, address);
 	if (!err)
@@ -116,8 +116,32 @@ int port_detach(struct port *port, struct qp *qp, const struct gid *address)
 	port_unlock(port);
 	if (!err)
 		port_group_leave(port, address);
+	return err;
+}
+
+int port_detach(struct port *port, struct qp *qp, const struct gid *address)
+{
+	int err;
+
+	pthread_mutex_lock(&port->numbers);
+	err = port_group_detach(port, qp, address);
 	pthread_mutex_unlock(&port->numbers);
 	return err;
+}
+
+void port_detach_all(struct port *port, struct qp *qp)
+{
+	struct port_group *g, *next;
+
+	pthread_mutex_lock(&port->numbers);
+	for (g = port->groups; g; g = next) {
+		const struct gid address = g->address;
+
+		next = g->next;
+		/* -EINVAL: it is not attached there */
+		port_group_detach(port, qp, &address);
+	}
+	pthread_mutex_unlock(&port->numbers);
 }
 
 void port_close_groups(struct port *port)

@@ -5,7 +5,7 @@
  * context_port(), for the first memory region or queue pair.
  *
  * Objects hold a reference on their context. ibv_close_device(3) before the last object is
- * destroyed is allowed as a leak: the context's memory remains, and its QPs are reset.
+ * destroyed is allowed as a leak: the memory and the port remain, and the objects end.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -20,6 +20,9 @@
 #include "../os/netdev.h"
 #include "../os/options.h"
 #include "objects.h"
+
+/* The objects of this process that fork() or the end of their file concerns, newest first. */
+static struct vlist entries;
 
 u32 new_handle(void)
 {
@@ -42,6 +45,33 @@ static bool context_is_robbed(const struct vcontext *ctx)
 		return false;
 	/* a seccomp filter may refuse the call */
 	return fstat(ctx->v.context.cmd_fd, &st) ? errno == EBADF : st.st_ino != ctx->file_id;
+}
+
+/*
+ * The end of the context's file: the device is gone for objects that are left, and the context's
+ * descriptors are closed. Its objects do not count for the device any more, except for QPs, which
+ * the engine counts.
+ */
+static void context_at_close(struct fork_entry *entry)
+{
+	struct vcontext *ctx = container_of(entry, struct vcontext, forks);
+
+	atomic_store_explicit(&ctx->gone, true, memory_order_release);
+	link_watch_stop(ctx->watch);
+	ctx->watch = NULL;
+	/* else the numbers may be the program's files */
+	if (!context_is_robbed(ctx)) {
+		link_cache_free(ctx->links);
+		ctx->links = NULL;
+		async_end(ctx);
+		kernel_close(ctx->v.context.cmd_fd);
+		ctx->v.context.cmd_fd = -1;
+	}
+	for (u32 kind = 0; kind < LIMITS; kind++)
+		atomic_fetch_sub_explicit(&ctx->dev->made[kind],
+					  atomic_exchange_explicit(&ctx->made[kind], 0,
+								   memory_order_relaxed),
+					  memory_order_relaxed);
 }
 
 void context_put(struct vcontext *ctx)
@@ -261,8 +291,8 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	context_set_newer_ops(ctx);
 	context_init_locks(ctx);
 	async_init(ctx);
-	fork_add(&ctx->forks, context_abandon);
 	ctx->file_id = st.st_ino;
+	fork_add_to(ctx, &ctx->forks, context_abandon, context_at_close);
 	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;
 	device_get(dev);
@@ -311,11 +341,38 @@ static bool context_is_open(struct fork_entry *entry, u64 file_id)
 	return ctx->file_id == file_id && !ctx->is_closed;
 }
 
+/* Takes an object of the file that has not ended yet; the newest one, which no other one uses. */
+static struct fork_entry *object_take_left(u64 file_id)
+{
+	struct fork_entry *found = NULL;
+
+	pthread_mutex_lock(&lists_lock);
+	for (struct vlink *n = entries.first; n && !found; n = n->next) {
+		struct fork_entry *entry = container_of(n, struct fork_entry, listed);
+
+		if (entry->at_close && entry->file_id == file_id &&
+		    !atomic_load_explicit(&entry->is_over, memory_order_relaxed))
+			found = entry;
+	}
+	if (found)
+		atomic_store_explicit(&found->is_over, true, memory_order_relaxed);
+	pthread_mutex_unlock(&lists_lock);
+	return found;
+}
+
 /*
  * With the last descriptor of a context the kernel destroys its objects. Here the objects stay
- * valid memory, for destroys that follow, but no peer reaches them: regions only serve QPs of their
- * PD, which are all of the same file.
+ * valid memory, for destroys that follow, but neither peers nor the interface reach them: regions
+ * only serve QPs of their PD, which are all of the same file.
  */
+static void objects_end(u64 file_id)
+{
+	struct fork_entry *entry;
+
+	while ((entry = object_take_left(file_id)))
+		entry->at_close(entry);
+}
+
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct vcontext *ctx = to_vcontext(context);
@@ -324,7 +381,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	ctx->is_closed = true;
 	pthread_mutex_unlock(&lists_lock);
 	if (!fork_find(context_abandon, context_is_open, ctx->file_id))
-		qps_stop(ctx->file_id);
+		objects_end(ctx->file_id);
 	context_put(ctx);
 	return 0;
 }
@@ -459,7 +516,8 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 		[LIMIT_TABLE] = VERBS_MAX_TABLE, [LIMIT_COMP_CNTR] = VERBS_MAX_COMP_CNTR,
 	};
 
-	if (atomic_fetch_add_explicit(&to_vdevice(context->device)->made[kind], 1,
+	atomic_fetch_add_explicit(&to_vcontext(context)->made[kind], 1, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&to_vcontext(context)->dev->made[kind], 1,
 				      memory_order_relaxed) < limits[kind])
 		return 0;
 	device_give(context, kind);
@@ -468,8 +526,12 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 
 void device_give(struct ibv_context *context, enum vlimit kind)
 {
-	atomic_fetch_sub_explicit(&to_vdevice(context->device)->made[kind], 1,
-				  memory_order_relaxed);
+	struct vcontext *ctx = to_vcontext(context);
+
+	if (atomic_load_explicit(&ctx->forks.is_over, memory_order_relaxed))
+		return;
+	atomic_fetch_sub_explicit(&ctx->made[kind], 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ctx->dev->made[kind], 1, memory_order_relaxed);
 }
 
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
@@ -551,13 +613,20 @@ EXPORT int ibv_get_device_index(struct ibv_device *device)
  */
 
 pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vlist entries;
 
 void fork_add(struct fork_entry *entry, fork_fn *in_child)
 {
 	entry->in_child = in_child;
 	entry->is_inherited = false;
 	vlist_add(&entries, &entry->listed);
+}
+
+void fork_add_to(struct vcontext *ctx, struct fork_entry *entry, fork_fn *in_child,
+		 fork_fn *at_close)
+{
+	entry->at_close = at_close;
+	entry->file_id = ctx->file_id;
+	fork_add(entry, in_child);
 }
 
 void fork_remove(struct fork_entry *entry)
@@ -596,7 +665,8 @@ static void fork_child(void)
 	for (struct vlink *n = entries.first; n; n = n->next) {
 		struct fork_entry *entry = container_of(n, struct fork_entry, listed);
 
-		entry->in_child(entry);
+		if (entry->in_child)
+			entry->in_child(entry);
 		entry->is_inherited = true;
 	}
 	pthread_mutex_init(&lists_lock, NULL);

@@ -68,13 +68,6 @@ static int dm_take(struct vdevice *dev, u64 pages)
 	return err;
 }
 
-static void dm_give(struct vdevice *dev, u64 pages)
-{
-	pthread_mutex_lock(&lists_lock);
-	dev->dm_pages -= pages;
-	pthread_mutex_unlock(&lists_lock);
-}
-
 /* A forked child's pages are a copy, which does not count for its device. */
 static void dm_in_child(struct fork_entry *entry)
 {
@@ -82,6 +75,14 @@ static void dm_in_child(struct fork_entry *entry)
 
 	dm->dev->dm_pages -= dm->counted;
 	dm->counted = 0;
+}
+
+/* The pages do not count any more. After the end of the file, handles and regions keep them. */
+static void dm_give(struct fork_entry *entry)
+{
+	pthread_mutex_lock(&lists_lock);
+	dm_in_child(entry);
+	pthread_mutex_unlock(&lists_lock);
 }
 
 /* Returns 0 or ENOMEM. */
@@ -106,12 +107,12 @@ static int dm_new(struct ibv_context *context, u64 length, struct dm **out)
 	dm->bytes = mmap(NULL, pages * dm_page(), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (dm->bytes == MAP_FAILED) {
-		dm_give(dev, pages);
+		dm_give(&dm->forks);
 		free(dm);
 		return ENOMEM;
 	}
 	device_get(dev);
-	fork_add(&dm->forks, dm_in_child);
+	fork_add_to(to_vcontext(context), &dm->forks, dm_in_child, dm_give);
 	*out = dm;
 	return 0;
 }
@@ -120,7 +121,7 @@ static void dm_destroy(struct dm *dm)
 {
 	fork_remove(&dm->forks);
 	munmap(dm->bytes, dm->pages * dm_page());
-	dm_give(dm->dev, dm->counted);
+	dm_give(&dm->forks);
 	device_put(dm->dev);
 	free(dm);
 }

@@ -275,7 +275,8 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 
 struct xrc_domain {
 	u32 number;
-	u32 refs;		/* number of handles, under lists_lock */
+	/* both under lists_lock: handles, and those of them whose file has an open context */
+	u32 refs, names;
 	/* our descriptor, so that the inode number is not reused; -1 for a private domain */
 	int fd;
 	dev_t dev;
@@ -310,7 +311,7 @@ static int domain_new(const struct vdevice *device, int fd, const struct stat *s
 	if (!d)
 		return ENOMEM;
 	d->number = new_handle();
-	d->refs = 1;
+	d->refs = d->names = 1;
 	d->device = device;
 	d->fd = -1;
 	if (fd >= 0) {
@@ -342,39 +343,57 @@ static int domain_of_file(const struct vdevice *device, int fd, int oflags, stru
 		return errno;
 	pthread_mutex_lock(&lists_lock);
 	*out = domain_find(device, &st);
-	if (!*out)
+	if (!*out) {
 		err = oflags & O_CREAT ? domain_new(device, fd, &st, out) : EAGAIN;
-	else if ((oflags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+	} else if ((oflags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
 		err = EINVAL;
-	else
+	} else {
 		(*out)->refs++;
+		(*out)->names++;
+	}
 	pthread_mutex_unlock(&lists_lock);
 	return err;
 }
 
-static void domain_put(struct xrc_domain *d)
+/* One handle less by which the file leads to the domain: after the last one, it leads to none. */
+static void domain_drop_name(struct xrc_domain *d)
 {
 	struct xrc_domain **at = &domains;
+	int fd = -1;
 
 	pthread_mutex_lock(&lists_lock);
-	if (--d->refs) {
-		pthread_mutex_unlock(&lists_lock);
-		return;
+	if (!--d->names) {
+		while (*at && *at != d)
+			at = &(*at)->next;
+		if (*at)
+			*at = d->next;
+		fd = d->fd;
 	}
-	while (*at && *at != d)
-		at = &(*at)->next;
-	if (*at)
-		*at = d->next;
 	pthread_mutex_unlock(&lists_lock);
-	if (d->fd >= 0)
-		kernel_close(d->fd);
-	free(d);
+	if (fd >= 0)
+		kernel_close(fd);
+}
+
+static void domain_put(struct xrc_domain *d)
+{
+	bool last;
+
+	pthread_mutex_lock(&lists_lock);
+	last = !--d->refs;
+	pthread_mutex_unlock(&lists_lock);
+	if (last)
+		free(d);
 }
 
 /* A child that opens the file gets a new domain. */
 static void xrcd_in_child(struct fork_entry *entry)
 {
 	container_of(entry, struct vxrcd, forks)->domain->device = NULL;
+}
+
+static void xrcd_at_close(struct fork_entry *entry)
+{
+	domain_drop_name(container_of(entry, struct vxrcd, forks)->domain);
 }
 
 struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
@@ -398,7 +417,7 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 		return verb_fail(err);
 	}
 	vxrcd->ibv.context = context;
-	fork_add(&vxrcd->forks, xrcd_in_child);
+	fork_add_to(ctx, &vxrcd->forks, xrcd_in_child, xrcd_at_close);
 	context_get(ctx);
 	return &vxrcd->ibv;
 }
@@ -412,6 +431,8 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 	if (users_left(&vxrcd->users))
 		return verb_report(EBUSY);
 	fork_remove(&vxrcd->forks);
+	if (!atomic_load_explicit(&vxrcd->forks.is_over, memory_order_relaxed))
+		domain_drop_name(vxrcd->domain);
 	domain_put(vxrcd->domain);
 	free(vxrcd);
 	context_put(ctx);

@@ -35,27 +35,50 @@ static void async_drop_all(struct vcontext *ctx)
 		ctx->async_head = n->next;
 		free(n);
 	}
-	pthread_mutex_destroy(&ctx->async_lock);
-	if (ctx->async_event_fd != ctx->v.context.async_fd)
-		kernel_close(ctx->async_event_fd);
+	ctx->async_tail = &ctx->async_head;
+}
+
+void async_end(struct vcontext *ctx)
+{
+	struct sigio *sigio;
+	int event_fd;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	sigio = ctx->async_sigio;
+	event_fd = ctx->async_event_fd;
+	ctx->async_sigio = NULL;
+	ctx->async_event_fd = -1;
+	async_drop_all(ctx);
+	pthread_mutex_unlock(&ctx->async_lock);
+	if (event_fd < 0)
+		return;
+	if (sigio)
+		sigio_stop(sigio);
+	if (event_fd != ctx->v.context.async_fd)
+		kernel_close(event_fd);
+	kernel_close(ctx->v.context.async_fd);
 }
 
 void async_free(struct vcontext *ctx)
 {
-	if (ctx->async_sigio)
-		sigio_stop(ctx->async_sigio);
-	async_drop_all(ctx);
-	kernel_close(ctx->v.context.async_fd);
+	async_end(ctx);
+	pthread_mutex_destroy(&ctx->async_lock);
 }
 
 void async_abandon(struct vcontext *ctx, bool again)
 {
+	const int event_fd = ctx->async_event_fd;
+
 	if (ctx->async_sigio)
 		sigio_abandon(ctx->async_sigio);
 	async_drop_all(ctx);
+	if (event_fd >= 0 && event_fd != ctx->v.context.async_fd)
+		kernel_close(event_fd);
 	async_init(ctx);
+	if (event_fd < 0)
+		ctx->async_event_fd = event_fd;
 	/* wakes a waiting ibv_get_async_event(), which fails: no event follows */
-	if (!again)
+	else if (!again)
 		kernel_event_replace(ctx->v.context.async_fd);
 }
 
@@ -88,6 +111,8 @@ static bool async_signals(struct vcontext *ctx)
  */
 static void async_raise(struct vcontext *ctx)
 {
+	if (ctx->async_event_fd < 0)
+		return;
 	kernel_event_raise(ctx->async_event_fd);
 	if (async_signals(ctx))
 		sigio_raise(ctx->async_sigio);
@@ -95,6 +120,8 @@ static void async_raise(struct vcontext *ctx)
 
 static void async_lower(struct vcontext *ctx)
 {
+	if (ctx->async_event_fd < 0)
+		return;
 	/* the program may have read the eventfd */
 	kernel_event_clear(ctx->async_event_fd);
 	if (ctx->async_sigio)
@@ -104,7 +131,7 @@ static void async_lower(struct vcontext *ctx)
 /* Caller holds async_lock and calls async_raise() if this returns true. */
 static bool async_append(struct vcontext *ctx, const struct ibv_async_event *event)
 {
-	struct async_node *n = calloc(1, sizeof(*n));
+	struct async_node *n = ctx->async_event_fd >= 0 ? calloc(1, sizeof(*n)) : NULL;
 
 	if (!n)
 		return false;

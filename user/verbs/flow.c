@@ -53,6 +53,21 @@ static void counters_in_child(struct fork_entry *entry)
 	pthread_mutex_init(&container_of(entry, struct vcounters, forks)->lock, NULL);
 }
 
+/* Gives the counter back; from then on the counts are 0. No flow uses it any more. */
+static void counters_leave(struct vcounters *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->raw)
+		port_destroy_counter(c->port, c->raw);
+	c->raw = NULL;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void counters_at_close(struct fork_entry *entry)
+{
+	counters_leave(container_of(entry, struct vcounters, forks));
+}
+
 struct ibv_counters *create_counters_op(struct ibv_context *context,
 					struct ibv_counters_init_attr *attr)
 {
@@ -67,7 +82,7 @@ struct ibv_counters *create_counters_op(struct ibv_context *context,
 		return verb_fail(ENOMEM);
 	c->ibv.context = context;
 	pthread_mutex_init(&c->lock, NULL);
-	fork_add(&c->forks, counters_in_child);
+	fork_add_to(to_vcontext(context), &c->forks, counters_in_child, counters_at_close);
 	context_get(to_vcontext(context));
 	return &c->ibv;
 }
@@ -83,8 +98,7 @@ int destroy_counters_op(struct ibv_counters *counters)
 	if (flows)
 		return verb_report(EBUSY);
 	fork_remove(&c->forks);
-	if (c->raw)
-		port_destroy_counter(c->port, c->raw);
+	counters_leave(c);
 	pthread_mutex_destroy(&c->lock);
 	context_put(to_vcontext(c->ibv.context));
 	free(c->points);
@@ -587,6 +601,21 @@ static int flow_make(struct vflow *vflow, const struct rule *rule, enum ibv_flow
 	return err;
 }
 
+/* Removes the flow from the port, unless that was done, and from its counters. */
+static void flow_leave(struct vflow *vflow)
+{
+	if (!vflow->flow)
+		return;
+	port_destroy_flow(vflow->vqp->port, vflow->flow);
+	counters_unbind(vflow->counters);
+	vflow->flow = NULL;
+}
+
+static void flow_at_close(struct fork_entry *entry)
+{
+	flow_leave(container_of(entry, struct vflow, forks));
+}
+
 struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *user_attr)
 {
 	const u8 *specs = (const u8 *)user_attr + sizeof(*user_attr);
@@ -617,6 +646,7 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *user_at
 	vflow->ibv.context = qp->context;
 	vflow->ibv.handle = new_handle();
 	object_know(vflow);
+	fork_add_to(to_vcontext(qp->context), &vflow->forks, NULL, flow_at_close);
 	return &vflow->ibv;
 }
 
@@ -626,8 +656,8 @@ int destroy_flow_op(struct ibv_flow *flow)
 
 	if (!object_is_known(vflow))
 		return verb_report(EINVAL);
-	port_destroy_flow(vflow->vqp->port, vflow->flow);
-	counters_unbind(vflow->counters);
+	fork_remove(&vflow->forks);
+	flow_leave(vflow);
 	free(vflow);
 	return 0;
 }

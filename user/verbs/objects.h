@@ -111,14 +111,18 @@ static inline void vlist_remove(struct vlist *l, struct vlink *n)
 }
 
 /*
- * An object with its own locks, events or descriptors, and its handler for a forked child:
- * context.c.
+ * An object with its own locks, events or descriptors, and its handlers for a forked child and for
+ * the end of its file: context.c.
  */
 struct fork_entry;
 typedef void fork_fn(struct fork_entry *entry);
 struct fork_entry {
 	struct vlink listed;
-	fork_fn *in_child;
+	fork_fn *in_child;	/* NULL: nothing to do in a child */
+	/* ends the object when the last context of its file is closed; NULL: nothing to end */
+	fork_fn *at_close;
+	u64 file_id;		/* of its context, with at_close */
+	_Atomic bool is_over;	/* that context is closed; set under lists_lock */
 	/*
 	 * this process has the object from its parent: its descriptors are replaced, and the
 	 * program may have closed them and opened others of their numbers
@@ -126,6 +130,10 @@ struct fork_entry {
 	bool is_inherited;
 };
 void fork_add(struct fork_entry *entry, fork_fn *in_child);
+/* The same for an object that ends with the file of its context. */
+struct vcontext;
+void fork_add_to(struct vcontext *ctx, struct fork_entry *entry, fork_fn *in_child,
+		 fork_fn *at_close);
 void fork_remove(struct fork_entry *entry);
 /*
  * Returns an object with this handler for which is() returns true, or NULL. is() runs under
@@ -178,6 +186,7 @@ struct async_node;
 struct vcontext {
 	struct vdevice *dev;
 	_Atomic u32 refs;	/* one for the open context, one for each object created on it */
+	_Atomic u32 made[LIMITS]; /* its part of the device's counts */
 	/* inode of cmd_fd: contexts of the same file share handles (ibv_import_device(3)) */
 	u64 file_id;
 	bool is_closed;		/* by ibv_close_device(3); under lists_lock */
@@ -192,7 +201,8 @@ struct vcontext {
 	struct link_cache *links;
 	pthread_mutex_t async_lock; /* guards the next five */
 	struct async_node *async_head, **async_tail;
-	int async_event_fd;	/* the eventfd: async_fd itself until signals are requested on it */
+	/* the eventfd: async_fd itself until signals are requested on it; -1 after async_end() */
+	int async_event_fd;
 	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
 	struct vchannel *channels;
 	pthread_mutex_t ah_lock;	/* guards the next three */
@@ -333,6 +343,7 @@ struct vsrq {
 	_Atomic u32 users;	   /* QPs */
 	u32 async_delivered;	   /* under vcontext.async_lock */
 	struct fork_entry forks;
+	bool is_found;		   /* XRC: requests find it; under the port's lock */
 	struct vxrcd *xrcd;	   /* XRC, else NULL */
 	/* XRC and tag matching, else NULL */
 	struct vcq *cq;
@@ -363,7 +374,6 @@ struct vqp {
 	struct vlock sq_lock, rq_lock;
 	void *sq_memory, *rq_memory; /* from its domain's allocator, or NULL */
 	struct vcomp_cntr *counters[COUNTED_OPS]; /* under the port's lock; NULL for most */
-	bool is_stopped;	   /* qps_stop() has it; under lists_lock */
 	bool is_ex;		   /* created with send_ops_flags: ibv_qp_to_qp_ex() succeeds */
 	_Atomic u32 qkey;	   /* for sends with a Q_Key whose top bit is set */
 	/* the last one given to ibv_modify_qp(); under the port's lock */
@@ -406,8 +416,9 @@ struct vflow {
 	struct ibv_flow ibv;
 	struct vid id;
 	struct vqp *vqp;
-	struct port_flow *flow;
+	struct port_flow *flow;	    /* NULL once the flow has ended with its file */
 	struct vcounters *counters; /* its counters, or NULL */
+	struct fork_entry forks;
 };
 
 struct vah {
@@ -649,6 +660,8 @@ void channel_forget(struct vcq *vcq);
 /* events.c: asynchronous events */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
+/* Closes async_fd before async_free(): no event follows. The device is gone for the context. */
+void async_end(struct vcontext *ctx);
 /* For a forked child: drops the parent's events; no others follow. again: its child in turn. */
 void async_abandon(struct vcontext *ctx, bool again);
 /* The port's event handler. */
@@ -672,10 +685,11 @@ struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
 /*
- * Resets the QPs that the contexts of this file have left, when the last of these contexts is
- * closed. An XRC QP that has other handles (ibv_open_qp(3)) is not reset.
+ * Move the QP to RESET, from any state. qp_reset_locked(): the caller holds the port's lock and the
+ * consumers' sides of the QP's CQs.
  */
-void qps_stop(u64 file_id);
+void qp_reset(struct vqp *vqp);
+void qp_reset_locked(struct vqp *vqp);
 
 /* comp_cntr.c: the QP is destroyed and counts no more. */
 void comp_cntrs_leave(struct vqp *vqp);

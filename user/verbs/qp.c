@@ -122,8 +122,24 @@ static bool sibling_leave(struct vqp *vqp)
 }
 
 /*
+ * Returns whether no handle of the QP has a file with an open context. Handles that end at the same
+ * time may both see it, and one does.
+ */
+static bool handles_are_over(const struct vqp *vqp)
+{
+	const struct vqp *handle = vqp;
+
+	do {
+		if (!atomic_load_explicit(&handle->forks.is_over, memory_order_relaxed))
+			return false;
+		handle = handle->sibling;
+	} while (handle != vqp);
+	return true;
+}
+
+/*
  * Removes the QP from steering and engine, and its completions from the CQs; a QP with other
- * handles remains.
+ * handles remains, in RESET if their contexts are closed.
  */
 static void qp_take_away(struct vqp *vqp)
 {
@@ -137,6 +153,8 @@ static void qp_take_away(struct vqp *vqp)
 	last = !sibling_leave(vqp);
 	if (last)
 		port_destroy_qp(vqp->port, vqp->qp);
+	else if (handles_are_over(vqp->qp->owner))
+		qp_reset_locked(vqp->qp->owner);
 	port_unlock(vqp->port);
 	cq_unlock_two(send_cq, recv_cq);
 	if (last)
@@ -283,11 +301,28 @@ static void qp_in_child(struct fork_entry *entry)
 	qp_abandon(vqp->qp);
 }
 
+/* The end of the handle's file ends the QP if it was the last such handle. */
+static void qp_at_close(struct fork_entry *entry)
+{
+	struct vqp *vqp = container_of(entry, struct vqp, forks);
+	bool last;
+
+	if (context_gone(vqp->id.context))
+		return;
+	port_lock(vqp->port);
+	last = handles_are_over(vqp);
+	port_unlock(vqp->port);
+	if (!last)
+		return;
+	port_detach_all(vqp->port, vqp->qp);
+	qp_reset(vqp);
+}
+
 /* Completes a handle that has its QP. */
 static void handle_ready(struct vqp *vqp)
 {
 	vqp->ibv.qp_num = vqp->qp->qpn;
-	fork_add(&vqp->forks, qp_in_child);
+	fork_add_to(to_vcontext(vqp->ibv.context), &vqp->forks, qp_in_child, qp_at_close);
 	count_users(vqp, 1);
 	context_get(to_vcontext(vqp->ibv.context));
 }
@@ -400,7 +435,8 @@ static int target_enter(struct vqp *vqp, u32 qpn)
 		return err;
 	port_lock(vqp->port);
 	qp = engine_find_qp(port_engine(vqp->port), qpn);
-	if (qp && qp->xrc_target && qp->xrcd == xrcd_number(vqp->xrcd)) {
+	if (qp && qp->xrc_target && qp->xrcd == xrcd_number(vqp->xrcd) &&
+	    !handles_are_over(qp->owner)) {
 		first = qp->owner;
 		vqp->qp = qp;
 		vqp->ibv.state = (enum ibv_qp_state)qp_state(qp);
@@ -533,41 +569,6 @@ static bool qp_is_attached(const struct vqp *vqp)
 	attached |= vqp->qp->num_flows != 0;
 	port_unlock(vqp->port);
 	return attached;
-}
-
-/* Returns whether the QP is one of the file's that qps_stop() has not taken yet, and takes it. */
-static bool qp_take_left(struct fork_entry *entry, u64 file_id)
-{
-	struct vqp *vqp = container_of(entry, struct vqp, forks);
-
-	if (vqp->is_stopped || to_vcontext(vqp->id.context)->file_id != file_id)
-		return false;
-	vqp->is_stopped = true;
-	return true;
-}
-
-static bool qp_has_siblings(const struct vqp *vqp)
-{
-	bool has;
-
-	port_lock(vqp->port);
-	has = vqp->sibling != vqp;
-	port_unlock(vqp->port);
-	return has;
-}
-
-void qps_stop(u64 file_id)
-{
-	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
-	struct fork_entry *entry;
-
-	while ((entry = fork_find(qp_in_child, qp_take_left, file_id))) {
-		struct vqp *vqp = container_of(entry, struct vqp, forks);
-
-		/* fails without harm: the device is gone, or this is a forked child's copy */
-		if (!qp_has_siblings(vqp))
-			ibv_modify_qp(&vqp->ibv, &reset, IBV_QP_STATE);
-	}
 }
 
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)

@@ -205,6 +205,30 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return err;
 }
 
+void qp_reset_locked(struct vqp *vqp)
+{
+	const struct qp_attr reset = { .state = QPS_RESET };
+
+	if (qp_modify(port_engine(vqp->port), vqp->qp, &reset, QP_ATTR_STATE, clock_now_ns()))
+		return;
+	vqp->ibv.state = IBV_QPS_RESET;
+	shards_steer(port_shards(vqp->port), vqp->qp);
+	shards_run_locked(port_shards(vqp->port));
+}
+
+void qp_reset(struct vqp *vqp)
+{
+	struct vcq *send_cq = to_vcq_or_null(vqp->ibv.send_cq), *recv_cq = vqp_recv_cq(vqp);
+
+	port_wait_arrived(vqp->port, vqp->qp);
+	cq_lock_two(send_cq, recv_cq);
+	port_lock(vqp->port);
+	shards_catch_up(port_shards(vqp->port));
+	qp_reset_locked(vqp);
+	port_unlock(vqp->port);
+	cq_unlock_two(send_cq, recv_cq);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	return verb_report(modify_qp(qp, attr, mask));

@@ -72,10 +72,29 @@ static void srq_in_child(struct fork_entry *entry)
 	spin_unlock(&vsrq->lock.spin);
 }
 
+/* Hides the SRQ from XRC requests, unless that was done. */
+static void srq_leave(struct vsrq *vsrq)
+{
+	if (!vsrq->xrcd)
+		return;
+	port_lock(vsrq->port);
+	if (vsrq->is_found) {
+		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
+		port_hide_srq(vsrq->port, &vsrq->srq);
+	}
+	vsrq->is_found = false;
+	port_unlock(vsrq->port);
+}
+
+static void srq_at_close(struct fork_entry *entry)
+{
+	srq_leave(container_of(entry, struct vsrq, forks));
+}
+
 static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 {
 	srq_init_public(&vsrq->ibv);
-	fork_add(&vsrq->forks, srq_in_child);
+	fork_add_to(to_vcontext(vsrq->ibv.context), &vsrq->forks, srq_in_child, srq_at_close);
 	attr->max_wr = vsrq->srq.rq.max_wr;
 	attr->max_sge = vsrq->srq.rq.max_sge;
 	attr->srq_limit = 0; /* "irrelevant for ibv_create_srq": it is not armed */
@@ -122,6 +141,7 @@ static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
 	err = -engine_srq_add(port_engine(vsrq->port), &vsrq->srq);
 	if (!err)
 		port_show_srq(vsrq->port, &vsrq->srq);
+	vsrq->is_found = !err;
 	port_unlock(vsrq->port);
 	return err;
 }
@@ -302,13 +322,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	if (users_left(&vsrq->users))
 		return verb_report(EBUSY);
 	fork_remove(&vsrq->forks);
-	if (vsrq->xrcd) {
-		port_lock(vsrq->port);
-		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
-		port_hide_srq(vsrq->port, &vsrq->srq);
-		port_unlock(vsrq->port);
+	srq_leave(vsrq);
+	if (vsrq->xrcd)
 		users_count(&vsrq->xrcd->users, -1);
-	}
 	if (vsrq->cq)
 		users_count(&vsrq->cq->users, -1);
 	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond,

@@ -77,6 +77,32 @@ static void wq_in_child(struct fork_entry *entry)
 	qp_abandon(vwq->qp);
 }
 
+/* Takes the consumer's side of the CQ and the producer's side: RESET empties both. */
+static int wq_move(struct vwq *vwq, enum wq_state to)
+{
+	struct vcq *vcq = to_vcq(vwq->ibv.cq);
+	int err;
+
+	cq_lock_two(vcq, NULL);
+	vlock_take(&vwq->lock);
+	port_lock(vwq->port);
+	err = -wq_modify(port_engine(vwq->port), vwq->qp, to, clock_now_ns());
+	if (!err)
+		shards_steer(port_shards(vwq->port), vwq->qp);
+	port_unlock(vwq->port);
+	vlock_drop(&vwq->lock);
+	cq_unlock_two(vcq, NULL);
+	return err;
+}
+
+static void wq_at_close(struct fork_entry *entry)
+{
+	struct vwq *vwq = container_of(entry, struct vwq, forks);
+
+	if (!context_gone(vwq->id.context))
+		wq_move(vwq, WQS_RESET);
+}
+
 /* The header's inline function initializes the mutex and the rest of the public part. */
 struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
@@ -105,29 +131,11 @@ struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr
 	vwq->lock.off = to_vpd(attr->pd)->td;
 	attr->max_wr = vwq->qp->rq.max_wr;
 	attr->max_sge = vwq->qp->rq.max_sge;
-	fork_add(&vwq->forks, wq_in_child);
+	fork_add_to(to_vcontext(context), &vwq->forks, wq_in_child, wq_at_close);
 	pd_use(to_vpd(attr->pd));
 	users_count(&to_vcq(attr->cq)->users, 1);
 	context_get(to_vcontext(context));
 	return &vwq->ibv;
-}
-
-/* Takes the consumer's side of the CQ and the producer's side: RESET empties both. */
-static int wq_move(struct vwq *vwq, enum wq_state to)
-{
-	struct vcq *vcq = to_vcq(vwq->ibv.cq);
-	int err;
-
-	cq_lock_two(vcq, NULL);
-	vlock_take(&vwq->lock);
-	port_lock(vwq->port);
-	err = -wq_modify(port_engine(vwq->port), vwq->qp, to, clock_now_ns());
-	if (!err)
-		shards_steer(port_shards(vwq->port), vwq->qp);
-	port_unlock(vwq->port);
-	vlock_drop(&vwq->lock);
-	cq_unlock_two(vcq, NULL);
-	return err;
 }
 
 static int modify_wq(struct vwq *vwq, const struct ibv_wq_attr *attr)
