@@ -103,7 +103,7 @@ objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 ENGINE_SRC := $(wildcard user/engine/*.c user/engine/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
-PORT_ROOMS    := os io run client host broker port
+PORT_ROOMS    := fault os io run client host broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CM_SRC        := $(wildcard user/cm/*.c)

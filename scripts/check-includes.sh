@@ -28,7 +28,7 @@ declare -A rooms=(
 	[tools]='engine|os|io|client|port'
 	[tools/bench]='engine|os|cm'
 	[tools/export]='engine|os'
-	[tools/lab]='engine|os'
+	[tools/lab]='engine|fault|os'
 )
 # The folders of user/tools, and the other folders whose headers each may include.
 declare -A tools=([bench]=none [doctor]='observe|run|serve' [explain]=observe [export]='observe|serve'
@@ -49,6 +49,7 @@ declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
 	[user/cm]="<($pure)\\.h>|\"(\\.\\./engine/(types|timer_heap)|[a-z0-9_]+)\\.h\""
+	[user/fault]="<($pure|ctype|stdio)\\.h>|\"(\\.\\./engine/(packet|types)|[a-z0-9_]+)\\.h\""
 	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do

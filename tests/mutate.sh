@@ -45,7 +45,7 @@ is_there() { [ -e "$1" ] && [ "$(grep -cF -- "$2" "$1")" -eq 1 ]; }
 # has_program FILE: is it in a program of these directories?
 has_program() {
 	case $1 in
-	user/tools/bench/* | user/tools/export/* | user/tools/lab/lab_*) ;;
+	user/tools/bench/* | user/tools/export/* | user/tools/lab/lab_* | user/fault/*) ;;
 	user/verbs/* | user/tools/*) return 1 ;;
 	esac
 }
@@ -91,7 +91,7 @@ kind_of() {
 	user/engine/*) ;;
 	user/cm/*) echo cm ;;
 	user/tools/bench/*) echo measure ;;
-	user/tools/lab/*) echo unit ;;
+	user/fault/* | user/tools/lab/*) echo unit ;;
 	user/rdmacm/* | user/rsocket/*) echo rdmacm ;;
 	user/os/loop.*) echo rdmacm brokersim ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;

@@ -56,7 +56,7 @@ $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain
 	terminal.c \
 	processes.c table.c) $(call objs,user/os/kernel.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
-$(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_kind.c lab_rule.c lab_wire.c)
+$(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_wire.c) $(call objs,$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c cli.c output.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
@@ -253,8 +253,7 @@ $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rso
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,$(call tools,bench_compare.c json.c output.c) \
 	user/os/clock.c)
 $(addprefix $(BUILD)/tests/fuzz/,fuzz_json fuzz_record): FUZZ_LIBS := -ljson-c -lm
-$(BUILD)/tests/fuzz/fuzz_lab: $(call fuzz_objs,$(call tools,lab_kind.c lab_rule.c lab_wire.c) \
-	$(codec))
+$(BUILD)/tests/fuzz/fuzz_lab: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,lab_wire.c) $(codec))
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(BUILD)/tests/fuzz/fuzz_host: $(call fuzz_objs,tests/common/golden.c user/engine/gso.c \

@@ -6,7 +6,7 @@
 #ifndef LAB_NET_H
 #define LAB_NET_H
 
-#include "lab_rule.h"
+#include "../../fault/lab_rule.h"
 
 #define LAB_IFACE "eth0"
 

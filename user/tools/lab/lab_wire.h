@@ -6,7 +6,7 @@
 #ifndef LAB_WIRE_H
 #define LAB_WIRE_H
 
-#include "lab_rule.h"
+#include "../../fault/lab_rule.h"
 
 enum { LAB_RULES = 64, LAB_FLOWS = 4096 };
 

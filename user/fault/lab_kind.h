@@ -7,7 +7,7 @@
 #ifndef LAB_KIND_H
 #define LAB_KIND_H
 
-#include "../../engine/packet.h"
+#include "../engine/packet.h"
 
 enum { LAB_KIND_NAME = 40, LAB_KINDS_MAX = 256 };
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../os/clock.h"
 #include "lab_rule.h"
 
 #define DELAY_MAX_NS (60 * (u64)NSEC_PER_SEC)
