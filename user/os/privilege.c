@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -58,6 +62,35 @@ static int print_if_debugging(enum libbpf_print_level level, const char *format,
 libbpf_print_fn_t privilege_hush_libbpf(void)
 {
 	return libbpf_set_print(print_if_debugging);
+}
+
+static int proc_write(const char *file, const char *text)
+{
+	const int fd = open(file, O_WRONLY | O_CLOEXEC);
+	const size_t len = strlen(text);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+int privilege_make_user_namespace(uid_t uid, gid_t gid)
+{
+	char uids[64], gids[64];
+	int err;
+
+	snprintf(uids, sizeof(uids), "%u %u 1", uid, geteuid());
+	snprintf(gids, sizeof(gids), "%u %u 1", gid, getegid());
+	if (unshare(CLONE_NEWUSER))
+		return -errno;
+	err = proc_write("/proc/self/uid_map", uids);
+	if (!err)
+		err = proc_write("/proc/self/setgroups", "deny");
+	return err ? err : proc_write("/proc/self/gid_map", gids);
 }
 
 /* ---- directory ---- */

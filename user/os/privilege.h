@@ -37,6 +37,12 @@ bool privilege_verifies_fast(void);
  */
 libbpf_print_fn_t privilege_hush_libbpf(void);
 
+/*
+ * Enters a new user namespace, which has this user and group alone, by the numbers uid and gid; the
+ * caller's other groups stay in force. Returns 0 or -errno.
+ */
+int privilege_make_user_namespace(uid_t uid, gid_t gid);
+
 /* Directories that processes of root, or of one user, change in turn; fd is open on one. */
 
 /*

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../engine/timer_heap.h"
 #include "../../os/clock.h"
 #include "cable.h"
 
@@ -24,6 +25,7 @@ enum {
 	RATE_QUEUE_MAX = 1000, /* of them because of the rate, as tc-netem's limit */
 };
 #define SWAP_NS		(5 * (u64)NSEC_PER_MSEC) /* longest wait of a frame for the next one */
+#define SAME_NS		64 /* frames that leave within this time keep their order */
 #define HEADER_MAX	(sizeof(struct ether_header) + 8) /* with two VLAN tags */
 #define IGNORE_OUTGOING 23 /* PACKET_IGNORE_OUTGOING, since Linux 4.20 */
 
@@ -32,12 +34,12 @@ struct port {
 	u8 *ring;
 	u32 frame_bytes, frames, next;
 	u64 free_ns; /* when the link has sent all frames before */
+	u64 last_ns; /* when the frame leaves that was queued last */
 	u32 waiting; /* frames in the queue because of the rate */
 };
 
 /* A frame that leaves later. */
 struct waiting {
-	u64 at_ns, serial;
 	u32 to, len;
 	bool by_rate;
 	u8 *data;
@@ -47,9 +49,9 @@ struct forwarder {
 	struct cable *cable;
 	const struct cable_plan *plan;
 	struct port port[LAB_HOSTS];
-	struct waiting *queue; /* a heap, the earliest first */
-	u32 num;
-	u64 serial;
+	struct timer_heap queue; /* of frames that leave later, by their places in `waiting` */
+	struct waiting *waiting;
+	u32 *free; /* places in `waiting`; those before queue.len are taken */
 	/* frames that wait to be overtaken, by direction */
 	struct held {
 		u8 *data;
@@ -62,54 +64,49 @@ struct forwarder {
 
 /* ---- the queue ---- */
 
-static bool is_before(const struct waiting *a, const struct waiting *b)
+static bool queue_open(struct forwarder *f)
 {
-	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->serial < b->serial;
+	f->queue = (struct timer_heap){ .at = malloc(QUEUE_MAX * sizeof(*f->queue.at)),
+					.place = calloc(QUEUE_MAX, sizeof(*f->queue.place)) };
+	f->waiting = malloc(QUEUE_MAX * sizeof(*f->waiting));
+	f->free = malloc(QUEUE_MAX * sizeof(*f->free));
+	if (!f->queue.at || !f->queue.place || !f->waiting || !f->free)
+		return false;
+	for (u32 i = 0; i < QUEUE_MAX; i++)
+		f->free[i] = i;
+	return true;
 }
 
-static void queue_swap(struct forwarder *f, u32 a, u32 b)
+/* Adds a frame that leaves at at_ns. Frames of a port with the same time keep their order. */
+static bool queue_put(struct forwarder *f, const struct waiting *w, u64 at_ns)
 {
-	const struct waiting w = f->queue[a];
-
-	f->queue[a] = f->queue[b];
-	f->queue[b] = w;
-}
-
-static bool queue_put(struct forwarder *f, const struct waiting *w)
-{
-	u32 i = f->num;
-	u8 *data = i < QUEUE_MAX ? malloc(w->len) : NULL;
+	struct port *p = &f->port[w->to];
+	u8 *data = f->queue.len < QUEUE_MAX ? malloc(w->len) : NULL;
+	u32 slot;
 
 	if (!data) {
 		f->cable->lost_queue++;
 		return false;
 	}
+	if (at_ns <= p->last_ns && p->last_ns - at_ns < SAME_NS)
+		at_ns = p->last_ns + 1;
+	p->last_ns = at_ns;
 	memcpy(data, w->data, w->len);
-	f->queue[i] = *w;
-	f->queue[i].data = data;
-	f->queue[i].serial = f->serial++;
-	f->num++;
-	for (; i && is_before(&f->queue[i], &f->queue[(i - 1) / 2]); i = (i - 1) / 2)
-		queue_swap(f, i, (i - 1) / 2);
+	slot = f->free[f->queue.len];
+	f->waiting[slot] = *w;
+	f->waiting[slot].data = data;
+	timer_heap_add(&f->queue, (struct timer){ at_ns, slot });
 	return true;
 }
 
 /* Takes the first one; the caller frees its data. */
 static struct waiting queue_take(struct forwarder *f)
 {
-	const struct waiting first = f->queue[0];
-	u32 i = 0, least;
+	const u32 slot = f->queue.at[0].slot;
 
-	f->queue[0] = f->queue[--f->num];
-	for (;; i = least) {
-		least = i;
-		for (u32 child = 2 * i + 1; child <= 2 * i + 2 && child < f->num; child++)
-			if (is_before(&f->queue[child], &f->queue[least]))
-				least = child;
-		if (least == i)
-			return first;
-		queue_swap(f, i, least);
-	}
+	timer_heap_remove(&f->queue, 0);
+	f->free[f->queue.len] = slot;
+	return f->waiting[slot];
 }
 
 /* ---- sending ---- */
@@ -130,9 +127,8 @@ static void send_frame(struct forwarder *f, u32 to, u8 *data, u32 len, u64 delay
 	const struct cable_plan *plan = f->plan;
 	struct port *p = &f->port[to];
 	const u64 now_ns = clock_now_ns();
-	struct waiting w = {
-		.at_ns = now_ns + delay_ns + plan->delay_ns, .to = to, .len = len, .data = data
-	};
+	struct waiting w = { .to = to, .len = len, .data = data };
+	u64 at_ns = now_ns + delay_ns + plan->delay_ns;
 
 	if (plan->bits_per_second) {
 		w.by_rate = true;
@@ -143,11 +139,11 @@ static void send_frame(struct forwarder *f, u32 to, u8 *data, u32 len, u64 delay
 		if (p->free_ns < now_ns)
 			p->free_ns = now_ns;
 		p->free_ns += (u64)len * 8 * NSEC_PER_SEC / plan->bits_per_second;
-		w.at_ns += p->free_ns - now_ns;
+		at_ns += p->free_ns - now_ns;
 	}
-	if (w.at_ns == now_ns)
+	if (at_ns == now_ns)
 		send_now(f, to, data, len);
-	else if (queue_put(f, &w))
+	else if (queue_put(f, &w, at_ns))
 		p->waiting += w.by_rate;
 }
 
@@ -295,14 +291,14 @@ static u64 send_due(struct forwarder *f, bool all)
 		else if (h->data)
 			due_ns = min_u64(due_ns, h->until_ns);
 	}
-	while (f->num && (all || f->queue[0].at_ns <= now_ns)) {
+	while (f->queue.len && (all || f->queue.at[0].at_ns <= now_ns)) {
 		const struct waiting w = queue_take(f);
 
 		f->port[w.to].waiting -= w.by_rate;
 		send_now(f, w.to, w.data, w.len);
 		free(w.data);
 	}
-	return f->num ? min_u64(due_ns, f->queue[0].at_ns) : due_ns;
+	return f->queue.len ? min_u64(due_ns, f->queue.at[0].at_ns) : due_ns;
 }
 
 static void forward_all(struct forwarder *f, int stop_fd)
@@ -335,9 +331,8 @@ int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int 
 	int err = 0;
 
 	f = (struct forwarder){ .cable = c, .plan = plan };
-	f.queue = malloc(QUEUE_MAX * sizeof(*f.queue));
 	f.copy = malloc(1 << 16);
-	if (!f.queue || !f.copy)
+	if (!f.copy || !queue_open(&f))
 		return -ENOMEM;
 	for (u32 i = 0; i < LAB_HOSTS; i++)
 		f.port[i].fd = -1;

@@ -21,7 +21,12 @@
 #define TERM_NS (2 * (u64)NSEC_PER_SEC)
 #define LOOK_MS 20 /* between two looks whether a program listens */
 
-enum { STATUS_TIMEOUT = 124 };
+const int lab_signals[LAB_SIGNALS] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+
+int lab_exit_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 /* ---- actions ---- */
 
@@ -247,9 +252,8 @@ static int start_program(struct lab *lab, u32 i)
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int sig = 1; sig < NSIG; sig++)
-		if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)
-			signal(sig, SIG_DFL);
+	for (u32 k = 0; k < LAB_SIGNALS; k++)
+		signal(lab_signals[k], SIG_DFL);
 	run_program(lab, i);
 	_exit(127);
 }
@@ -309,9 +313,7 @@ static void reap(struct runner *r)
 		for (u32 i = 0; i < lab->num_hosts; i++)
 			if (lab->programs[i].pid == pid) {
 				lab->programs[i].pid = 0;
-				lab->shown->status[i] = WIFSIGNALED(status) ?
-								128 + WTERMSIG(status) :
-								WEXITSTATUS(status);
+				lab->shown->status[i] = lab_exit_status(status);
 			}
 }
 
@@ -389,7 +391,7 @@ static int runner_start(struct runner *r, u32 i, bool waits)
 
 static int runner_status(const struct runner *r)
 {
-	int status = r->is_late ? STATUS_TIMEOUT : r->is_stopped ? EXIT_FAILED : EXIT_OK;
+	int status = r->is_late ? LAB_TIMEOUT : r->is_stopped ? EXIT_FAILED : EXIT_OK;
 
 	for (u32 i = 0; i < r->lab->num_hosts; i++)
 		if (!r->lab->shown->was_ended[i] && r->lab->shown->status[i] > status)
@@ -457,10 +459,8 @@ int lab_run(struct lab *lab)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	for (u32 i = 0; i < LAB_SIGNALS; i++)
+		sigaddset(&set, lab_signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	r.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r.signal_fd < 0)

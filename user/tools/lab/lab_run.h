@@ -8,7 +8,14 @@
 
 #include "cable.h"
 
-enum { LAB_ACTIONS = 32 };
+enum {
+	LAB_ACTIONS = 32,
+	LAB_TIMEOUT = 124, /* exit status after the deadline */
+	LAB_SIGNALS = 4,
+};
+
+/* The signals that end a lab. */
+extern const int lab_signals[LAB_SIGNALS];
 
 enum lab_act { LAB_KILL, LAB_STOP, LAB_LINK, LAB_PARTITION };
 
@@ -63,6 +70,8 @@ int lab_prepare(struct lab *lab);
  * EXIT_FAILED after a message.
  */
 int lab_run(struct lab *lab);
+/* Returns the exit status for a wait status: the process's, or 128 and the signal's number. */
+int lab_exit_status(int status);
 /* Prints "xroce lab: cannot WHAT: REASON". Returns EXIT_FAILED. */
 int lab_failed(const char *what, int err);
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../../os/clock.h"
+#include "../../os/privilege.h"
 #include "../../os/process.h"
 #include "../cli.h"
 #include "sysfs.h"
@@ -210,42 +211,6 @@ static bool namespace_join(void)
 	return joined;
 }
 
-/* ---- making a namespace ---- */
-
-static int proc_write(const char *file, const char *text)
-{
-	const int fd = open(file, O_WRONLY | O_CLOEXEC);
-	const size_t len = strlen(text);
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, len) != (ssize_t)len)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
-/* The caller's groups stay in force, although only its own group is mapped. */
-static int namespace_make(void)
-{
-	const uid_t uid = geteuid();
-	const gid_t gid = getegid();
-	char uids[64], gids[64];
-	int err;
-
-	snprintf(uids, sizeof(uids), "%u %u 1", uid, uid);
-	snprintf(gids, sizeof(gids), "%u %u 1", gid, gid);
-	if (unshare(CLONE_NEWUSER))
-		return -errno;
-	err = proc_write("/proc/self/uid_map", uids);
-	if (!err)
-		err = proc_write("/proc/self/setgroups", "deny");
-	if (!err)
-		err = proc_write("/proc/self/gid_map", gids);
-	return err;
-}
-
 int user_namespace_enter(u64 begin_ns)
 {
 	const int lock = lock_take(begin_ns);
@@ -257,7 +222,7 @@ int user_namespace_enter(u64 begin_ns)
 		flock(lock, LOCK_UN);
 		return lock;
 	}
-	err = namespace_make();
+	err = privilege_make_user_namespace(geteuid(), getegid());
 	if (err)
 		close(lock);
 	return err ? err : lock;

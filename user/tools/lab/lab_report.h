@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The report of a run: what each rule has hit, and what the cable has lost. */
+#ifndef LAB_REPORT_H
+#define LAB_REPORT_H
+
+#include "lab_run.h"
+
+/*
+ * Prints the report of a run that ended with `status`, on standard error and as JSON to the file
+ * that the lab names. Returns the exit status, which counts rules that never hit.
+ */
+int lab_report(const struct lab *lab, int status);
+
+#endif
