@@ -327,6 +327,13 @@ $(BUILD)/places:
 	@mkdir -p $(@D)
 	@echo '$(PLACES_NOW)' >$@
 
+# The lab's cases, found from the command's own place, here as where it is installed.
+LAB_CASES := $(wildcard share/lab/*.toml)
+$(BUILD)/share/xroce/lab/%.toml: share/lab/%.toml
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+all: $(LAB_CASES:share/%=$(BUILD)/share/xroce/%)
+
 # Texts with the version, the places, and lists as the sources have them: each is put where a page has
 # its name, as in @DROP_REASONS@.
 MAN7   := $(notdir $(wildcard man/*.7))
@@ -370,7 +377,7 @@ texts: $(SHARED)
 install: all texts
 	install -d $(addprefix $(DESTDIR),$(OURS)/bin $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
 		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES \
-		$(DATADIR)/grafana $(DATADIR)/prometheus)
+		$(DATADIR)/grafana $(DATADIR)/prometheus $(DATADIR)/lab)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
 	ln -sf libibverbs.so.1 $(DESTDIR)$(OURS)/libibverbs.so
 	install -m 755 $(RDMACM) $(DESTDIR)$(OURS)/librdmacm.so.1
@@ -384,6 +391,7 @@ install: all texts
 		$(DESTDIR)$(UNITDIR)
 	install -m 644 $(BUILD)/share/xroce-files.conf $(DESTDIR)$(DATADIR)/files.conf
 	install -m 644 share/grafana/xroce.json $(DESTDIR)$(DATADIR)/grafana
+	install -m 644 $(LAB_CASES) $(DESTDIR)$(DATADIR)/lab
 	install -m 644 share/prometheus/xroce.rules.yml $(DESTDIR)$(DATADIR)/prometheus
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN7)) $(DESTDIR)$(MANDIR)/man7
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN8)) $(DESTDIR)$(MANDIR)/man8

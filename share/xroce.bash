@@ -160,7 +160,7 @@ _xroce_lab() {
 
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		--shared | --plain | --allow-miss | --help | -h) ;;
+		--shared | --plain | --allow-miss | --each | --help | -h) ;;
 		--)
 			_xroce_command $((i + 1))
 			return
@@ -177,18 +177,24 @@ _xroce_lab() {
 	done
 	_xroce_equals
 	case $prev in
-	--report)
+	--report | --junit)
 		_xroce_files "$cur"
 		return
 		;;
-	lab | --shared | --plain | --allow-miss) ;;
+	--cases)
+		_xroce_files "$cur"
+		# shellcheck disable=SC2207
+		COMPREPLY+=($(compgen -W "wire connect host" -- "$cur"))
+		return
+		;;
+	lab | --shared | --plain | --allow-miss | --each) ;;
 	-*) return ;;
 	esac
 	case $cur in
 	-*)
 		_xroce_words "--hosts --h1 --h2 --fault --loss --duplicate --reorder --corrupt --mark \
 			--delay --rate --seed --mtu --at --shared --plain --wait --deadline --allow-miss \
-			--report --help --" "$cur"
+			--cases --each --case --junit --report --help --" "$cur"
 		;;
 	*) _xroce_command "$COMP_CWORD" ;;
 	esac

@@ -29,7 +29,7 @@ tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
 PRINTING := $(addprefix $(BUILD)/tests/unit/,test_table test_screen test_top test_records \
-	test_hostile_maps)
+	test_hostile_maps test_lab_cases)
 $(PRINTING): PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
@@ -56,6 +56,9 @@ $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain
 	terminal.c \
 	processes.c table.c) $(call objs,user/os/kernel.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
+lab_cases := lab_cases.c lab_options.c lab_toml.c cli.c output.c terminal.c
+$(BUILD)/tests/unit/test_lab_cases: $(call tool_objs,$(lab_cases)) $(call objs,user/os/clock.c \
+	$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_wire.c) $(call objs,$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c cli.c output.c)
 
@@ -254,6 +257,9 @@ $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,$(call tools,bench_compare.c jso
 	user/os/clock.c)
 $(addprefix $(BUILD)/tests/fuzz/,fuzz_json fuzz_record): FUZZ_LIBS := -ljson-c -lm
 $(BUILD)/tests/fuzz/fuzz_lab: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,lab_wire.c) $(codec))
+$(BUILD)/tests/fuzz/fuzz_cases: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,$(lab_cases)) \
+	user/os/clock.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_cases: FUZZ_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(BUILD)/tests/fuzz/fuzz_host: $(call fuzz_objs,tests/common/golden.c user/engine/gso.c \

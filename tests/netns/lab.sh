@@ -136,8 +136,16 @@ places() { sed -nE 's/^xroce lab:     (h.*) qp ([0-9]*) .* (\(\+[0-9]*\) round .
 
 links() {
 	lab link --at '300ms link h2 200ms' --at '700ms partition 200ms' --at '1s stop h2 300ms' \
+		--at '1400ms mtu 500 200ms' --allow-miss \
 		--h1 "$PINGPONG -n 20000" --h2 "$PINGPONG -n 20000 \$LAB_IP1"
 	need_status $? 0 link
+	lab address --at '300ms address h1 200ms' -- sh -c 'sleep 0.4; ip -o addr show eth0; echo --; sleep 0.4; ip -o addr show eth0'
+	need_status $? 0 address
+	sed '/^--/,$d' "$WORK/address.out" | grep -q '10\.77' && fail "the address stays"
+	sed '1,/^--/d' "$WORK/address.out" | grep -q '10\.77' || fail "the address does not come back"
+	lab early --at '30s kill h1' -- true
+	need_status $? 1 early
+	need_line early '^xroce lab: NEVER BEGAN, the programs ended before: 30s kill h1$'
 	lab killed --at '500ms kill h2' --h1 'sleep 100' --h2 'sleep 100' --wait 0
 	need_status $? 137 killed
 	lab rate --rate 100mbit --delay 1ms --h1 'ib_write_bw -d xroce_eth0 -s 65536 -n 60' \
@@ -186,11 +194,65 @@ programs_misbehave() {
 	need_status $? 4 closed
 }
 
+# Cases: one that is survived, one that is not, and one whose rule selects nothing.
+cases() {
+	cat >"$OWN/home/cases.toml" <<-'END'
+		[[case]]
+		name = "lost-send"
+		description = "a SEND is lost"
+		fault = ["drop rc.send nth=3", 'duplicate rc.ack nth=2']
+		[[case]]
+		name = "dead"
+		fault = "drop h1>h2"
+		deadline = 2
+		[[case]]
+		name = "atomics"
+		fault = "drop rc.atomic.ack"
+		allow-miss = true
+		[[case]]
+		name = "killed"
+		at = "0.2s kill h1"
+		expect = "failure"
+		allow-miss = true
+	END
+	pingpong cases --cases "$OWN/home/cases.toml" --each --junit "$OWN/home/junit" --report "$OWN/home/report"
+	need_status $? 124 cases
+	need_line cases '^  1 of 4  lost-send  *survived, hit [34]  \('
+	need_line cases '^  2 of 4  dead  *FAILED: did not end before the deadline  \('
+	need_line cases '^  3 of 4  atomics  *not reached: '
+	need_line cases "^xroce lab --h1 '.*' --h2 '.*' --fault 'drop h1>h2' --deadline 2\$"
+	/usr/bin/python3 - "$OWN/home/junit" "$OWN/home/report" <<-'END' || fail "the reports"
+		import json, sys
+		import xml.etree.ElementTree as xml
+		suite = xml.parse(sys.argv[1]).getroot()[0]
+		assert suite.get("tests") == "4" and suite.get("failures") == "1", suite.attrib
+		cases = {case.get("name"): case for case in suite}
+		assert cases["dead"].find("failure").text.startswith("xroce lab --h1 ")
+		assert "NEVER" not in cases["dead"].find("system-out").text
+		assert cases["atomics"].find("skipped") is not None and len(cases["lost-send"]) == 0
+		report = json.load(open(sys.argv[2]))
+		assert report["status"] == 124 and report["survived"] + report["not_reached"] == 3, report
+		assert [case["result"] for case in report["cases"]][:3] == ["survived", "failed", "not reached"]
+	END
+	pingpong one --cases "$OWN/home/cases.toml" --case lost-send
+	need_status $? 0 one
+	lab fails --cases "$OWN/home/cases.toml" --each --h1 'echo said; exit 3'
+	need_status $? 3 fails
+	need_line fails '^    \| said$'
+	need_line fails 'fail without a case, with status 3$'
+	lab library --cases wire
+	need_status $? 0 library
+	need_line library '^lost-atomic-response  *the response to an atomic operation is lost$'
+	lab none --cases nothing
+	need_status $? 2 none
+}
+
 run_case hosts hosts
 run_case statuses statuses
 run_case programs programs
 run_case faults faults
 run_case misses misses
+run_case cases cases
 run_long_case gives_up gives_up
 run_long_case connections connections
 run_long_case same_packets same_packets

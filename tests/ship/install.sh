@@ -18,7 +18,7 @@ install__every_file() {
 	for file in bin/xroce lib/xroce/libibverbs.so{.1,} lib/xroce/librdmacm.so{.1,} lib/xroce/bin/rdma \
 		lib/pkgconfig/xroce.pc share/bash-completion/completions/xroce \
 		lib/systemd/system/xroce{@,-export}.service $(man_pages) \
-		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml share/xroce/files.conf \
+		share/xroce/{grafana/xroce.json,lab/wire.toml,prometheus/xroce.rules.yml} share/xroce/files.conf \
 		share/doc/xroce/{README,CHANGELOG,docs/port}.md \
 		share/doc/xroce/LICENSES/{GPL-2.0-only,BSD-2-Clause}.txt; do
 		[ -s "$prefix/$file" ] || { note "not there, or empty: $file"; return 1; }

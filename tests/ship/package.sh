@@ -46,7 +46,7 @@ package__holds_what_is_installed() {
 	# shellcheck disable=SC2046 # words
 	holds "${debs[0]}" bin/xroce 'lib/[^/]*/xroce/bin/rdma' $(man_pages .gz) share/doc/xroce/copyright \
 		share/bash-completion/completions/xroce lib/systemd/system/xroce{@,-export}.service \
-		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml \
+		share/xroce/{grafana/xroce.json,lab/wire.toml,prometheus/xroce.rules.yml} \
 		share/xroce/files.conf &&
 		! grep '\.so' "$work/files" &&
 		holds "${debs[1]}" 'lib/[^/]*/xroce/lib'{ibverbs,rdmacm}.so.1 \

@@ -39,7 +39,7 @@ rpm__holds_what_is_installed() {
 	# shellcheck disable=SC2046 # words
 	holds "${rpms[0]}" bin/xroce 'lib[^/]*/xroce/bin/rdma' $(man_pages '(\.gz)?') share/bash-completion/completions/xroce \
 		lib/systemd/system/xroce{@,-export}.service share/xroce/files.conf \
-		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml &&
+		share/xroce/{grafana/xroce.json,lab/wire.toml,prometheus/xroce.rules.yml} &&
 		! grep '\.so' "$work/files" &&
 		holds "${rpms[1]}" 'lib[^/]*/xroce/lib'{ibverbs,rdmacm}.so.1 \
 			'lib[^/]*/xroce/librspreload.so' &&

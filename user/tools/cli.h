@@ -24,7 +24,7 @@ struct cli_option {
 };
 
 #define CLI_LONG 256
-#define CLI_OPTIONS 31 /* most options of a subcommand */
+#define CLI_OPTIONS 47 /* most options of a subcommand */
 
 struct command {
 	const char *name;

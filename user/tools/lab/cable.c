@@ -202,7 +202,9 @@ static void forward_to(struct forwarder *f, u32 from, u32 to, u8 *data, u32 len)
 
 static void forward(struct forwarder *f, u32 from, u8 *data, u32 len)
 {
-	if (len < sizeof(struct ether_header) ||
+	const u32 mtu = atomic_load_explicit(&f->cable->path_mtu, memory_order_relaxed);
+
+	if (len < sizeof(struct ether_header) || (mtu && len > mtu + sizeof(struct ether_header)) ||
 	    atomic_load_explicit(&f->cable->partitioned, memory_order_relaxed))
 		return;
 	for (u32 to = 0; to < f->plan->num; to++)

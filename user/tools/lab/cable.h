@@ -21,6 +21,7 @@ struct cable_plan {
 struct cable {
 	struct lab_wire wire;
 	_Atomic u32 partitioned; /* all frames are dropped */
+	_Atomic u32 path_mtu;	 /* frames with more bytes after their header are; 0: none */
 	u64 forwarded;
 	u64 lost_ring, lost_queue, too_long; /* frames that the cable could not forward */
 };

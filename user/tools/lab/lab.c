@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lab_options.h"
+#include "lab_each.h"
 #include "lab_report.h"
 #include "lab_space.h"
 
@@ -22,9 +22,13 @@ static int lab_main(int argc, char **argv)
 		return lab_failed("allocate memory", -ENOMEM);
 	ret = cli_parse(&command_lab, &argc, &argv, lab_option, &lab);
 	if (!ret)
-		ret = lab_check(&lab, argc, argv);
+		ret = lab_take_command(&lab, argc, argv);
 	if (!ret)
 		ret = lab_prepare(&lab);
+	if (!ret && lab.cases)
+		return lab_each(&lab);
+	if (!ret)
+		ret = lab_check(&lab);
 	if (ret)
 		return ret;
 	ret = lab_space_run(&lab);
@@ -37,6 +41,7 @@ const struct command command_lab = {
 	.main = lab_main,
 	.help = "usage: xroce lab [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"       xroce lab [OPTION...] --h1 COMMAND --h2 COMMAND\n"
+		"       xroce lab --cases FILE [--each] [OPTION...] [COMMAND...]\n"
 		"\n"
 		"Makes hosts h1, h2, ... in network namespaces of its own, each with an interface\n"
 		"eth0 and a device xroce_eth0, and runs programs in them: COMMAND in h1, or one\n"
@@ -58,5 +63,6 @@ const struct command command_lab = {
 		"\n"
 		"Examples:\n"
 		"  xroce lab --h1 'ib_write_bw' --h2 'ib_write_bw $LAB_IP1'\n"
-		"  xroce lab --fault 'drop h2>h1 rc.ack nth=3' -- ./test.sh\n",
+		"  xroce lab --fault 'drop h2>h1 rc.ack nth=3' -- ./test.sh\n"
+		"  xroce lab --cases wire --each --junit out.xml -- ./test.sh\n",
 };

@@ -54,7 +54,7 @@ static int make_link(const struct lab_host *host, const char *port, u32 mtu)
 	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
 }
 
-static int add_address(int family, const char *text, u8 prefix, u32 index)
+static int change_address(u16 type, int family, const char *text, u8 prefix, u32 index)
 {
 	const u16 bytes = family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -63,8 +63,8 @@ static int add_address(int family, const char *text, u8 prefix, u32 index)
 	struct in6_addr addr;
 
 	inet_pton(family, text, &addr);
-	nlh->nlmsg_type = RTM_NEWADDR;
-	nlh->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = type == RTM_NEWADDR ? NLM_F_CREATE | NLM_F_EXCL : 0;
 	ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
 	ifa->ifa_family = (u8)family;
 	ifa->ifa_prefixlen = prefix;
@@ -73,6 +73,18 @@ static int add_address(int family, const char *text, u8 prefix, u32 index)
 	mnl_attr_put(nlh, IFA_LOCAL, bytes, &addr);
 	mnl_attr_put(nlh, IFA_ADDRESS, bytes, &addr);
 	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+/* In the host's namespace. Returns 0 or -errno; a kernel may have no IPv6. */
+static int change_addresses(u16 type, const struct lab_host *host)
+{
+	const u32 index = if_nametoindex(LAB_IFACE);
+	int err = change_address(type, AF_INET, host->ipv4, IPV4_PREFIX, index);
+
+	if (err)
+		return err;
+	err = change_address(type, AF_INET6, host->ipv6, IPV6_PREFIX, index);
+	return err == -EAFNOSUPPORT || err == -EOPNOTSUPP || err == -EACCES ? 0 : err;
 }
 
 /* ---- a host, in its namespace ---- */
@@ -120,14 +132,8 @@ static int set_up_host(const struct lab_host *host, const char **step)
 	no_duplicate_detection();
 	err = link_up(if_nametoindex("lo"));
 	if (!err)
-		err = add_address(AF_INET, host->ipv4, IPV4_PREFIX, index);
-	if (!err)
 		err = link_up(index);
-	if (err)
-		return err;
-	err = add_address(AF_INET6, host->ipv6, IPV6_PREFIX, index);
-	/* a kernel without IPv6 */
-	return err == -EAFNOSUPPORT || err == -EOPNOTSUPP || err == -EACCES ? 0 : err;
+	return err ? err : change_addresses(RTM_NEWADDR, host);
 }
 
 int lab_net_enter(const struct lab_host *host)
@@ -196,4 +202,19 @@ int lab_net_make(struct lab_host *hosts, u32 num, u32 mtu, const char **step)
 int lab_net_set_link(const struct lab_host *host, bool up)
 {
 	return nl_link_set_flags(host->port_index, up ? IFF_UP : 0, IFF_UP);
+}
+
+int lab_net_set_addresses(const struct lab_host *host, bool present)
+{
+	const int cable_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	int err = cable_fd < 0 ? -errno : lab_net_enter(host);
+
+	if (!err) {
+		err = change_addresses(present ? RTM_NEWADDR : RTM_DELADDR, host);
+		if (setns(cable_fd, CLONE_NEWNET))
+			err = -errno;
+	}
+	if (cable_fd >= 0)
+		close(cable_fd);
+	return err;
 }

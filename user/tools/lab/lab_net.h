@@ -26,5 +26,7 @@ int lab_net_make(struct lab_host *hosts, u32 num, u32 mtu, const char **step);
 int lab_net_enter(const struct lab_host *host);
 /* Sets the cable's end of a host's link up or down. Returns 0 or -errno. */
 int lab_net_set_link(const struct lab_host *host, bool up);
+/* Adds or removes a host's addresses. Returns 0 or -errno. */
+int lab_net_set_addresses(const struct lab_host *host, bool present);
 
 #endif

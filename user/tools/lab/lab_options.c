@@ -32,8 +32,63 @@ enum {
 	OPTION_REPORT,
 	OPTION_WAIT,
 	OPTION_DEADLINE,
+	OPTION_CASES,
+	OPTION_CASE,
+	OPTION_EACH,
+	OPTION_JUNIT,
 	OPTION_HOST
 };
+
+/* Parses a host's name. Returns its number, or 0. */
+static u32 parse_host(const char *word)
+{
+	return word && word[0] == 'h' && word[1] >= '1' && word[1] < '1' + LAB_HOSTS && !word[2] ?
+		       (u32)(word[1] - '0') :
+		       0;
+}
+
+bool lab_action_parse(const char *text, struct lab_action *a)
+{
+	static const struct {
+		const char *name;
+		enum lab_act act;
+		bool has_host, has_bytes, has_time;
+	} acts[] = {
+		{ "kill", LAB_KILL, true, false, false },
+		{ "stop", LAB_STOP, true, false, true },
+		{ "link", LAB_LINK, true, false, true },
+		{ "address", LAB_ADDRESS, true, false, true },
+		{ "mtu", LAB_PATH_MTU, false, true, true },
+		{ "partition", LAB_PARTITION, false, false, true },
+	};
+	char copy[64], *save = NULL, *word;
+	bool good;
+
+	*a = (struct lab_action){ .text = text };
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return false;
+	word = strtok_r(copy, " ", &save);
+	if (!word || !lab_time_parse(word, strlen(word), &a->at_ns))
+		return false;
+	word = strtok_r(NULL, " ", &save);
+	for (size_t i = 0; word && i < ARRAY_SIZE(acts); i++) {
+		if (strcmp(word, acts[i].name))
+			continue;
+		a->act = acts[i].act;
+		if (acts[i].has_host)
+			a->host = parse_host(strtok_r(NULL, " ", &save));
+		if (acts[i].has_bytes) {
+			word = strtok_r(NULL, " ", &save);
+			if (!word || !cli_number32(word, 1, UINT16_MAX, &a->bytes))
+				return false;
+		}
+		word = acts[i].has_time ? strtok_r(NULL, " ", &save) : NULL;
+		good = !acts[i].has_time ||
+		       (word && lab_time_parse(word, strlen(word), &a->for_ns));
+		return good && (a->host || !acts[i].has_host) && !strtok_r(NULL, " ", &save);
+	}
+	return false;
+}
 
 /* Adds a rule, or prints where it is wrong. */
 static int add_rule(struct lab *lab, const char *text)
@@ -106,7 +161,7 @@ static bool lab_set(struct lab *lab, int id, char *value)
 	case OPTION_MTU:
 		return cli_number32(value, MTU_LEAST, MTU_MOST, &lab->mtu);
 	case OPTION_SEED:
-		return cli_number(value, 0, UINT64_MAX, &lab->cable->wire.seed);
+		return cli_number(value, 0, UINT64_MAX, &lab->seed);
 	case OPTION_LOSS:
 		return add_share(lab, "drop", value);
 	case OPTION_REORDER:
@@ -129,6 +184,18 @@ static bool lab_set(struct lab *lab, int id, char *value)
 	case OPTION_REPORT:
 		lab->json = value;
 		return true;
+	case OPTION_CASES:
+		lab->cases = value;
+		return true;
+	case OPTION_CASE:
+		lab->one_case = value;
+		return true;
+	case OPTION_EACH:
+		lab->is_each = true;
+		return true;
+	case OPTION_JUNIT:
+		lab->junit = value;
+		return true;
 	case OPTION_SHARED:
 		lab->is_shared = true;
 		return true;
@@ -143,9 +210,17 @@ static bool lab_set(struct lab *lab, int id, char *value)
 	return true;
 }
 
-int lab_option(void *arg, int id, char *value)
+bool lab_set_option(struct lab *lab, int id, char *value)
 {
-	return lab_set(arg, id, value) ? EXIT_OK : CLI_REFUSED;
+	if (!lab_set(lab, id, value) || lab->num_settings == LAB_SETTINGS)
+		return false;
+	lab->settings[lab->num_settings++] = (struct lab_setting){ id, value };
+	return true;
+}
+
+int lab_option(void *lab, int id, char *value)
+{
+	return lab_set_option(lab, id, value) ? EXIT_OK : CLI_REFUSED;
 }
 
 #define WANTS_SHARE "a share of packets above 0 and up to 1, as 0.01 or 1%"
@@ -177,7 +252,9 @@ const struct cli_option lab_options[] = {
 	{ OPTION_SEED, "seed", "N", "choose other packets for shares; default 1", "a number" },
 	{ OPTION_MTU, "mtu", "BYTES", "give links this MTU; default 1500", "1280 to 9216" },
 	{ OPTION_AT, "at", "'T ACTION'",
-	  "after T do ACTION: kill HOST, stop HOST T, link HOST T\n(down for T), partition T",
+	  "after T do ACTION: kill HOST, stop HOST T, link HOST T\n"
+	  "(down for T), address HOST T (removed for T), mtu BYTES T\n"
+	  "(drop longer packets for T), partition T",
 	  "a time and an action, as '2s stop h2 500ms'" },
 	{ OPTION_SHARED, "shared", NULL, "let programs share their interface by a broker", NULL },
 	{ OPTION_PLAIN, "plain", NULL, "run programs without 'xroce run'", NULL },
@@ -187,44 +264,122 @@ const struct cli_option lab_options[] = {
 	  "seconds" },
 	{ OPTION_DEADLINE, "deadline", "S", "end after S seconds with status 124", "seconds" },
 	{ OPTION_MISS, "allow-miss", NULL, "a rule that no packet matched is no failure", NULL },
+	{ OPTION_CASES, "cases", "FILE",
+	  "take cases from FILE, or from the library's file of that name:\n"
+	  "wire, connect, host. Without a program, list them",
+	  NULL },
+	{ OPTION_EACH, "each", NULL, "run the programs once for each case", NULL },
+	{ OPTION_CASE, "case", "NAME", "run the case NAME alone", NULL },
+	{ OPTION_JUNIT, "junit", "FILE", "write results of cases to FILE as JUnit's XML", NULL },
 	{ OPTION_REPORT, "report", "FILE", "write the report to FILE as JSON as well", NULL },
 	{ 0 }
 };
 
-/* Returns EXIT_OK or EXIT_USAGE after a message. */
-static int check_programs(struct lab *lab, int argc, char **argv)
+int lab_take_command(struct lab *lab, int argc, char **argv)
 {
 	u32 n = 0;
 
+	if (argc && lab->programs[0].shell)
+		return usage_error(&command_lab, "--h1 and a command are for the same host");
 	if (argc)
 		lab->programs[0].argv = argv;
-	for (u32 i = 0; i < LAB_HOSTS; i++) {
-		const struct lab_program *p = &lab->programs[i];
-
-		if (p->shell && p->argv)
-			return usage_error(&command_lab,
-					   "--h1 and a command are for the same host");
-		if ((p->shell || p->argv) && i >= lab->num_hosts)
-			return usage_error(&command_lab, "there is no host h%u", i + 1);
-		n += p->shell || p->argv;
-	}
-	if (!n)
-		return usage_error(&command_lab, "no command given");
-	for (u32 i = 0; i < lab->num_actions; i++)
-		if (lab->actions[i].host > lab->num_hosts)
-			return usage_error(&command_lab, "there is no host h%u",
-					   lab->actions[i].host);
+	for (u32 i = 0; i < LAB_HOSTS; i++)
+		n += lab->programs[i].shell || lab->programs[i].argv;
 	lab->is_alone = n == 1;
-	return EXIT_OK;
+	if (!lab->cases && (lab->is_each || lab->one_case || lab->junit))
+		return usage_error(&command_lab, "--each, --case and --junit need --cases");
+	return n || lab->cases ? EXIT_OK : usage_error(&command_lab, "no command given");
 }
 
-int lab_check(struct lab *lab, int argc, char **argv)
+/* Returns EXIT_OK or EXIT_USAGE after a message. */
+static int check_hosts(const struct lab *lab)
+{
+	u32 most = 0;
+
+	for (u32 i = 0; i < LAB_HOSTS; i++)
+		if (lab->programs[i].shell || lab->programs[i].argv)
+			most = i + 1;
+	for (u32 i = 0; i < lab->num_actions; i++)
+		if (lab->actions[i].host > most)
+			most = lab->actions[i].host;
+	return most <= lab->num_hosts ? EXIT_OK :
+					usage_error(&command_lab, "there is no host h%u", most);
+}
+
+int lab_check(struct lab *lab)
 {
 	int ret = EXIT_OK;
 
+	memset(lab->cable, 0, sizeof(*lab->cable));
+	memset(lab->shown, 0, sizeof(*lab->shown));
+	lab->cable->wire.seed = lab->seed;
 	for (u32 i = 0; !ret && i < lab->num_texts; i++)
 		ret = add_rule(lab, lab->texts[i]);
-	return ret ? ret : check_programs(lab, argc, argv);
+	return ret ? ret : check_hosts(lab);
+}
+
+/* ---- options of cases, and command lines of runs ---- */
+
+bool lab_option_is_list(int id)
+{
+	return id == 'f' || id == OPTION_AT;
+}
+
+const struct cli_option *lab_case_option(const char *name)
+{
+	static const int ids[] = {
+		'f',	      OPTION_LOSS,  OPTION_DUPLICATE, OPTION_REORDER,  OPTION_CORRUPT,
+		OPTION_MARK,  OPTION_DELAY, OPTION_RATE,      OPTION_SEED,     OPTION_MTU,
+		OPTION_HOSTS, OPTION_AT,    OPTION_SHARED,    OPTION_DEADLINE, OPTION_MISS
+	};
+
+	for (const struct cli_option *o = lab_options; o->id; o++)
+		for (u32 i = 0; !strcmp(o->name, name) && i < ARRAY_SIZE(ids); i++)
+			if (ids[i] == o->id)
+				return o;
+	return NULL;
+}
+
+/* Prints a word, quoted for sh(1) if it needs that. */
+static void print_word(const char *word, FILE *out)
+{
+	if (*word && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789_-+=./,:%@")] == 0) {
+		fprintf(out, " %s", word);
+		return;
+	}
+	fputs(" '", out);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[]){ *word, 0 }, out);
+	fputc('\'', out);
+}
+
+/* Returns whether the option says how runs are made, not what one is. */
+static bool is_of_cases(int id)
+{
+	return id == OPTION_CASES || id == OPTION_CASE || id == OPTION_EACH || id == OPTION_JUNIT ||
+	       id == OPTION_REPORT;
+}
+
+void lab_print_command(const struct lab *lab, FILE *out)
+{
+	fputs("xroce lab", out);
+	for (u32 i = 0; i < lab->num_settings; i++) {
+		const struct lab_setting *s = &lab->settings[i];
+		const struct cli_option *o = lab_options;
+
+		if (is_of_cases(s->id))
+			continue;
+		while (o->id != s->id)
+			o++;
+		fprintf(out, " --%s", o->name);
+		if (s->value)
+			print_word(s->value, out);
+	}
+	if (lab->programs[0].argv)
+		fputs(" --", out);
+	for (char *const *word = lab->programs[0].argv; word && *word; word++)
+		print_word(*word, out);
 }
 
 static void *shared_memory(size_t bytes)
@@ -236,11 +391,10 @@ static void *shared_memory(size_t bytes)
 
 bool lab_begin(struct lab *lab)
 {
-	*lab = (struct lab){ .num_hosts = 2, .mtu = MTU, .wait_ns = NSEC_PER_SEC };
+	*lab = (struct lab){ .num_hosts = 2, .mtu = MTU, .wait_ns = NSEC_PER_SEC, .seed = SEED };
 	lab->cable = shared_memory(sizeof(*lab->cable));
 	lab->shown = shared_memory(sizeof(*lab->shown));
 	if (!lab->cable || !lab->shown)
 		return false;
-	lab->cable->wire.seed = SEED;
 	return true;
 }

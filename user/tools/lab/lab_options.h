@@ -8,14 +8,26 @@
 
 extern const struct cli_option lab_options[];
 
+/* Parses "2s stop h2 500ms". Returns false if it is none. */
+bool lab_action_parse(const char *text, struct lab_action *action);
 /* Sets the defaults. Returns false if memory runs out. */
 bool lab_begin(struct lab *lab);
-/* Stores the value of an option, for cli_parse(); lab is a struct lab. */
+/* Stores the value of an option. Returns false if the value is not accepted. */
+bool lab_set_option(struct lab *lab, int id, char *value);
+/* The same for cli_parse(); lab is a struct lab. */
 int lab_option(void *lab, int id, char *value);
+/* Takes a command from the command line. Returns EXIT_OK, or EXIT_USAGE after a message. */
+int lab_take_command(struct lab *lab, int argc, char **argv);
 /*
- * Takes the words of the command line that are a command, and checks all options together. Returns
- * EXIT_OK, or EXIT_USAGE after a message.
+ * Checks rules and hosts, and prepares the lab for a run. Returns EXIT_OK, or EXIT_USAGE after a
+ * message.
  */
-int lab_check(struct lab *lab, int argc, char **argv);
+int lab_check(struct lab *lab);
+/* Returns the option of that name if cases may set it, or NULL. */
+const struct cli_option *lab_case_option(const char *name);
+/* Returns whether an option can be repeated. */
+bool lab_option_is_list(int id);
+/* Writes the command line that has these settings and programs, quoted for sh(1). */
+void lab_print_command(const struct lab *lab, FILE *out);
 
 #endif

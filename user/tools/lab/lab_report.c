@@ -27,21 +27,42 @@ static u32 rule_matched(const struct lab_rule *r)
 	return sum;
 }
 
-/* Returns whether a rule has never hit. */
-static bool say_rules(const struct lab *lab)
+static void say_rules(const struct lab *lab)
 {
-	bool missed = false;
-
 	for (u32 i = 0; i < lab->cable->wire.num_rules; i++) {
 		const struct lab_rule *r = &lab->cable->wire.rules[i];
 
-		missed |= !r->hits;
 		fprintf(stderr, "xroce lab: %s %u of %u: %s\n", r->hits ? "hit" : "NEVER HIT,",
 			r->hits, rule_matched(r), r->text);
 		for (u32 k = 0; k < r->num_shown; k++)
 			say_packet(&r->shown[k]);
 	}
-	return missed;
+	for (u32 i = 0; i < lab->num_actions; i++)
+		if (!lab->shown->has_acted[i])
+			fprintf(stderr, "xroce lab: NEVER BEGAN, the programs ended before: %s\n",
+				lab->actions[i].text);
+}
+
+u32 lab_report_hits(const struct lab *lab)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < lab->cable->wire.num_rules; i++)
+		sum += lab->cable->wire.rules[i].hits;
+	for (u32 i = 0; i < lab->num_actions; i++)
+		sum += lab->shown->has_acted[i];
+	return sum;
+}
+
+bool lab_report_missed(const struct lab *lab)
+{
+	for (u32 i = 0; i < lab->cable->wire.num_rules; i++)
+		if (!lab->cable->wire.rules[i].hits)
+			return true;
+	for (u32 i = 0; i < lab->num_actions; i++)
+		if (!lab->shown->has_acted[i])
+			return true;
+	return false;
 }
 
 static void say_cable(const struct cable *c)
@@ -106,11 +127,11 @@ static void write_json(const struct lab *lab, int status, FILE *out)
 
 int lab_report(const struct lab *lab, int status)
 {
-	bool missed = say_rules(lab);
 	FILE *out;
 
+	say_rules(lab);
 	say_cable(lab->cable);
-	if (missed && !lab->may_miss && !status) {
+	if (lab_report_missed(lab) && !lab->may_miss && !status) {
 		fprintf(stderr, "xroce lab: a rule never hit; --allow-miss permits that\n");
 		status = EXIT_FAILED;
 	}

@@ -10,5 +10,9 @@
  * that the lab names. Returns the exit status, which counts rules that never hit.
  */
 int lab_report(const struct lab *lab, int status);
+/* Returns how often the rules have hit, and how many actions have begun. */
+u32 lab_report_hits(const struct lab *lab);
+/* Returns whether a rule has never hit, or an action has not begun. */
+bool lab_report_missed(const struct lab *lab);
 
 #endif

@@ -30,50 +30,6 @@ int lab_exit_status(int status)
 
 /* ---- actions ---- */
 
-/* Parses a host's name. Returns its number, or 0. */
-static u32 parse_host(const char *word)
-{
-	return word && word[0] == 'h' && word[1] >= '1' && word[1] < '1' + LAB_HOSTS && !word[2] ?
-		       (u32)(word[1] - '0') :
-		       0;
-}
-
-bool lab_action_parse(const char *text, struct lab_action *a)
-{
-	static const struct {
-		const char *name;
-		enum lab_act act;
-		bool has_host, has_time;
-	} acts[] = {
-		{ "kill", LAB_KILL, true, false },
-		{ "stop", LAB_STOP, true, true },
-		{ "link", LAB_LINK, true, true },
-		{ "partition", LAB_PARTITION, false, true },
-	};
-	char copy[64], *save = NULL, *word;
-	bool good;
-
-	*a = (struct lab_action){ 0 };
-	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return false;
-	word = strtok_r(copy, " ", &save);
-	if (!word || !lab_time_parse(word, strlen(word), &a->at_ns))
-		return false;
-	word = strtok_r(NULL, " ", &save);
-	for (size_t i = 0; word && i < ARRAY_SIZE(acts); i++) {
-		if (strcmp(word, acts[i].name))
-			continue;
-		a->act = acts[i].act;
-		if (acts[i].has_host)
-			a->host = parse_host(strtok_r(NULL, " ", &save));
-		word = acts[i].has_time ? strtok_r(NULL, " ", &save) : NULL;
-		good = !acts[i].has_time ||
-		       (word && lab_time_parse(word, strlen(word), &a->for_ns));
-		return good && (a->host || !acts[i].has_host) && !strtok_r(NULL, " ", &save);
-	}
-	return false;
-}
-
 static void signal_host(const struct lab *lab, u32 host, int sig)
 {
 	const pid_t pid = lab->programs[host - 1].pid;
@@ -96,6 +52,13 @@ static void act(struct lab *lab, const struct lab_action *a, bool begin)
 	case LAB_LINK:
 		lab_net_set_link(&lab->hosts[a->host - 1], !begin);
 		break;
+	case LAB_ADDRESS:
+		lab_net_set_addresses(&lab->hosts[a->host - 1], !begin);
+		break;
+	case LAB_PATH_MTU:
+		atomic_store_explicit(&lab->cable->path_mtu, begin ? a->bytes : 0,
+				      memory_order_relaxed);
+		break;
 	case LAB_PARTITION:
 		atomic_store_explicit(&lab->cable->partitioned, begin, memory_order_relaxed);
 		break;
@@ -114,6 +77,7 @@ static u64 actions_due(struct lab *lab, u64 began_ns)
 
 		if (!a->is_begun && at_ns <= now_ns) {
 			act(lab, a, true);
+			lab->shown->has_acted[i] = true;
 			a->is_begun = true;
 			a->is_over = !a->for_ns;
 		}

@@ -10,6 +10,7 @@
 
 enum {
 	LAB_ACTIONS = 32,
+	LAB_SETTINGS = 192,
 	LAB_TIMEOUT = 124, /* exit status after the deadline */
 	LAB_SIGNALS = 4,
 };
@@ -17,15 +18,17 @@ enum {
 /* The signals that end a lab. */
 extern const int lab_signals[LAB_SIGNALS];
 
-enum lab_act { LAB_KILL, LAB_STOP, LAB_LINK, LAB_PARTITION };
+enum lab_act { LAB_KILL, LAB_STOP, LAB_LINK, LAB_ADDRESS, LAB_PATH_MTU, LAB_PARTITION };
 
 /* What happens at a time, and what ends it, for_ns later. */
 struct lab_action {
 	u64 at_ns;  /* since the programs' start */
 	u64 for_ns; /* 0: at once, or for ever */
 	u32 host;   /* from 1; 0: none */
+	u32 bytes;  /* of LAB_PATH_MTU */
 	enum lab_act act;
 	bool is_begun, is_over;
+	const char *text;
 };
 
 struct lab_program {
@@ -38,16 +41,28 @@ struct lab_program {
 /* In shared memory: the results of programs, for the report. */
 struct lab_shown {
 	bool began;
+	bool has_acted[LAB_ACTIONS];
 	int status[LAB_HOSTS]; /* exit status, or 128 + signal */
 	bool was_ended[LAB_HOSTS];
 };
 
+/* An option of the command line, or of a case. */
+struct lab_setting {
+	int id;
+	char *value; /* NULL: it has none */
+};
+
 struct lab {
 	u32 num_hosts, mtu;
+	u64 seed;
 	u64 delay_ns, bits_per_second, wait_ns, timeout_ns;
 	bool is_shared, is_plain, may_miss;
 	bool is_alone; /* one program: it has standard input */
 	const char *json;
+	const char *cases, *one_case, *junit; /* a file of cases, or its name; NULL: none */
+	bool is_each;
+	struct lab_setting settings[LAB_SETTINGS]; /* in their order */
+	u32 num_settings;
 	char *texts[LAB_RULES];
 	u32 num_texts;
 	struct lab_program programs[LAB_HOSTS];
@@ -59,9 +74,6 @@ struct lab {
 	pid_t child;	     /* the next process, which gets signals */
 	struct lab_host hosts[LAB_HOSTS];
 };
-
-/* Parses "2s stop h2 500ms". Returns false if it is none. */
-bool lab_action_parse(const char *text, struct lab_action *action);
 
 /* Finds this command's file. Returns EXIT_OK, or another exit status after a message. */
 int lab_prepare(struct lab *lab);

@@ -98,10 +98,12 @@ static int lab_guard(struct lab *lab, bool with_pids)
 }
 
 static struct lab *the_lab;
+static _Atomic bool interrupted;
 
 /* The guard and the process before it pass on signals; the lab's first process ends on them. */
 static void pass_on(int sig)
 {
+	atomic_store_explicit(&interrupted, true, memory_order_relaxed);
 	if (the_lab->child)
 		kill(the_lab->child, sig);
 }
@@ -130,4 +132,9 @@ int lab_space_run(struct lab *lab)
 		signal(lab_signals[i], pass_on);
 	ret = lab_in_child(lab, true);
 	return ret == EXIT_NO_PROC && !lab->shown->began ? lab_in_child(lab, false) : ret;
+}
+
+bool lab_space_interrupted(void)
+{
+	return atomic_load_explicit(&interrupted, memory_order_relaxed);
 }

@@ -16,5 +16,7 @@
 
 /* Makes the lab, runs its programs, and ends it. Returns the exit status, without the report's. */
 int lab_space_run(struct lab *lab);
+/* Returns whether a signal has asked this process to end. */
+bool lab_space_interrupted(void);
 
 #endif

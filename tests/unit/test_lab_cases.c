@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
+/* Files of cases, and the options that they set: user/tools/lab. */
+#include "unit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "../../user/tools/lab/lab_cases.h"
+
+const struct command command_lab = { .name = "lab", .help = "", .options = lab_options };
+
+/* For user/tools/cli.c. */
+int netdev_find(const char *name, struct netdev *dev)
+{
+	return -ENODEV;
+}
+
+static struct lab_cases cases;
+static struct lab_toml_error error;
+
+/* Parses the text from memory that ends with it. */
+static bool parse(const char *text)
+{
+	const size_t len = strlen(text);
+	char *copy = malloc(len ? len : 1);
+	bool good;
+
+	assert_non_null(copy);
+	memcpy(copy, text, len);
+	lab_cases_free(&cases);
+	good = lab_cases_parse(copy, len, &cases, &error);
+	free(copy);
+	return good;
+}
+
+static void cases_have_what_they_say(void **state)
+{
+	if (!parse("# a comment\r\n"
+		   "[[case]] # another one\n"
+		   "name = \"first\"\n"
+		   "\tdescription\t=  'C:\\'  # of one line\n"
+		   "fault = [ \"drop rc.ack\", # with a comment\n"
+		   "\n"
+		   "\t'swap nth=2',\n"
+		   "]\n"
+		   "loss = \"1%\"\n"
+		   "shared = false\n"
+		   "\n"
+		   "[[ case ]]\n"
+		   "name = 'second'\n"
+		   "expect = \"end\"\n"
+		   "at = \"2s stop h2 500ms\"\n"
+		   "seed = 7\n"
+		   "deadline = 2.5\n"
+		   "allow-miss = true"))
+		fail_msg("%u:%u: %s", error.line, error.column, error.why);
+	assert_int_equal(cases.num, 2);
+	assert_string_equal(cases.list[0].name, "first");
+	assert_string_equal(cases.list[0].description, "C:\\");
+	assert_int_equal(cases.list[0].expect, LAB_EXPECT_SUCCESS);
+	assert_int_equal(cases.list[0].num_settings, 3);
+	assert_string_equal(cases.list[0].settings[1].value, "swap nth=2");
+	assert_string_equal(cases.list[0].settings[2].value, "1%");
+	assert_int_equal(cases.list[1].expect, LAB_EXPECT_END);
+	assert_int_equal(cases.list[1].line, 12);
+	assert_int_equal(cases.list[1].num_settings, 4);
+	assert_string_equal(cases.list[1].settings[2].value, "2.5");
+	assert_null(cases.list[1].settings[3].value);
+}
+
+static void strings_are_decoded(void **state)
+{
+	assert_true(parse("[[case]]\nname=\"a\"\nloss='1%'\n"
+			  "description=\"a \\\"b\\\" \\\\ \xc3\xa4\""));
+	/* for a terminal */
+	assert_string_equal(cases.list[0].description, "a \"b\" \\ ??");
+}
+
+/* The place and the word of what is wrong. */
+static void wrong_files_name_the_word(void **state)
+{
+#define CASE "[[case]]\nname = 'a'\n"
+	static const struct {
+		const char *text;
+		u32 line, column;
+		const char *word;
+	} wrong[] = {
+		{ "", 1, 1, "[[case]]" },
+		{ "# nothing\n", 1, 1, "[[case]]" },
+		{ "[[case]]\n", 1, 1, "name" },
+		{ CASE, 1, 1, "rule" },
+		{ "\n[[case]]\nloss='1%'", 2, 1, "name" },
+		{ "[[case]]\nloss='1%'\n[[case]]\n", 3, 1, "line 1" },
+		{ "name = 'a'", 1, 1, "'name'" },
+		{ "[case]", 1, 1, "[[NAME]]" },
+		{ "[[cases]]", 1, 1, "'cases'" },
+		{ "[[case]", 1, 7, "]]" },
+		{ "[[case", 1, 7, "]]" },
+		{ "[[]]", 1, 3, "']]'" },
+		{ "[[a.b]]", 1, 4, "]]" },
+		{ "[[case]] x", 1, 10, "'x'" },
+		{ "[[case]]\nname", 2, 5, "= is missing" },
+		{ "[[case]]\nname 'a'", 2, 6, "= is missing" },
+		{ "[[case]]\n'name' = 'a'", 2, 1, "''name''" },
+		{ "[[case]]\na.b = 1", 2, 2, "= is missing" },
+		{ "[[case]]\n= 1", 2, 1, "'='" },
+		{ "[[case]]\nname = ", 2, 8, "value" },
+		{ "[[case]]\nname = # a", 2, 8, "value" },
+		{ "[[case]]\nname = a", 2, 8, "'a'" },
+		{ "[[case]]\nname = 'a", 2, 8, "closing '" },
+		{ "[[case]]\nname = \"a", 2, 8, "closing \"" },
+		{ "[[case]]\nname = \"a\\", 2, 10, "'\\'" },
+		{ "[[case]]\nname = \"\\u0041\"", 2, 9, "'\\u'" },
+		{ "[[case]]\nname = '''a'''", 2, 8, "several lines" },
+		{ "[[case]]\nname = \"\"\"a\"\"\"", 2, 8, "several lines" },
+		{ "[[case]]\nname = 'a' 'b'", 2, 12, "'b'" },
+		{ "[[case]]\nname = 'a'\nname = 'b'", 3, 1, "twice" },
+		{ "[[case]]\nname = 'A'", 2, 8, "'A'" },
+		{ "[[case]]\nname = ''", 2, 8, "''" },
+		{ "[[case]]\nname = 'a b'", 2, 8, "'a b'" },
+		{ "[[case]]\nname = 3", 2, 8, "'3'" },
+		{ "[[case]]\nname = ['a']", 2, 9, "'a'" },
+		{ CASE "loss='1%'\n" CASE, 5, 8, "another case" },
+		{ CASE "lose = '1%'", 3, 1 + 7, "'lose'" },
+		{ CASE "h1 = 'true'", 3, 6, "'h1'" },
+		{ CASE "cases = 'a'", 3, 9, "'cases'" },
+		{ CASE "plain = true", 3, 9, "'plain'" },
+		{ CASE "report = '/etc/passwd'", 3, 10, "'report'" },
+		{ CASE "allow_miss = true", 3, 14, "'allow_miss'" },
+		{ CASE "loss = true", 3, 8, "'true'" },
+		{ CASE "loss = ['1%']", 3, 9, "'1%'" },
+		{ CASE "loss = '2'", 3, 8, "'2'" },
+		{ CASE "loss = 0", 3, 8, "'0'" },
+		{ CASE "loss = .5", 3, 8, "'.5'" },
+		{ CASE "loss = 1e-3", 3, 8, "'1e-3'" },
+		{ CASE "loss = nan", 3, 8, "'nan'" },
+		{ CASE "loss = 1_0", 3, 8, "'1_0'" },
+		{ CASE "seed = 010", 3, 8, "'010'" },
+		{ CASE "seed = 0x10", 3, 8, "'0x10'" },
+		{ CASE "seed = -1", 3, 8, "'-1'" },
+		{ CASE "seed = 18446744073709551616", 3, 8, "'18446744073709551616'" },
+		{ CASE "seed = 1979-05-27", 3, 8, "'1979-05-27'" },
+		{ CASE "mtu = 1279", 3, 7, "'1279'" },
+		{ CASE "mtu = 1.5", 3, 7, "'1.5'" },
+		{ CASE "hosts = 1", 3, 9, "'1'" },
+		{ CASE "hosts = 9", 3, 9, "'9'" },
+		{ CASE "rate = '1g'", 3, 8, "'1g'" },
+		{ CASE "rate = 'infgbit'", 3, 8, "'infgbit'" },
+		{ CASE "delay = 2", 3, 9, "'2'" },
+		{ CASE "delay = '61s'", 3, 9, "'61s'" },
+		{ CASE "deadline = '-1'", 3, 12, "'-1'" },
+		{ CASE "deadline = 3601", 3, 12, "'3601'" },
+		{ CASE "allow-miss = 1", 3, 14, "'1'" },
+		{ CASE "allow-miss = 'true'", 3, 14, "'true'" },
+		{ CASE "shared = True", 3, 10, "'True'" },
+		{ CASE "expect = 'succes'", 3, 10, "'succes'" },
+		{ CASE "expect = true", 3, 10, "'true'" },
+		{ CASE "expect = ['end']", 3, 11, "'end'" },
+		{ CASE "description = 1", 3, 15, "'1'" },
+		{ CASE "description = ['a']", 3, 16, "'a'" },
+		{ CASE "fault = true", 3, 9, "'true'" },
+		{ CASE "fault = 3", 3, 9, "'3'" },
+		{ CASE "fault = ''", 3, 9, "empty" },
+		{ CASE "fault = 'drop rc.sned'", 3, 9, "'rc.sned'" },
+		{ CASE "fault = 'drop nth=0'", 3, 9, "'nth=0'" },
+		{ CASE "fault = 'drop h1>h9'", 3, 9, "'h1>h9'" },
+		{ CASE "fault = 'delay'", 3, 9, "'' in a rule" },
+		{ CASE "fault = [", 3, 9, "closing ]" },
+		{ CASE "fault = ['drop'", 3, 9, "closing ]" },
+		{ CASE "fault = ['drop' 'drop']", 3, 17, "''drop']'" },
+		{ CASE "fault = ['drop',, 'drop']", 3, 17, "','" },
+		{ CASE "fault = [, 'drop']", 3, 10, "','" },
+		{ CASE "fault = [1]", 3, 10, "'1]'" },
+		{ CASE "fault = [['drop']]", 3, 10, "'['drop']]'" },
+		{ CASE "fault = ['drop',\n'lose']", 4, 1, "'lose'" },
+		{ CASE "fault = ['drop'] ]", 3, 18, "']'" },
+		{ CASE "fault = { a = 1 }", 3, 9, "'{'" },
+		{ CASE "at = 'stop h2'", 3, 6, "'stop h2'" },
+		{ CASE "at = '2 stop h2 1s'", 3, 6, "'2 stop h2 1s'" },
+		{ CASE "at = '2s stop h9 1s'", 3, 6, "h9" },
+		{ CASE "at = '2s stop h2'", 3, 6, "'2s stop h2'" },
+		{ CASE "at = '2s kill h2 1s'", 3, 6, "'2s kill h2 1s'" },
+		{ CASE "at = '2s mtu 1s'", 3, 6, "'2s mtu 1s'" },
+		{ CASE "at = '2s mtu h1 600 1s'", 3, 6, "'2s mtu h1 600 1s'" },
+		{ CASE "at = '2s mtu 0 1s'", 3, 6, "'2s mtu 0 1s'" },
+		{ CASE "at = '2s partition h1 1s'", 3, 6, "'2s partition h1 1s'" },
+		{ CASE "at = '2s address 1s'", 3, 6, "'2s address 1s'" },
+		{ CASE "at = ['1s partition 1s', '']", 3, 26, "''" },
+		{ "[[case]]\nname = 'a'\x01", 2, 11, "0x01" },
+		{ "[[case]]\rname = 'a'", 1, 9, "0x0d" },
+		{ "[[case]]\n# \x7f", 2, 3, "0x7f" },
+		{ "# \xff", 1, 3, "UTF-8" },
+		{ "# \xc3", 1, 3, "UTF-8" },
+		{ "# \xc0\x80", 1, 3, "UTF-8" },
+		{ "# \xed\xa0\x80", 1, 3, "UTF-8" },
+		{ "# \xe0\x80\x80", 1, 3, "UTF-8" },
+		{ "# \xf4\x90\x80\x80", 1, 3, "UTF-8" },
+		{ "\n# \xf0\x80\x80\x80", 2, 3, "UTF-8" },
+		{ "[[case]]\naaaaaaaaaabbbbbbbbbbccccccccccdd = 1", 2, 1, "31" },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
+		if (parse(wrong[i].text))
+			fail_msg("taken for a file of cases: %s", wrong[i].text);
+		if (error.line != wrong[i].line || error.column != wrong[i].column ||
+		    !strstr(error.why, wrong[i].word))
+			fail_msg("'%s': %u:%u: %s", wrong[i].text, error.line, error.column,
+				 error.why);
+	}
+}
+
+/* Tables, keys, cases and values are bounded. */
+static void long_files_are_refused(void **state)
+{
+	char *text = malloc(1 << 20), *at = text;
+
+	assert_non_null(text);
+	for (u32 i = 0; i < LAB_CASES; i++)
+		at += sprintf(at, "[[case]]\nname = 'c%u'\nloss = '1%%'\n", i);
+	assert_true(parse(text));
+	assert_int_equal(cases.num, LAB_CASES);
+	strcpy(at, "[[case]]\nname = 'more'\nloss = '1%'\n");
+	assert_false(parse(text));
+	assert_int_equal(error.line, 3 * LAB_CASES + 1);
+	at = text + sprintf(text, "[[case]]\nname = 'a'\nfault = [");
+	for (u32 i = 0; i < LAB_CASE_SETTINGS; i++)
+		at += sprintf(at, "'drop nth=%u',", i + 1);
+	strcpy(at, "]");
+	assert_true(parse(text));
+	strcpy(at, "'drop']");
+	assert_false(parse(text));
+	memset(text, 'a', 1 << 19);
+	memcpy(text, "[[case]]\nname = '", 17);
+	strcpy(text + (1 << 19), "'");
+	assert_false(parse(text));
+	memset(text, '[', 1 << 19);
+	text[1 << 19] = 0;
+	assert_false(parse(text));
+	free(text);
+}
+
+static void results_follow_from_the_end(void **state)
+{
+	static const struct {
+		enum lab_expect expect;
+		int status;
+		bool missed, may_miss;
+		u32 hits;
+		enum lab_result result;
+	} ends[] = {
+		{ LAB_EXPECT_SUCCESS, 0, false, false, 1, LAB_SURVIVED },
+		{ LAB_EXPECT_SUCCESS, 1, false, false, 1, LAB_FAILED },
+		{ LAB_EXPECT_SUCCESS, 1, true, true, 0, LAB_FAILED },
+		{ LAB_EXPECT_SUCCESS, LAB_TIMEOUT, false, true, 1, LAB_FAILED },
+		{ LAB_EXPECT_SUCCESS, 0, true, false, 1, LAB_FAILED },
+		{ LAB_EXPECT_SUCCESS, 0, true, true, 1, LAB_SURVIVED },
+		{ LAB_EXPECT_SUCCESS, 0, true, true, 0, LAB_NOT_REACHED },
+		{ LAB_EXPECT_FAILURE, 1, false, false, 1, LAB_SURVIVED },
+		{ LAB_EXPECT_FAILURE, 0, false, false, 1, LAB_FAILED },
+		{ LAB_EXPECT_FAILURE, 0, true, true, 0, LAB_NOT_REACHED },
+		{ LAB_EXPECT_FAILURE, LAB_TIMEOUT, false, false, 1, LAB_FAILED },
+		{ LAB_EXPECT_END, 0, false, false, 1, LAB_SURVIVED },
+		{ LAB_EXPECT_END, 137, false, false, 1, LAB_SURVIVED },
+		{ LAB_EXPECT_END, LAB_TIMEOUT, false, true, 1, LAB_FAILED },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(ends); i++) {
+		const struct lab_case c = { .expect = ends[i].expect, .hits = ends[i].hits };
+		char why[64];
+
+		assert_int_equal(lab_case_judge(&c, ends[i].status, ends[i].missed,
+						ends[i].may_miss, why, sizeof(why)),
+				 ends[i].result);
+		assert_int_equal(!why[0], ends[i].result == LAB_SURVIVED);
+	}
+}
+
+/* ---- command lines ---- */
+
+static char *command_of(struct lab *lab)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	lab_print_command(lab, out);
+	fclose(out);
+	return text;
+}
+
+/* A replay line is for sh(1): each word is one word there. */
+static void command_lines_are_quoted(void **state)
+{
+	static char *words[] = { "./a b", "", "it's", "$HOME", "-x", NULL };
+	static struct lab lab = { .num_hosts = 2 };
+	const struct cli_option *fault = lab_case_option("fault");
+	char *text;
+
+	assert_true(lab_set_option(&lab, fault->id, "drop h2>h1 rc.ack"));
+	assert_true(lab_set_option(&lab, lab_case_option("loss")->id, "1%"));
+	assert_true(lab_set_option(&lab, lab_case_option("allow-miss")->id, NULL));
+	lab.programs[0].argv = words;
+	text = command_of(&lab);
+	assert_string_equal(text, "xroce lab --fault 'drop h2>h1 rc.ack' --loss 1% --allow-miss -- "
+				  "'./a b' '' 'it'\\''s' '$HOME' -x");
+	free(text);
+	free(lab.texts[1]);
+}
+
+/* Each file of the library is one, with a description of each case. */
+static void the_library_is_whole(void **state)
+{
+	static const char *const names[] = { "wire", "connect", "host" };
+	u32 num = 0;
+
+	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), XROCE_GOLDEN_DIR "/../../share/lab/%s.toml", names[i]);
+		assert_int_equal(lab_cases_load(path, "", &cases), EXIT_OK);
+		for (u32 k = 0; k < cases.num; k++)
+			assert_non_null(cases.list[k].description);
+		num += cases.num;
+		lab_cases_free(&cases);
+	}
+	assert_in_range(num, 80, 500);
+}
+
+static int clean(void **state)
+{
+	lab_cases_free(&cases);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cases_have_what_they_say),
+		cmocka_unit_test(strings_are_decoded),
+		cmocka_unit_test(wrong_files_name_the_word),
+		cmocka_unit_test(long_files_are_refused),
+		cmocka_unit_test(results_follow_from_the_end),
+		cmocka_unit_test(command_lines_are_quoted),
+		cmocka_unit_test(the_library_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, clean);
+}
