@@ -154,10 +154,38 @@ _xroce_bench() {
 	esac
 }
 
+# A lab that stays: its names, hosts and words.
+_xroce_lab_live() {
+	local cur=${COMP_WORDS[COMP_CWORD]} word=${COMP_WORDS[2]}
+
+	if [ "$COMP_CWORD" -eq 3 ] && [ "$word" != up ]; then
+		_xroce_words "$(xroce lab list 2>/dev/null | cut -d' ' -f1)" "$cur"
+	elif [ "$word" = fault ] && [ "$COMP_CWORD" -eq 4 ]; then
+		_xroce_words "add list clear" "$cur"
+	elif [ "$word" = exec ] && [ "$COMP_CWORD" -eq 4 ]; then
+		_xroce_words "h1 h2 h3 h4 h5 h6 h7 h8" "$cur"
+	elif [ "$word" = exec ] && [ "$COMP_CWORD" -gt 4 ]; then
+		if [ "${COMP_WORDS[5]}" = -- ]; then _xroce_command 6; else _xroce_command 5; fi
+	elif [ "$word" = up ] && [ "$COMP_CWORD" -gt 3 ]; then
+		_xroce_words "--hosts --fault --loss --duplicate --reorder --corrupt --mark --delay --rate \
+			--seed --mtu --shared --plain" "$cur"
+	else
+		COMPREPLY=()
+	fi
+}
+
 # The program of h1 begins after the options, each of which has a value unless it is in the list.
 _xroce_lab() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i
 
+	case ${COMP_WORDS[2]} in
+	up | exec | fault | down | list)
+		if [ "$COMP_CWORD" -gt 2 ]; then
+			_xroce_lab_live
+			return
+		fi
+		;;
+	esac
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--shared | --plain | --allow-miss | --each | --help | -h) ;;
@@ -196,7 +224,11 @@ _xroce_lab() {
 			--delay --rate --seed --mtu --at --shared --plain --wait --deadline --allow-miss \
 			--cases --each --case --junit --report --help --" "$cur"
 		;;
-	*) _xroce_command "$COMP_CWORD" ;;
+	*)
+		_xroce_command "$COMP_CWORD"
+		# shellcheck disable=SC2207
+		[ "$COMP_CWORD" -eq 2 ] && COMPREPLY+=($(compgen -W "up exec fault down list" -- "$cur"))
+		;;
 	esac
 }
 

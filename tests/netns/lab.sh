@@ -175,6 +175,75 @@ ended_by() {
 killed() { ended_by KILL 5; }
 interrupted() { ended_by TERM 10; }
 
+# A lab that stays; $1 is its name, LAB the command.
+keeper_of() { "${LAB[@]}" list | sed -nE "s/^$1 +pid ([0-9]+)\$/\1/p"; }
+no_lab() { [ -z "$(keeper_of "$1")" ]; }
+kept() {
+	local name=$1 pid server
+	lab up up "$name" --hosts 3 --fault 'drop h2>h1 rc.send nth=3'
+	need_status $? 0 up
+	lab again up "$name"
+	need_status $? 1 again
+	need_line again "there is a lab '$name'"
+	need_equal "labs" "$("${LAB[@]}" list | grep -c "^$name *pid [0-9]*\$")" 1
+	lab where exec "$name" h3 -- sh -c 'echo "$LAB_HOST of $LAB_HOSTS in $PWD: $LAB_IP1"
+		ping -q -c 1 -W 2 $LAB_IP1 >/dev/null && echo reached; ls /sys/class/net; exit 5'
+	need_status $? 5 where
+	need_line where "^h3 of h1 h2 h3 in $OWN/home: 10\\.77\\.0\\.1\$"
+	need_line where '^reached$'
+	lab host exec "$name" h4 true
+	need_status $? 2 host
+	lab none exec "$name" h1 /nonexistent
+	need_status $? 127 none
+	lab wrong fault "$name" add 'drop rc.sned'
+	need_status $? 2 wrong
+	need_line wrong "'rc.sned' in the rule"
+	lab add fault "$name" add 'drop h1>h2 rc.send nth=7'
+	need_status $? 0 add
+	lab server exec "$name" h1 -- $PINGPONG -n 100 &
+	server=$!
+	netns_children+=("$server")
+	lab listens exec "$name" h1 --  sh -c 'for i in $(seq 200); do grep -q " 0A " /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.05; done; exit 1'
+	need_status $? 0 listens
+	lab client exec "$name" h2 -- sh -c "$PINGPONG -n 100 \$LAB_IP1"
+	need_status $? 0 client
+	finish $server 10 || fail "the server ended with $?"
+	lab rules fault "$name" list
+	need_hits rules 1 'drop h2>h1 rc.send nth=3'
+	need_hits rules 1 'drop h1>h2 rc.send nth=7'
+	lab clear fault "$name" clear 'drop h2>h1 rc.send nth=3'
+	need_status $? 0 clear
+	lab clear fault "$name" clear 'drop h2>h1 rc.send nth=3'
+	need_status $? 1 clear
+	lab rules fault "$name" list
+	! grep -q 'h2>h1' "$WORK/rules.out" || fail "a rule that was removed is listed"
+	lab down down "$name"
+	need_status $? 0 down
+	need_hits down 1 'drop h1>h2 rc.send nth=7'
+	no_lab "$name" || fail "the lab is still there"
+	lab down down "$name"
+	need_status $? 1 down
+	# a killed keeper leaves nothing
+	lab up up "$name"
+	need_status $? 0 up
+	lab sleeper exec "$name" h1 -- sleep 98765$$ &
+	server=$!
+	netns_children+=("$server")
+	wait_until 20 one_sleep || fail "the program does not start"
+	pid=$(keeper_of "$name")
+	kill -9 "$pid"
+	finish $server 10
+	need_equal "the program's status" $? 137
+	wait_until 5 gone $$ || fail "left: $(left $$)"
+	wait_until 5 no_lab "$name" || fail "the killed lab is still there"
+	lab up up "$name"
+	need_status $? 0 up
+	kill -TERM "$(keeper_of "$name")"
+	wait_until 10 no_lab "$name" || fail "the lab does not end"
+}
+one_sleep() { [ -n "$(left $$)" ]; }
+kept_by_root() { kept root-$$; }
+
 # An ordinary user: devices by UDP sockets.
 by_user() {
 	local LAB=("${AS_USER[@]}" "$OWN/bin/xroce" lab)
@@ -184,6 +253,7 @@ by_user() {
 	need_line user 'using UDP sockets'
 	need_hits user 1 'corrupt h1>h2 rc.send nth=5'
 	killed
+	kept user-$$
 }
 
 # A program's output, a process that closes everything, and a forking one are no trouble.
@@ -259,6 +329,7 @@ run_long_case same_packets same_packets
 run_long_case links links
 run_case killed killed
 run_long_case interrupted interrupted
+run_case kept kept_by_root
 run_case by_user by_user
 run_long_case programs_misbehave programs_misbehave
 finish_cases

@@ -303,7 +303,22 @@ static u64 send_due(struct forwarder *f, bool all)
 	return f->queue.len ? min_u64(due_ns, f->queue.at[0].at_ns) : due_ns;
 }
 
-static void forward_all(struct forwarder *f, int stop_fd)
+/* Puts the changed rule into its place. Returns false at the end of control_fd. */
+static bool change_rules(struct cable *c, int control_fd)
+{
+	char byte;
+
+	if (read(control_fd, &byte, 1) != 1)
+		return false;
+	c->wire.rules[c->change_at] = c->change;
+	if (c->change_at == c->wire.num_rules)
+		c->wire.num_rules++;
+	/* release: pairs with the acquire of the change's maker */
+	atomic_fetch_add_explicit(&c->changes, 1, memory_order_release);
+	return true;
+}
+
+static void forward_all(struct forwarder *f, int control_fd)
 {
 	const u32 num = f->plan->num;
 	struct pollfd fds[LAB_HOSTS + 1];
@@ -311,7 +326,7 @@ static void forward_all(struct forwarder *f, int stop_fd)
 
 	for (u32 i = 0; i < num; i++)
 		fds[i] = (struct pollfd){ .fd = f->port[i].fd, .events = POLLIN };
-	fds[num] = (struct pollfd){ .fd = stop_fd, .events = POLLIN };
+	fds[num] = (struct pollfd){ .fd = control_fd, .events = POLLIN };
 	for (;;) {
 		const u64 due_ns = send_due(f, false), now_ns = clock_now_ns();
 		const u64 wait_ns = more || due_ns <= now_ns ? 0 : due_ns - now_ns;
@@ -319,7 +334,7 @@ static void forward_all(struct forwarder *f, int stop_fd)
 					       (long)(wait_ns % NSEC_PER_SEC) };
 
 		ppoll(fds, num + 1, due_ns == NSEC_NEVER && !more ? NULL : &wait, NULL);
-		if (fds[num].revents)
+		if (fds[num].revents && !change_rules(f->cable, control_fd))
 			return;
 		more = false;
 		for (u32 i = 0; i < num; i++)
@@ -327,7 +342,7 @@ static void forward_all(struct forwarder *f, int stop_fd)
 	}
 }
 
-int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int stop_fd)
+int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int control_fd)
 {
 	static struct forwarder f;
 	int err = 0;
@@ -344,7 +359,7 @@ int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int 
 		return err;
 	if (write(ready_fd, "", 1) != 1)
 		return -EPIPE;
-	forward_all(&f, stop_fd);
+	forward_all(&f, control_fd);
 	send_due(&f, true);
 	for (u32 i = 0; i < plan->num; i++)
 		port_count_lost(&f, &f.port[i]);

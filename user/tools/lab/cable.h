@@ -22,14 +22,19 @@ struct cable {
 	struct lab_wire wire;
 	_Atomic u32 partitioned; /* all frames are dropped */
 	_Atomic u32 path_mtu;	 /* frames with more bytes after their header are; 0: none */
+	/* a change of rules; its maker writes a byte, and waits until changes has grown */
+	struct lab_rule change;
+	u32 change_at;	     /* its place in wire.rules */
+	_Atomic u32 changes; /* that are done */
 	u64 forwarded;
 	u64 lost_ring, lost_queue, too_long; /* frames that the cable could not forward */
 };
 
 /*
- * Forwards until a byte or the end of stop_fd; then sends the frames that it holds, and returns.
- * Writes a byte to ready_fd when it forwards. Returns 0 or -errno.
+ * Forwards until the end of control_fd; then sends the frames that it holds, and returns. A byte
+ * from control_fd makes it apply the change of rules. Writes a byte to ready_fd when it forwards.
+ * Returns 0 or -errno.
  */
-int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int stop_fd);
+int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int control_fd);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lab_each.h"
+#include "lab_keep.h"
 #include "lab_report.h"
 #include "lab_space.h"
 
@@ -18,6 +19,8 @@ static int lab_main(int argc, char **argv)
 	static struct lab lab;
 	int ret;
 
+	if (argc > 1 && lab_live_is_command(argv[1]))
+		return lab_live(argc, argv);
 	if (!lab_begin(&lab))
 		return lab_failed("allocate memory", -ENOMEM);
 	ret = cli_parse(&command_lab, &argc, &argv, lab_option, &lab);
@@ -42,6 +45,9 @@ const struct command command_lab = {
 	.help = "usage: xroce lab [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"       xroce lab [OPTION...] --h1 COMMAND --h2 COMMAND\n"
 		"       xroce lab --cases FILE [--each] [OPTION...] [COMMAND...]\n"
+		"       xroce lab up NAME [OPTION...] | down NAME | list\n"
+		"       xroce lab exec NAME HOST [--] COMMAND [ARGUMENT...]\n"
+		"       xroce lab fault NAME add RULE | list | clear [RULE]\n"
 		"\n"
 		"Makes hosts h1, h2, ... in network namespaces of its own, each with an interface\n"
 		"eth0 and a device xroce_eth0, and runs programs in them: COMMAND in h1, or one\n"

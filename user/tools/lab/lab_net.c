@@ -155,15 +155,20 @@ static int make_namespace(struct lab_host *host, int cable_fd)
 	return err;
 }
 
+void lab_net_name(struct lab_host *host, u32 number)
+{
+	snprintf(host->ipv4, sizeof(host->ipv4), "10.77.0.%hhu", (u8)number);
+	snprintf(host->ipv6, sizeof(host->ipv6), "fd77::%hhx", (u8)number);
+	memcpy(host->mac, (const u8[]){ 2, 0, 0, 0x77, 0, (u8)number }, sizeof(host->mac));
+}
+
 static int make_host(struct lab_host *host, u32 number, u32 mtu, int cable_fd, const char **step)
 {
 	char port[16];
 	int err;
 
 	snprintf(port, sizeof(port), "p%u", number);
-	snprintf(host->ipv4, sizeof(host->ipv4), "10.77.0.%hhu", (u8)number);
-	snprintf(host->ipv6, sizeof(host->ipv6), "fd77::%hhx", (u8)number);
-	memcpy(host->mac, (const u8[]){ 2, 0, 0, 0x77, 0, (u8)number }, sizeof(host->mac));
+	lab_net_name(host, number);
 	*step = "make a network namespace";
 	err = make_namespace(host, cable_fd);
 	if (err)

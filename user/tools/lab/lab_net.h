@@ -17,6 +17,8 @@ struct lab_host {
 	u32 port_index; /* of the cable's end, in the cable's namespace */
 };
 
+/* Sets the addresses of the host with that number, from 1. */
+void lab_net_name(struct lab_host *host, u32 number);
 /*
  * Makes the namespaces of all hosts, joined to the calling thread's, which is the cable's. Returns
  * 0, or -errno with *step the step that failed; descriptors stay open until the process ends.

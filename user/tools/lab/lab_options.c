@@ -39,8 +39,7 @@ enum {
 	OPTION_HOST
 };
 
-/* Parses a host's name. Returns its number, or 0. */
-static u32 parse_host(const char *word)
+u32 lab_host_parse(const char *word)
 {
 	return word && word[0] == 'h' && word[1] >= '1' && word[1] < '1' + LAB_HOSTS && !word[2] ?
 		       (u32)(word[1] - '0') :
@@ -76,7 +75,7 @@ bool lab_action_parse(const char *text, struct lab_action *a)
 			continue;
 		a->act = acts[i].act;
 		if (acts[i].has_host)
-			a->host = parse_host(strtok_r(NULL, " ", &save));
+			a->host = lab_host_parse(strtok_r(NULL, " ", &save));
 		if (acts[i].has_bytes) {
 			word = strtok_r(NULL, " ", &save);
 			if (!word || !cli_number32(word, 1, UINT16_MAX, &a->bytes))

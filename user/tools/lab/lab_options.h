@@ -8,6 +8,8 @@
 
 extern const struct cli_option lab_options[];
 
+/* Parses a host's name; word may be NULL. Returns its number, or 0. */
+u32 lab_host_parse(const char *word);
 /* Parses "2s stop h2 500ms". Returns false if it is none. */
 bool lab_action_parse(const char *text, struct lab_action *action);
 /* Sets the defaults. Returns false if memory runs out. */

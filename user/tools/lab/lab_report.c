@@ -8,12 +8,12 @@
 #include "../json.h"
 #include "lab_report.h"
 
-static void say_packet(const struct lab_hit *h)
+static void say_packet(const struct lab_hit *h, FILE *out)
 {
 	char name[LAB_KIND_NAME];
 
 	lab_kind_name(h->id.kind, name);
-	fprintf(stderr, "xroce lab:     h%u>h%u %s qp %u (0x%x) psn 0x%x (+%u) round %u\n", h->from,
+	fprintf(out, "xroce lab:     h%u>h%u %s qp %u (0x%x) psn 0x%x (+%u) round %u\n", h->from,
 		h->to, name, h->id.order, h->id.qpn, h->id.psn, h->id.step, h->id.round);
 }
 
@@ -27,19 +27,21 @@ static u32 rule_matched(const struct lab_rule *r)
 	return sum;
 }
 
-static void say_rules(const struct lab *lab)
+void lab_report_rules(const struct lab *lab, FILE *out)
 {
 	for (u32 i = 0; i < lab->cable->wire.num_rules; i++) {
 		const struct lab_rule *r = &lab->cable->wire.rules[i];
 
-		fprintf(stderr, "xroce lab: %s %u of %u: %s\n", r->hits ? "hit" : "NEVER HIT,",
+		if (!r->text[0])
+			continue;
+		fprintf(out, "xroce lab: %s %u of %u: %s\n", r->hits ? "hit" : "NEVER HIT,",
 			r->hits, rule_matched(r), r->text);
 		for (u32 k = 0; k < r->num_shown; k++)
-			say_packet(&r->shown[k]);
+			say_packet(&r->shown[k], out);
 	}
 	for (u32 i = 0; i < lab->num_actions; i++)
 		if (!lab->shown->has_acted[i])
-			fprintf(stderr, "xroce lab: NEVER BEGAN, the programs ended before: %s\n",
+			fprintf(out, "xroce lab: NEVER BEGAN, the programs ended before: %s\n",
 				lab->actions[i].text);
 }
 
@@ -129,7 +131,7 @@ int lab_report(const struct lab *lab, int status)
 {
 	FILE *out;
 
-	say_rules(lab);
+	lab_report_rules(lab, stderr);
 	say_cable(lab->cable);
 	if (lab_report_missed(lab) && !lab->may_miss && !status) {
 		fprintf(stderr, "xroce lab: a rule never hit; --allow-miss permits that\n");

@@ -14,7 +14,7 @@
 
 #include "../../os/clock.h"
 #include "../cli.h"
-#include "lab_run.h"
+#include "lab_keep.h"
 
 /* The time that programs get to end by themselves after the last host's, and then after SIGTERM. */
 #define END_NS	(2 * (u64)NSEC_PER_SEC)
@@ -93,11 +93,6 @@ static u64 actions_due(struct lab *lab, u64 began_ns)
 
 /* ---- the cable ---- */
 
-struct cable_process {
-	pid_t pid;
-	int stop_fd;
-};
-
 static int start_cable(struct lab *lab, struct cable_process *c)
 {
 	const struct cable_plan plan = { .num = lab->num_hosts,
@@ -105,23 +100,23 @@ static int start_cable(struct lab *lab, struct cable_process *c)
 					 .mtu = lab->mtu,
 					 .delay_ns = lab->delay_ns,
 					 .bits_per_second = lab->bits_per_second };
-	int ready[2], stop[2], err;
+	int ready[2], control[2], err;
 	char byte;
 
-	if (pipe2(ready, O_CLOEXEC) || pipe2(stop, O_CLOEXEC))
+	if (pipe2(ready, O_CLOEXEC) || pipe2(control, O_CLOEXEC))
 		return lab_failed("make a pipe", -errno);
 	c->pid = fork();
 	if (c->pid < 0)
 		return lab_failed("start a process", -errno);
 	if (!c->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(stop[1]);
-		err = cable_run(lab->cable, &plan, ready[1], stop[0]);
+		close(control[1]);
+		err = cable_run(lab->cable, &plan, ready[1], control[0]);
 		_exit(err ? lab_failed("forward packets", err) : EXIT_OK);
 	}
 	close(ready[1]);
-	close(stop[0]);
-	c->stop_fd = stop[1];
+	close(control[0]);
+	c->control_fd = control[1];
 	err = read(ready[0], &byte, 1) == 1 ? EXIT_OK : EXIT_FAILED;
 	close(ready[0]);
 	return err;
@@ -129,14 +124,14 @@ static int start_cable(struct lab *lab, struct cable_process *c)
 
 static void stop_cable(struct cable_process *c)
 {
-	close(c->stop_fd);
+	close(c->control_fd);
 	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
 /* ---- programs ---- */
 
-static void set_environment(const struct lab *lab, u32 number)
+void lab_run_environment(const struct lab *lab, u32 number)
 {
 	char name[32], value[LAB_HOSTS * 4] = "";
 
@@ -155,7 +150,7 @@ static void set_environment(const struct lab *lab, u32 number)
 		setenv("XROCE_SHARE", "always", 1);
 }
 
-static void run_program(const struct lab *lab, u32 i)
+void lab_run_program(const struct lab *lab, u32 i)
 {
 	const struct lab_program *p = &lab->programs[i];
 	char *const shell[] = { "/bin/sh", "-c", p->shell, NULL };
@@ -177,8 +172,7 @@ static void run_program(const struct lab *lab, u32 i)
 	lab_failed("run the command", -errno);
 }
 
-/* /sys/class/net of the host. A container may refuse it: programs then see the one outside. */
-static void mount_sys(void)
+void lab_run_mount_sys(void)
 {
 	if (!unshare(CLONE_NEWNS))
 		mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -202,8 +196,8 @@ static int start_program(struct lab *lab, u32 i)
 	err = lab_net_enter(&lab->hosts[i]);
 	if (err)
 		_exit(lab_failed("enter a network namespace", err));
-	mount_sys();
-	set_environment(lab, i + 1);
+	lab_run_mount_sys();
+	lab_run_environment(lab, i + 1);
 	if (!lab->is_alone) {
 		fd = open("/dev/null", O_RDONLY);
 		if (fd >= 0)
@@ -218,7 +212,7 @@ static int start_program(struct lab *lab, u32 i)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (u32 k = 0; k < LAB_SIGNALS; k++)
 		signal(lab_signals[k], SIG_DFL);
-	run_program(lab, i);
+	lab_run_program(lab, i);
 	_exit(127);
 }
 
@@ -416,7 +410,7 @@ int lab_prepare(struct lab *lab)
 int lab_run(struct lab *lab)
 {
 	struct runner r = { .lab = lab };
-	struct cable_process cable = { .stop_fd = -1 };
+	struct cable_process cable = { .control_fd = -1 };
 	const char *step;
 	sigset_t set;
 	int ret;
@@ -435,7 +429,7 @@ int lab_run(struct lab *lab)
 	ret = start_cable(lab, &cable);
 	if (ret)
 		return ret;
-	ret = run_programs(&r);
+	ret = lab->is_kept ? lab_keep(lab, &cable, r.signal_fd) : run_programs(&r);
 	stop_cable(&cable);
 	if (getpid() != 1)
 		end_orphans();

@@ -52,12 +52,19 @@ struct lab_setting {
 	char *value; /* NULL: it has none */
 };
 
+struct cable_process {
+	pid_t pid;
+	int control_fd;
+};
+
 struct lab {
 	u32 num_hosts, mtu;
 	u64 seed;
 	u64 delay_ns, bits_per_second, wait_ns, timeout_ns;
 	bool is_shared, is_plain, may_miss;
 	bool is_alone; /* one program: it has standard input */
+	bool is_kept;  /* `xroce lab up`: */
+	int listen_fd; /* its socket */
 	const char *json;
 	const char *cases, *one_case, *junit; /* a file of cases, or its name; NULL: none */
 	bool is_each;
@@ -82,6 +89,15 @@ int lab_prepare(struct lab *lab);
  * EXIT_FAILED after a message.
  */
 int lab_run(struct lab *lab);
+/* Sets the environment of a host's program. number: the host's, from 1. */
+void lab_run_environment(const struct lab *lab, u32 number);
+/*
+ * Makes a mount namespace with /sys/class/net of the host. A container may refuse it: programs then
+ * see the one outside.
+ */
+void lab_run_mount_sys(void);
+/* Executes the program of programs[i]. Returns after a message if it cannot. */
+void lab_run_program(const struct lab *lab, u32 i);
 /* Returns the exit status for a wait status: the process's, or 128 and the signal's number. */
 int lab_exit_status(int status);
 /* Prints "xroce lab: cannot WHAT: REASON". Returns EXIT_FAILED. */

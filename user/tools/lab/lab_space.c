@@ -131,7 +131,11 @@ int lab_space_run(struct lab *lab)
 	for (u32 i = 0; i < LAB_SIGNALS; i++)
 		signal(lab_signals[i], pass_on);
 	ret = lab_in_child(lab, true);
-	return ret == EXIT_NO_PROC && !lab->shown->began ? lab_in_child(lab, false) : ret;
+	if (ret != EXIT_NO_PROC || lab->shown->began)
+		return ret;
+	/* its programs come from outside: without a PID namespace they would stay */
+	return lab->is_kept ? lab_failed("mount /proc in a PID namespace", -EPERM) :
+			      lab_in_child(lab, false);
 }
 
 bool lab_space_interrupted(void)
