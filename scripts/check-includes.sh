@@ -32,7 +32,7 @@ declare -A rooms=(
 )
 # The folders of user/tools, and the other folders whose headers each may include.
 declare -A tools=([bench]=none [doctor]='observe|run|serve' [explain]=observe [export]='observe|serve'
-	[lab]=none [list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
+	[lab]=trace [list]=observe [observe]=none [run]=observe [serve]=run [top]=observe [trace]=observe)
 for tool in "${!tools[@]}"; do
 	rooms[tools/$tool]=${rooms[tools/$tool]:-${rooms[tools]}}
 done

@@ -205,7 +205,7 @@ _xroce_lab() {
 	done
 	_xroce_equals
 	case $prev in
-	--report | --junit)
+	--report | --junit | --capture | --record | --replay)
 		_xroce_files "$cur"
 		return
 		;;
@@ -222,7 +222,7 @@ _xroce_lab() {
 	-*)
 		_xroce_words "--hosts --h1 --h2 --fault --loss --duplicate --reorder --corrupt --mark \
 			--delay --rate --seed --mtu --at --shared --plain --wait --deadline --allow-miss \
-			--cases --each --case --junit --report --help --" "$cur"
+			--cases --each --case --junit --capture --record --replay --report --help --" "$cur"
 		;;
 	*)
 		_xroce_command "$COMP_CWORD"

@@ -175,6 +175,43 @@ ended_by() {
 killed() { ended_by KILL 5; }
 interrupted() { ended_by TERM 10; }
 
+# A failed run: both ends are explained, faults are comments of the capture, and it can be repeated.
+packets() {
+	/usr/bin/python3 -B "$here/tests/netns/lib/pcapng.py" "$OWN/home/$1" >"$WORK/$1" || fail "$1 is no capture"
+}
+failure() {
+	lab failed --deadline 3 --fault 'drop h1>h2 rc.send nth=5..' --capture "$OWN/home/capture" \
+		--record "$OWN/home/record" --h1 "$PINGPONG -n 100" --h2 "$PINGPONG -n 100 \$LAB_IP1"
+	need_status $? 2 failed
+	need_line failed 'nth is a number'
+	lab failed --deadline 3 --fault 'drop h1>h2 rc.send nth=5..9999' --capture "$OWN/home/capture" \
+		--record "$OWN/home/record" --h1 "$PINGPONG -n 100" --h2 "$PINGPONG -n 100 \$LAB_IP1"
+	need_status $? 124 failed
+	need_line failed '^xroce lab: explain in h1:$'
+	need_line failed '^xroce lab: explain in h2:$'
+	need_least "findings" "$(grep -cE 'QP 0x|qp 0x' "$WORK/failed.out")" 1
+	need_line failed "^xroce lab: to run it again: xroce lab --deadline 3 --fault 'drop h1>h2 rc.send nth=5..9999' --h1 "
+	packets capture
+	need_least "packets with a comment" "$(grep -c 'h1>h2 rc.send.*; drop h1>h2 rc.send' "$WORK/capture")" 2
+	need_equal "other comments" "$(grep -c 'xroce lab: h[12]>h[12] rc\.\([^s]\|s[^e]\)' "$WORK/capture")" 0
+	lab again --replay "$OWN/home/record"
+	need_status $? 124 again
+	need_equal "rules of both" "$(grep -c '^xroce lab: hit' "$WORK/again.out")" 1
+	lab other --replay "$OWN/home/record" -- true
+	need_status $? 2 other
+	lab other --replay "$OWN/home/record" --deadline 0.1x
+	need_status $? 2 other
+	lab other --replay "$OWN/home/capture"
+	need_status $? 2 other
+	pingpong good --capture "$OWN/home/good" --fault 'drop h1>h2 rc.send nth=5'
+	need_status $? 0 good
+	packets good
+	need_equal "packets with a comment" "$(grep -c 'xroce lab: ' "$WORK/good")" 1
+	need_least "packets" "$(grep -c '^in icrc' "$WORK/good")" 400
+	need_equal "wrong packets" "$(grep -c '^in wrong' "$WORK/good")" 0
+	! grep -q 'explain in\|run it again' "$WORK/good.out" || fail "a good run is explained"
+}
+
 # A lab that stays; $1 is its name, LAB the command.
 keeper_of() { "${LAB[@]}" list | sed -nE "s/^$1 +pid ([0-9]+)\$/\1/p"; }
 no_lab() { [ -z "$(keeper_of "$1")" ]; }
@@ -329,6 +366,7 @@ run_long_case same_packets same_packets
 run_long_case links links
 run_case killed killed
 run_long_case interrupted interrupted
+run_case failure failure
 run_case kept kept_by_root
 run_case by_user by_user
 run_long_case programs_misbehave programs_misbehave

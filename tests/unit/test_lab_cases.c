@@ -9,10 +9,16 @@
 #include <stdlib.h>
 
 #include "../../user/tools/lab/lab_cases.h"
+#include "../../user/tools/lab/lab_record.h"
 
 const struct command command_lab = { .name = "lab", .help = "", .options = lab_options };
 
-/* For user/tools/cli.c. */
+/* For the lab's files that run nothing here. */
+int lab_failed(const char *what, int err)
+{
+	return EXIT_FAILED;
+}
+
 int netdev_find(const char *name, struct netdev *dev)
 {
 	return -ENODEV;
@@ -311,6 +317,119 @@ static void command_lines_are_quoted(void **state)
 	free(lab.texts[1]);
 }
 
+/* ---- records ---- */
+
+static bool parse_record(const char *text, struct lab *lab)
+{
+	const size_t len = strlen(text);
+	char *copy = malloc(len ? len : 1);
+	bool good;
+
+	assert_non_null(copy);
+	memcpy(copy, text, len);
+	assert_true(lab_begin(lab));
+	good = lab_record_parse(copy, len, lab, &error);
+	free(copy);
+	return good;
+}
+
+static char *record_of(const struct lab *lab)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	if (!lab_record_write(lab, out))
+		fputs("(refused)", out);
+	fclose(out);
+	return text;
+}
+
+/* A run from a record is the run that was recorded. */
+static void records_have_all_that_decides(void **state)
+{
+	static char *words[] = { "./a b", "", "it's \"\\", "two\nlines\t", NULL };
+	/* each parsed once: their words are kept until the process exits */
+	static struct lab lab, again, third, odd;
+	const char *const set[][2] = {
+		{ "fault", "drop h2>h1 rc.ack" },
+		{ "loss", "1%" },
+		{ "fault", "swap nth=2" },
+		{ "seed", "3" },
+		{ "seed", "7" },
+		{ "at", "1s kill h2" },
+		{ "h2", "echo \"$LAB_IP1\"" },
+		{ "wait", "0.5" },
+		{ "deadline", "5" },
+		{ "allow-miss", NULL },
+		{ "hosts", "3" },
+		{ "mtu", "4200" },
+		{ "rate", "1gbit" },
+		{ "delay", "2ms" },
+		{ "plain", NULL },
+	};
+	char *text, *commands[2];
+
+	assert_true(lab_begin(&lab));
+	for (u32 i = 0; i < ARRAY_SIZE(set); i++)
+		assert_true(lab_set_option(&lab, lab_run_option(set[i][0])->id, (char *)set[i][1]));
+	lab.programs[0].argv = words;
+	text = record_of(&lab);
+	if (!parse_record(text, &again))
+		fail_msg("%u:%u: %s in %s", error.line, error.column, error.why, text);
+	assert_int_equal(again.seed, 7);
+	assert_int_equal(again.num_hosts, 3);
+	assert_int_equal(again.num_actions, 1);
+	assert_int_equal(again.num_texts, 3);
+	assert_true(again.may_miss && again.is_plain);
+	assert_int_equal(again.timeout_ns, lab.timeout_ns);
+	assert_int_equal(again.wait_ns, lab.wait_ns);
+	assert_int_equal(again.bits_per_second, lab.bits_per_second);
+	for (u32 i = 0; words[i]; i++)
+		assert_string_equal(again.programs[0].argv[i], words[i]);
+	assert_null(again.programs[0].argv[4]);
+	assert_string_equal(again.programs[1].shell, set[6][1]);
+	free(text);
+	/* and so is the record of that */
+	commands[0] = record_of(&again);
+	assert_true(parse_record(commands[0], &third));
+	commands[1] = record_of(&third);
+	assert_string_equal(commands[0], commands[1]);
+	free(commands[0]);
+	free(commands[1]);
+	assert_true(lab_begin(&odd));
+	words[0] = "\033[2J";
+	odd.programs[0].argv = words;
+	text = record_of(&odd);
+	assert_non_null(strstr(text, "(refused)"));
+	free(text);
+}
+
+static void wrong_records_name_the_word(void **state)
+{
+	static const struct {
+		const char *text, *word;
+	} wrong[] = {
+		{ "", "[[run]]" },
+		{ "[[case]]", "'case'" },
+		{ "[[run]]\n[[run]]", "one table" },
+		{ "[[run]]\ncases = 'wire'", "'cases'" },
+		{ "[[run]]\nreport = 'a'", "'report'" },
+		{ "[[run]]\ncapture = 'a'", "'capture'" },
+		{ "[[run]]\nlose = '1%'", "'lose'" },
+		{ "[[run]]\nseed = 'x'", "'x'" },
+		{ "[[run]]\nseed = ['1']", "'1'" },
+		{ "[[run]]\ncommand = 'a'", "'a'" },
+	};
+	static struct lab labs[ARRAY_SIZE(wrong)];
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++)
+		if (parse_record(wrong[i].text, &labs[i]) || !strstr(error.why, wrong[i].word))
+			fail_msg("'%s': %u:%u: %s", wrong[i].text, error.line, error.column,
+				 error.why);
+}
+
 /* Each file of the library is one, with a description of each case. */
 static void the_library_is_whole(void **state)
 {
@@ -321,6 +440,7 @@ static void the_library_is_whole(void **state)
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), XROCE_GOLDEN_DIR "/../../share/lab/%s.toml", names[i]);
+		lab_cases_free(&cases);
 		assert_int_equal(lab_cases_load(path, "", &cases), EXIT_OK);
 		for (u32 k = 0; k < cases.num; k++)
 			assert_non_null(cases.list[k].description);
@@ -345,6 +465,8 @@ int main(void)
 		cmocka_unit_test(long_files_are_refused),
 		cmocka_unit_test(results_follow_from_the_end),
 		cmocka_unit_test(command_lines_are_quoted),
+		cmocka_unit_test(records_have_all_that_decides),
+		cmocka_unit_test(wrong_records_name_the_word),
 		cmocka_unit_test(the_library_is_whole),
 	};
 

@@ -2,7 +2,7 @@
 """Reads what `xroce capture` wrote, apart from the code under test.
 
 pcapng.py FILE: a line a packet: its direction (in, out, none), whether its ICRC is right (icrc,
-wrong, short), opcode, destination QPN, PSN, length, VLAN tags, and the comment. At the end a
+wrong, short; other: not UDP), opcode, destination QPN, PSN, length, VLAN tags, and the comment. At the end a
 line `lost N in N`: what the interfaces' statistics say, and before it `backwards N`: packets whose
 time is less than that of one before. Exit status 1 if it is no pcapng file.
 """
@@ -52,6 +52,9 @@ def describe(frame, length):
         at += 4
         tags += 1
     ip = frame[at + 2 :]
+    by_udp = {b"\x08\x00": 9, b"\x86\xdd": 6}.get(frame[at : at + 2])
+    if not by_udp or ip[by_udp] != 17:
+        return ("other", 0, 0, 0, length, tags)
     udp_at = 20 if ip[0] >> 4 == 4 else 40
     bth = ip[udp_at + 8 :]
     what = (bth[0], int.from_bytes(bth[5:8], "big"), int.from_bytes(bth[9:12], "big"), length, tags)

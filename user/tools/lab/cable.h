@@ -15,6 +15,7 @@ struct cable_plan {
 	u32 mtu;
 	u64 delay_ns;	     /* of each frame */
 	u64 bits_per_second; /* 0: no limit */
+	int capture_fd;	     /* of a pcapng file of all frames; -1: none */
 };
 
 /* In memory that the cable shares with its parent. */
@@ -26,6 +27,7 @@ struct cable {
 	struct lab_rule change;
 	u32 change_at;	     /* its place in wire.rules */
 	_Atomic u32 changes; /* that are done */
+	int capture_err;     /* -errno of the capture */
 	u64 forwarded;
 	u64 lost_ring, lost_queue, too_long; /* frames that the cable could not forward */
 };

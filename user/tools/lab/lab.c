@@ -5,6 +5,7 @@
 
 #include "lab_each.h"
 #include "lab_keep.h"
+#include "lab_record.h"
 #include "lab_report.h"
 #include "lab_space.h"
 
@@ -24,6 +25,8 @@ static int lab_main(int argc, char **argv)
 	if (!lab_begin(&lab))
 		return lab_failed("allocate memory", -ENOMEM);
 	ret = cli_parse(&command_lab, &argc, &argv, lab_option, &lab);
+	if (!ret && lab.replay)
+		ret = lab_replay(&lab);
 	if (!ret)
 		ret = lab_take_command(&lab, argc, argv);
 	if (!ret)
@@ -32,10 +35,22 @@ static int lab_main(int argc, char **argv)
 		return lab_each(&lab);
 	if (!ret)
 		ret = lab_check(&lab);
+	if (!ret && lab.record)
+		ret = lab_record(&lab);
+	if (!ret)
+		ret = lab_capture_open(&lab, lab.capture);
 	if (ret)
 		return ret;
 	ret = lab_space_run(&lab);
-	return lab.shown->began ? lab_report(&lab, ret) : ret;
+	if (!lab.shown->began)
+		return ret;
+	ret = lab_report(&lab, ret);
+	if (ret && !lab_space_interrupted()) {
+		fputs("xroce lab: to run it again: ", stderr);
+		lab_print_command(&lab, stderr);
+		fputc('\n', stderr);
+	}
+	return ret;
 }
 
 const struct command command_lab = {

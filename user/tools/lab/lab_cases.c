@@ -216,8 +216,7 @@ void lab_cases_free(struct lab_cases *cases)
 
 /* ---- files ---- */
 
-/* Reads a file into memory that the caller frees. Returns its length, or -errno. */
-static ssize_t read_file(const char *path, char **text)
+ssize_t lab_file_read(const char *path, char **text)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len = 0, n = 1;
@@ -269,7 +268,7 @@ int lab_cases_load(const char *file, const char *self, struct lab_cases *cases)
 	path_of(file, self, path);
 	strcpy(shown, path);
 	output_clean(shown);
-	len = read_file(path, &text);
+	len = lab_file_read(path, &text);
 	if (len < 0) {
 		fprintf(stderr, "xroce lab: cannot read '%s': %s\n", shown, strerror((int)-len));
 		free(text);

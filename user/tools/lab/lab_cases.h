@@ -46,6 +46,8 @@ struct lab_cases {
 bool lab_cases_parse(char *text, size_t len, struct lab_cases *cases, struct lab_toml_error *error);
 
 void lab_cases_free(struct lab_cases *cases);
+/* Reads a file into memory that the caller frees in any case. Returns its length, or -errno. */
+ssize_t lab_file_read(const char *path, char **text);
 /*
  * Reads the file of that path, or the library's of that name. Returns EXIT_OK, or another exit code
  * after a message.

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -209,10 +210,16 @@ static int run_case(struct lab *run, const struct lab *base, struct drain *drain
 		    struct lab_case *c)
 {
 	const u64 begin_ns = clock_now_ns();
+	char capture[PATH_MAX];
 	int ret = make_lab(run, base, c);
 
+	if (!ret && base->capture) {
+		snprintf(capture, sizeof(capture), "%s.%s", base->capture, c->name);
+		ret = lab_capture_open(run, capture);
+	}
 	if (!ret)
 		ret = run_once(run, drain, &c->status);
+	lab_capture_open(run, NULL);
 	if (ret)
 		return ret;
 	c->time_ns = clock_now_ns() - begin_ns;
@@ -220,6 +227,8 @@ static int run_case(struct lab *run, const struct lab *base, struct drain *drain
 	c->result = lab_case_judge(c, c->status, lab_report_missed(run), run->may_miss, c->why,
 				   sizeof(c->why));
 	c->replay = command_line(run);
+	if (base->capture && c->result != LAB_FAILED)
+		unlink(capture);
 	if (c->result == LAB_FAILED)
 		c->output = drain_text(drain, OUTPUT_KEPT);
 	return EXIT_OK;

@@ -103,13 +103,15 @@ static int up(const char *name, int argc, char **argv)
 		argc += lab.programs[i].shell != NULL;
 	if (argc)
 		return usage_error(&command_lab, "up runs no program; exec does");
-	if (lab.num_actions || lab.cases || lab.is_each || lab.one_case || lab.junit || lab.json ||
-	    lab.timeout_ns || lab.may_miss)
+	if (lab.num_actions || lab.record || lab.replay || lab.cases || lab.is_each ||
+	    lab.one_case || lab.junit || lab.json || lab.timeout_ns || lab.may_miss)
 		return usage_error(&command_lab, "up takes no options of runs: --at, --cases, "
-						 "--deadline, --allow-miss, --report");
+						 "--deadline, --allow-miss, --record, --report");
 	ret = lab_prepare(&lab);
 	if (!ret)
 		ret = lab_check(&lab);
+	if (!ret)
+		ret = lab_capture_open(&lab, lab.capture);
 	return ret ? ret : lab_keep_start(&lab, name);
 }
 

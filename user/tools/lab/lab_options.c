@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../../os/clock.h"
 #include "lab_options.h"
@@ -32,6 +34,9 @@ enum {
 	OPTION_REPORT,
 	OPTION_WAIT,
 	OPTION_DEADLINE,
+	OPTION_CAPTURE,
+	OPTION_RECORD,
+	OPTION_REPLAY,
 	OPTION_CASES,
 	OPTION_CASE,
 	OPTION_EACH,
@@ -183,6 +188,15 @@ static bool lab_set(struct lab *lab, int id, char *value)
 	case OPTION_REPORT:
 		lab->json = value;
 		return true;
+	case OPTION_CAPTURE:
+		lab->capture = value;
+		return true;
+	case OPTION_RECORD:
+		lab->record = value;
+		return true;
+	case OPTION_REPLAY:
+		lab->replay = value;
+		return true;
 	case OPTION_CASES:
 		lab->cases = value;
 		return true;
@@ -270,21 +284,44 @@ const struct cli_option lab_options[] = {
 	{ OPTION_EACH, "each", NULL, "run the programs once for each case", NULL },
 	{ OPTION_CASE, "case", "NAME", "run the case NAME alone", NULL },
 	{ OPTION_JUNIT, "junit", "FILE", "write results of cases to FILE as JUnit's XML", NULL },
+	{ OPTION_CAPTURE, "capture", "FILE",
+	  "write the frames to FILE as pcapng, with the rules that hit a\n"
+	  "packet as its comment; with --each to FILE.CASE, kept of\n"
+	  "cases that fail",
+	  NULL },
+	{ OPTION_RECORD, "record", "FILE", "write all that decides to FILE, for --replay", NULL },
+	{ OPTION_REPLAY, "replay", "FILE", "run what --record has written to FILE", NULL },
 	{ OPTION_REPORT, "report", "FILE", "write the report to FILE as JSON as well", NULL },
 	{ 0 }
 };
+
+int lab_capture_open(struct lab *lab, const char *path)
+{
+	if (lab->capture_fd >= 0)
+		close(lab->capture_fd);
+	/* its owner's alone, as it has the programs' data */
+	lab->capture_fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+	if (!path || lab->capture_fd >= 0)
+		return EXIT_OK;
+	fprintf(stderr, "xroce lab: cannot write '%s': %s\n", path, strerror(errno));
+	return EXIT_FAILED;
+}
 
 int lab_take_command(struct lab *lab, int argc, char **argv)
 {
 	u32 n = 0;
 
-	if (argc && lab->programs[0].shell)
-		return usage_error(&command_lab, "--h1 and a command are for the same host");
+	if (argc && lab->replay)
+		return usage_error(&command_lab, "--replay has the command in its file");
 	if (argc)
 		lab->programs[0].argv = argv;
+	if (lab->programs[0].shell && lab->programs[0].argv)
+		return usage_error(&command_lab, "--h1 and a command are for the same host");
 	for (u32 i = 0; i < LAB_HOSTS; i++)
 		n += lab->programs[i].shell || lab->programs[i].argv;
 	lab->is_alone = n == 1;
+	if (lab->cases && (lab->record || lab->replay))
+		return usage_error(&command_lab, "--record and --replay are for one run");
 	if (!lab->cases && (lab->is_each || lab->one_case || lab->junit))
 		return usage_error(&command_lab, "--each, --case and --junit need --cases");
 	return n || lab->cases ? EXIT_OK : usage_error(&command_lab, "no command given");
@@ -318,6 +355,31 @@ int lab_check(struct lab *lab)
 }
 
 /* ---- options of cases, and command lines of runs ---- */
+
+/* Returns whether the option says how runs are made, not what one is. */
+static bool is_of_cases(int id)
+{
+	return id == OPTION_CASES || id == OPTION_CASE || id == OPTION_EACH || id == OPTION_JUNIT ||
+	       id == OPTION_REPORT || id == OPTION_RECORD || id == OPTION_REPLAY ||
+	       id == OPTION_CAPTURE;
+}
+
+const struct cli_option *lab_run_option(const char *name)
+{
+	for (const struct cli_option *o = lab_options; o->id; o++)
+		if (!strcmp(o->name, name))
+			return is_of_cases(o->id) ? NULL : o;
+	return NULL;
+}
+
+const struct cli_option *lab_option_by_id(int id)
+{
+	const struct cli_option *o = lab_options;
+
+	while (o->id && o->id != id)
+		o++;
+	return o->id && !is_of_cases(id) ? o : NULL;
+}
 
 bool lab_option_is_list(int id)
 {
@@ -353,24 +415,15 @@ static void print_word(const char *word, FILE *out)
 	fputc('\'', out);
 }
 
-/* Returns whether the option says how runs are made, not what one is. */
-static bool is_of_cases(int id)
-{
-	return id == OPTION_CASES || id == OPTION_CASE || id == OPTION_EACH || id == OPTION_JUNIT ||
-	       id == OPTION_REPORT;
-}
-
 void lab_print_command(const struct lab *lab, FILE *out)
 {
 	fputs("xroce lab", out);
 	for (u32 i = 0; i < lab->num_settings; i++) {
 		const struct lab_setting *s = &lab->settings[i];
-		const struct cli_option *o = lab_options;
+		const struct cli_option *o = lab_option_by_id(s->id);
 
-		if (is_of_cases(s->id))
+		if (!o)
 			continue;
-		while (o->id != s->id)
-			o++;
 		fprintf(out, " --%s", o->name);
 		if (s->value)
 			print_word(s->value, out);
@@ -390,7 +443,9 @@ static void *shared_memory(size_t bytes)
 
 bool lab_begin(struct lab *lab)
 {
-	*lab = (struct lab){ .num_hosts = 2, .mtu = MTU, .wait_ns = NSEC_PER_SEC, .seed = SEED };
+	*lab = (struct lab){
+		.num_hosts = 2, .mtu = MTU, .wait_ns = NSEC_PER_SEC, .seed = SEED, .capture_fd = -1
+	};
 	lab->cable = shared_memory(sizeof(*lab->cable));
 	lab->shown = shared_memory(sizeof(*lab->shown));
 	if (!lab->cable || !lab->shown)

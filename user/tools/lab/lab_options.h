@@ -21,12 +21,20 @@ int lab_option(void *lab, int id, char *value);
 /* Takes a command from the command line. Returns EXIT_OK, or EXIT_USAGE after a message. */
 int lab_take_command(struct lab *lab, int argc, char **argv);
 /*
+ * Opens a file for the capture of the next run. path NULL: it has none. Returns EXIT_OK, or
+ * EXIT_FAILED after a message.
+ */
+int lab_capture_open(struct lab *lab, const char *path);
+/*
  * Checks rules and hosts, and prepares the lab for a run. Returns EXIT_OK, or EXIT_USAGE after a
  * message.
  */
 int lab_check(struct lab *lab);
 /* Returns the option of that name if cases may set it, or NULL. */
 const struct cli_option *lab_case_option(const char *name);
+/* Returns the option of that name or id if it says what a run is, or NULL. */
+const struct cli_option *lab_run_option(const char *name);
+const struct cli_option *lab_option_by_id(int id);
 /* Returns whether an option can be repeated. */
 bool lab_option_is_list(int id);
 /* Writes the command line that has these settings and programs, quoted for sh(1). */

@@ -81,6 +81,9 @@ static void say_cable(const struct cable *c)
 	if (c->lost_queue)
 		fprintf(stderr, "xroce lab: %llu frames were dropped because a queue was full\n",
 			(unsigned long long)c->lost_queue);
+	if (c->capture_err)
+		fprintf(stderr, "xroce lab: cannot write the capture: %s\n",
+			strerror(-c->capture_err));
 	if (c->wire.untold)
 		fprintf(stderr, "xroce lab: %llu packets of more than %d QPs were not told apart\n",
 			(unsigned long long)c->wire.untold, LAB_FLOWS);

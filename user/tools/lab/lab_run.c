@@ -17,9 +17,10 @@
 #include "lab_keep.h"
 
 /* The time that programs get to end by themselves after the last host's, and then after SIGTERM. */
-#define END_NS	(2 * (u64)NSEC_PER_SEC)
-#define TERM_NS (2 * (u64)NSEC_PER_SEC)
-#define LOOK_MS 20 /* between two looks whether a program listens */
+#define END_NS	   (2 * (u64)NSEC_PER_SEC)
+#define TERM_NS	   (2 * (u64)NSEC_PER_SEC)
+#define EXPLAIN_NS (5 * (u64)NSEC_PER_SEC) /* longest wait for an explanation */
+#define LOOK_MS	   20			   /* between two looks whether a program listens */
 
 const int lab_signals[LAB_SIGNALS] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 
@@ -99,7 +100,8 @@ static int start_cable(struct lab *lab, struct cable_process *c)
 					 .hosts = lab->hosts,
 					 .mtu = lab->mtu,
 					 .delay_ns = lab->delay_ns,
-					 .bits_per_second = lab->bits_per_second };
+					 .bits_per_second = lab->bits_per_second,
+					 .capture_fd = lab->capture_fd };
 	int ready[2], control[2], err;
 	char byte;
 
@@ -240,7 +242,7 @@ struct runner {
 	int signal_fd;
 	u64 began_ns;
 	u64 end_ns, kill_ns; /* when programs that are left get SIGTERM, and SIGKILL */
-	bool is_stopped, is_late;
+	bool is_stopped, is_late, has_failed, is_explained;
 };
 
 static u32 running(const struct lab *lab)
@@ -272,6 +274,8 @@ static void reap(struct runner *r)
 			if (lab->programs[i].pid == pid) {
 				lab->programs[i].pid = 0;
 				lab->shown->status[i] = lab_exit_status(status);
+				/* not one that a signal has ended, as kill does */
+				r->has_failed |= WIFEXITED(status) && status;
 			}
 }
 
@@ -287,11 +291,56 @@ static void end_programs(struct runner *r, int sig)
 		}
 }
 
+/* ---- explanations ---- */
+
+/* `xroce explain` in a host. Returns its PID, or 0. */
+static pid_t start_explain(const struct lab *lab, u32 i)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		return pid > 0 ? pid : 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!lab_net_enter(&lab->hosts[i]) && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+		execl(lab->self, "xroce", "explain", "--interval", "0.5", (char *)NULL);
+	_exit(127);
+}
+
+/*
+ * Once, when a program fails or does not end while others run: prints for each of those what is
+ * wrong with its queue pairs, which are gone when it has ended.
+ */
+static void explain(struct runner *r)
+{
+	struct lab *lab = r->lab;
+
+	if (r->is_explained || lab->is_plain || r->is_stopped)
+		return;
+	r->is_explained = true;
+	for (u32 i = 0; i < lab->num_hosts; i++) {
+		const u64 until_ns = clock_now_ns() + EXPLAIN_NS;
+		pid_t pid;
+
+		if (!lab->programs[i].pid)
+			continue;
+		fprintf(stderr, "xroce lab: explain in h%u:\n", i + 1);
+		pid = start_explain(lab, i);
+		while (pid && !waitpid(pid, NULL, WNOHANG)) {
+			if (clock_now_ns() >= until_ns)
+				kill(pid, SIGKILL);
+			poll(NULL, 0, LOOK_MS);
+		}
+	}
+}
+
+/* ---- the programs' begin and end ---- */
+
 /* Ends the remaining programs in time. Returns when it will look again. */
 static u64 runner_end(struct runner *r, u64 now_ns)
 {
 	if (r->lab->timeout_ns && now_ns >= r->began_ns + r->lab->timeout_ns && !r->end_ns) {
 		r->is_late = true;
+		explain(r);
 		r->end_ns = now_ns;
 	}
 	if (!r->end_ns && last_has_ended(r->lab))
@@ -325,6 +374,8 @@ static void runner_turn(struct runner *r, u64 most_ms)
 		return;
 	if (info.ssi_signo == SIGCHLD) {
 		reap(r);
+		if (r->has_failed && !r->end_ns)
+			explain(r);
 		return;
 	}
 	r->is_stopped = true;

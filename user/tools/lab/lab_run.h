@@ -65,13 +65,16 @@ struct lab {
 	bool is_alone; /* one program: it has standard input */
 	bool is_kept;  /* `xroce lab up`: */
 	int listen_fd; /* its socket */
-	const char *json;
+	const char *json, *record, *replay;
+	const char *capture; /* a file; NULL: none */
+	int capture_fd;
 	const char *cases, *one_case, *junit; /* a file of cases, or its name; NULL: none */
 	bool is_each;
 	struct lab_setting settings[LAB_SETTINGS]; /* in their order */
 	u32 num_settings;
 	char *texts[LAB_RULES];
 	u32 num_texts;
+	char *recorded; /* the words of a record; kept until the process exits */
 	struct lab_program programs[LAB_HOSTS];
 	struct lab_action actions[LAB_ACTIONS];
 	u32 num_actions;

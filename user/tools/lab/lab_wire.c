@@ -118,20 +118,20 @@ bool lab_wire_decide(struct lab_wire *w, u32 from, u32 to, const u8 *frame, u32 
 		     struct lab_fate *fate)
 {
 	const struct rx_frame f = { .data = frame, .len = len };
-	struct lab_identity id;
 	struct packet p;
 
 	*fate = (struct lab_fate){ .copies = 1 };
 	if (packet_parse(&p, &f) != XROCE_DROP_none)
 		return false;
 	w->packets++;
-	identify(w, from, to, &p, &id);
+	identify(w, from, to, &p, &fate->id);
 	for (u32 i = 0; i < w->num_rules; i++) {
 		struct lab_rule *r = &w->rules[i];
 
 		/* one without a text has been removed; its place stays, which shares depend on */
-		if (!r->text[0] || !lab_rule_selects(r, i, w->seed, from, to, p.flags, &id))
+		if (!r->text[0] || !lab_rule_selects(r, i, w->seed, from, to, p.flags, &fate->id))
 			continue;
+		fate->rules |= 1ull << i;
 		switch (r->verb) {
 		case LAB_DROP:
 			fate->drop = true;

@@ -30,7 +30,10 @@ struct lab_fate {
 	u32 copies; /* more than one frame */
 	u64 delay_ns;
 	u32 corrupt; /* a bit for each enum lab_part */
+	u64 rules;   /* that have hit it, a bit each */
+	struct lab_identity id;
 };
+_Static_assert((u32)LAB_RULES <= 64, "bits of rules");
 
 /* Decides about a frame from one host to another. Returns true if it is a RoCEv2 packet. */
 bool lab_wire_decide(struct lab_wire *w, u32 from, u32 to, const u8 *frame, u32 len,
