@@ -56,7 +56,7 @@ $(BUILD)/tests/unit/test_hostile_maps: $(call tool_objs,$(explain_rules) explain
 	terminal.c \
 	processes.c table.c) $(call objs,user/os/kernel.c)
 $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
-lab_cases := lab_cases.c lab_options.c lab_record.c lab_toml.c cli.c output.c terminal.c
+lab_cases := lab_action.c lab_cases.c lab_options.c lab_record.c lab_toml.c cli.c output.c terminal.c
 $(BUILD)/tests/unit/test_lab_cases: $(call tool_objs,$(lab_cases)) $(call objs,user/os/clock.c \
 	$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_wire.c) $(call objs,$(wildcard user/fault/*.c))

@@ -57,6 +57,9 @@ statuses() {
 	lab usage --fault 'drop rc.sned nth=3' -- true
 	need_status $? 2 usage
 	need_line usage '^ {16}\^ neither a kind of packet'
+	lab usage --at '1s stop h1' -- true
+	need_status $? 2 usage
+	need_line usage '^ {21}\^ it takes a time'
 	lab usage --fault $'drop \e[2J' -- true
 	need_line usage '^xroce lab: drop \?\[2J$'
 }
@@ -299,6 +302,32 @@ programs_misbehave() {
 	need_status $? 0 flood
 	lab closed -- sh -c 'exec 0<&- 1>&- 2>&-; sleep 0.1; exit 4'
 	need_status $? 4 closed
+	lab flood --cases host --case peer-stops --at '0.3s stop h1 10ms' -- sh -c 'timeout 1 yes; echo the end; exit 6'
+	need_status $? 6 flood
+	need_line flood '^    \| the end$'
+	need_least "lines of the output" "$(wc -l <"$WORK/flood.out")" 100
+	need_equal "far more lines" "$(($(wc -l <"$WORK/flood.out") > 5000))" 0
+	lab forks --deadline 1 -- sh -c 'trap "" TERM; f() { sleep 98765'$$' & sleep 98765'$$'; }; f & f'
+	need_status $? 124 forks
+	wait_until 5 gone $$ || fail "left: $(left $$)"
+}
+
+# The same packets under load, a hundred times.
+hundred_runs() {
+	local i load=() options=(--loss 3% --duplicate 2% --seed 5)
+	pingpong first "${options[@]}"
+	need_status $? 0 first
+	for i in 1 2 3 4; do
+		sh -c 'while :; do :; done' &
+		load+=($!)
+		netns_children+=($!)
+	done
+	for ((i = 0; i < 100; i++)); do
+		pingpong again "${options[@]}"
+		need_status $? 0 again
+		diff <(places first) <(places again) >"$WORK/diff" || { fail "other packets in run $i"; cat "$WORK/diff"; break; }
+	done
+	kill "${load[@]}"
 }
 
 # Cases: one that is survived, one that is not, and one whose rule selects nothing.
@@ -370,4 +399,5 @@ run_case failure failure
 run_case kept kept_by_root
 run_case by_user by_user
 run_long_case programs_misbehave programs_misbehave
+run_long_case hundred_runs hundred_runs
 finish_cases

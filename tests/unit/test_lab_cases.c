@@ -173,7 +173,7 @@ static void wrong_files_name_the_word(void **state)
 		{ CASE "fault = 'drop rc.sned'", 3, 9, "'rc.sned'" },
 		{ CASE "fault = 'drop nth=0'", 3, 9, "'nth=0'" },
 		{ CASE "fault = 'drop h1>h9'", 3, 9, "'h1>h9'" },
-		{ CASE "fault = 'delay'", 3, 9, "'' in a rule" },
+		{ CASE "fault = 'delay'", 3, 9, "'' in a rule or action" },
 		{ CASE "fault = [", 3, 9, "closing ]" },
 		{ CASE "fault = ['drop'", 3, 9, "closing ]" },
 		{ CASE "fault = ['drop' 'drop']", 3, 17, "''drop']'" },
@@ -184,17 +184,17 @@ static void wrong_files_name_the_word(void **state)
 		{ CASE "fault = ['drop',\n'lose']", 4, 1, "'lose'" },
 		{ CASE "fault = ['drop'] ]", 3, 18, "']'" },
 		{ CASE "fault = { a = 1 }", 3, 9, "'{'" },
-		{ CASE "at = 'stop h2'", 3, 6, "'stop h2'" },
-		{ CASE "at = '2 stop h2 1s'", 3, 6, "'2 stop h2 1s'" },
+		{ CASE "at = 'stop h2'", 3, 6, "'stop'" },
+		{ CASE "at = '2 stop h2 1s'", 3, 6, "'2'" },
 		{ CASE "at = '2s stop h9 1s'", 3, 6, "h9" },
-		{ CASE "at = '2s stop h2'", 3, 6, "'2s stop h2'" },
-		{ CASE "at = '2s kill h2 1s'", 3, 6, "'2s kill h2 1s'" },
-		{ CASE "at = '2s mtu 1s'", 3, 6, "'2s mtu 1s'" },
-		{ CASE "at = '2s mtu h1 600 1s'", 3, 6, "'2s mtu h1 600 1s'" },
-		{ CASE "at = '2s mtu 0 1s'", 3, 6, "'2s mtu 0 1s'" },
-		{ CASE "at = '2s partition h1 1s'", 3, 6, "'2s partition h1 1s'" },
-		{ CASE "at = '2s address 1s'", 3, 6, "'2s address 1s'" },
-		{ CASE "at = ['1s partition 1s', '']", 3, 26, "''" },
+		{ CASE "at = '2s stop h2'", 3, 6, "'' in a rule" },
+		{ CASE "at = '2s kill h2 1s'", 3, 6, "'1s'" },
+		{ CASE "at = '2s mtu 1s'", 3, 6, "'1s'" },
+		{ CASE "at = '2s mtu h1 600 1s'", 3, 6, "'h1'" },
+		{ CASE "at = '2s mtu 0 1s'", 3, 6, "'0'" },
+		{ CASE "at = '2s partition h1 1s'", 3, 6, "'h1'" },
+		{ CASE "at = '2s address 1s'", 3, 6, "'1s'" },
+		{ CASE "at = ['1s partition 1s', '']", 3, 26, "begins with a time" },
 		{ "[[case]]\nname = 'a'\x01", 2, 11, "0x01" },
 		{ "[[case]]\rname = 'a'", 1, 9, "0x0d" },
 		{ "[[case]]\n# \x7f", 2, 3, "0x7f" },
@@ -215,6 +215,78 @@ static void wrong_files_name_the_word(void **state)
 		    !strstr(error.why, wrong[i].word))
 			fail_msg("'%s': %u:%u: %s", wrong[i].text, error.line, error.column,
 				 error.why);
+	}
+}
+
+static void actions_have_what_they_say(void **state)
+{
+	struct lab_error e;
+	struct lab_action a;
+
+	assert_true(lab_action_parse("2s stop h2 500ms", 3, &a, &e));
+	assert_int_equal(a.act, LAB_STOP);
+	assert_int_equal(a.host, 2);
+	assert_int_equal(a.at_ns, 2000000000);
+	assert_int_equal(a.for_ns, 500000000);
+	assert_true(lab_action_parse("  1.5ms\tmtu  600 1s ", 3, &a, &e));
+	assert_int_equal(a.bytes, 600);
+	assert_true(lab_action_parse("1s kill h3", 3, &a, &e));
+	assert_int_equal(a.for_ns, 0);
+	assert_true(lab_action_parse("1s partition 1s", 3, &a, &e));
+	assert_int_equal(a.host, 0);
+}
+
+/* The error is at the word that is wrong. */
+static void wrong_actions_name_the_word(void **state)
+{
+	static const struct {
+		const char *text;
+		u32 at;
+	} wrong[] = {
+		{ "", 0 },
+		{ " ", 1 },
+		{ "kill h1", 0 },
+		{ "1 kill h1", 0 },
+		{ "1m kill h1", 0 },
+		{ "61s kill h1", 0 },
+		{ "-1s kill h1", 0 },
+		{ "0s kill h1", 0 },
+		{ "1s", 2 },
+		{ "1s kil h1", 3 },
+		{ "1s KILL h1", 3 },
+		{ "1s kill", 7 },
+		{ "1s kill 1", 8 },
+		{ "1s kill h0", 8 },
+		{ "1s kill h4", 8 },
+		{ "1s kill h11", 8 },
+		{ "1s kill h1 1s", 11 },
+		{ "1s kill h1,h2", 8 },
+		{ "1s stop h1", 10 },
+		{ "1s stop 1s h1", 8 },
+		{ "1s stop h1 2", 11 },
+		{ "1s stop h1 1s h2", 14 },
+		{ "1s link h1 down", 11 },
+		{ "1s address h1", 13 },
+		{ "1s mtu", 6 },
+		{ "1s mtu 1s", 7 },
+		{ "1s mtu 0 1s", 7 },
+		{ "1s mtu 65536 1s", 7 },
+		{ "1s mtu 4294967297 1s", 7 },
+		{ "1s mtu -5 1s", 7 },
+		{ "1s mtu 600", 10 },
+		{ "1s partition", 12 },
+		{ "1s partition h1 h2", 13 },
+		{ "1s kill h1                                                        ", 0 },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct lab_error e;
+		struct lab_action a;
+
+		if (lab_action_parse(wrong[i].text, 3, &a, &e))
+			fail_msg("'%s' is taken for an action", wrong[i].text);
+		if (e.at != wrong[i].at || strlen(e.why) < 10)
+			fail_msg("'%s': at %u: %s", wrong[i].text, e.at, e.why);
 	}
 }
 
@@ -462,6 +534,8 @@ int main(void)
 		cmocka_unit_test(cases_have_what_they_say),
 		cmocka_unit_test(strings_are_decoded),
 		cmocka_unit_test(wrong_files_name_the_word),
+		cmocka_unit_test(actions_have_what_they_say),
+		cmocka_unit_test(wrong_actions_name_the_word),
 		cmocka_unit_test(long_files_are_refused),
 		cmocka_unit_test(results_follow_from_the_end),
 		cmocka_unit_test(command_lines_are_quoted),

@@ -72,14 +72,17 @@ static bool value_fits(struct loader *l, const struct cli_option *o, char *text,
 		       size_t bytes)
 {
 	struct lab_error error = { 0 };
+	struct lab_action action;
 	struct lab_rule rule;
 	bool good;
 
 	*l->scratch = (struct lab){ .num_hosts = LAB_HOSTS };
-	if (o->id == 'f') {
-		if (lab_rule_parse(text, LAB_HOSTS, &rule, &error))
+	if (o->id == 'f' || lab_option_is_action(o->id)) {
+		good = o->id == 'f' ? lab_rule_parse(text, LAB_HOSTS, &rule, &error) :
+				      lab_action_parse(text, LAB_HOSTS, &action, &error);
+		if (good)
 			return true;
-		snprintf(why, bytes, "'%.*s' in a rule: %s", (int)min_u32(error.len, 40),
+		snprintf(why, bytes, "'%.*s' in a rule or action: %s", (int)min_u32(error.len, 40),
 			 error.at < strlen(text) ? text + error.at : "", error.why);
 		return false;
 	}

@@ -44,61 +44,22 @@ enum {
 	OPTION_HOST
 };
 
-u32 lab_host_parse(const char *word)
+/* Prints a text and a mark where it is wrong. Returns EXIT_USAGE. */
+static int say_error(const char *text, const struct lab_error *error)
 {
-	return word && word[0] == 'h' && word[1] >= '1' && word[1] < '1' + LAB_HOSTS && !word[2] ?
-		       (u32)(word[1] - '0') :
-		       0;
-}
+	char shown[LAB_RULE_TEXT];
 
-bool lab_action_parse(const char *text, struct lab_action *a)
-{
-	static const struct {
-		const char *name;
-		enum lab_act act;
-		bool has_host, has_bytes, has_time;
-	} acts[] = {
-		{ "kill", LAB_KILL, true, false, false },
-		{ "stop", LAB_STOP, true, false, true },
-		{ "link", LAB_LINK, true, false, true },
-		{ "address", LAB_ADDRESS, true, false, true },
-		{ "mtu", LAB_PATH_MTU, false, true, true },
-		{ "partition", LAB_PARTITION, false, false, true },
-	};
-	char copy[64], *save = NULL, *word;
-	bool good;
-
-	*a = (struct lab_action){ .text = text };
-	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return false;
-	word = strtok_r(copy, " ", &save);
-	if (!word || !lab_time_parse(word, strlen(word), &a->at_ns))
-		return false;
-	word = strtok_r(NULL, " ", &save);
-	for (size_t i = 0; word && i < ARRAY_SIZE(acts); i++) {
-		if (strcmp(word, acts[i].name))
-			continue;
-		a->act = acts[i].act;
-		if (acts[i].has_host)
-			a->host = lab_host_parse(strtok_r(NULL, " ", &save));
-		if (acts[i].has_bytes) {
-			word = strtok_r(NULL, " ", &save);
-			if (!word || !cli_number32(word, 1, UINT16_MAX, &a->bytes))
-				return false;
-		}
-		word = acts[i].has_time ? strtok_r(NULL, " ", &save) : NULL;
-		good = !acts[i].has_time ||
-		       (word && lab_time_parse(word, strlen(word), &a->for_ns));
-		return good && (a->host || !acts[i].has_host) && !strtok_r(NULL, " ", &save);
-	}
-	return false;
+	snprintf(shown, sizeof(shown), "%s", text);
+	output_clean(shown);
+	fprintf(stderr, "xroce lab: %s\n           %*s^ %s\n", shown,
+		(int)min_u32(error->at, LAB_RULE_TEXT - 1), "", error->why);
+	return EXIT_USAGE;
 }
 
 /* Adds a rule, or prints where it is wrong. */
 static int add_rule(struct lab *lab, const char *text)
 {
 	struct lab_wire *w = &lab->cable->wire;
-	char shown[LAB_RULE_TEXT];
 	struct lab_error error;
 
 	if (w->num_rules == LAB_RULES) {
@@ -109,11 +70,18 @@ static int add_rule(struct lab *lab, const char *text)
 		output_clean(w->rules[w->num_rules++].text);
 		return EXIT_OK;
 	}
-	snprintf(shown, sizeof(shown), "%s", text);
-	output_clean(shown);
-	fprintf(stderr, "xroce lab: %s\n           %*s^ %s\n", shown,
-		(int)min_u32(error.at, LAB_RULE_TEXT - 1), "", error.why);
-	return EXIT_USAGE;
+	return say_error(text, &error);
+}
+
+static int check_actions(struct lab *lab)
+{
+	struct lab_error error;
+
+	for (u32 i = 0; i < lab->num_actions; i++)
+		if (!lab_action_parse(lab->actions[i].text, lab->num_hosts, &lab->actions[i],
+				      &error))
+			return say_error(lab->actions[i].text, &error);
+	return EXIT_OK;
 }
 
 /* Notes a rule with a share of the packets, as of tc-netem(8). */
@@ -181,8 +149,10 @@ static bool lab_set(struct lab *lab, int id, char *value)
 	case OPTION_RATE:
 		return parse_rate(value, &lab->bits_per_second);
 	case OPTION_AT:
-		return lab->num_actions < LAB_ACTIONS &&
-		       lab_action_parse(value, &lab->actions[lab->num_actions++]);
+		if (lab->num_actions == LAB_ACTIONS)
+			return false;
+		lab->actions[lab->num_actions++].text = value;
+		return true;
 	case OPTION_WAIT:
 		return cli_seconds(value, 0, TIME_MOST, &lab->wait_ns);
 	case OPTION_REPORT:
@@ -268,7 +238,7 @@ const struct cli_option lab_options[] = {
 	  "after T do ACTION: kill HOST, stop HOST T, link HOST T\n"
 	  "(down for T), address HOST T (removed for T), mtu BYTES T\n"
 	  "(drop longer packets for T), partition T",
-	  "a time and an action, as '2s stop h2 500ms'" },
+	  "at most 32 actions" },
 	{ OPTION_SHARED, "shared", NULL, "let programs share their interface by a broker", NULL },
 	{ OPTION_PLAIN, "plain", NULL, "run programs without 'xroce run'", NULL },
 	{ OPTION_WAIT, "wait", "S",
@@ -335,9 +305,6 @@ static int check_hosts(const struct lab *lab)
 	for (u32 i = 0; i < LAB_HOSTS; i++)
 		if (lab->programs[i].shell || lab->programs[i].argv)
 			most = i + 1;
-	for (u32 i = 0; i < lab->num_actions; i++)
-		if (lab->actions[i].host > most)
-			most = lab->actions[i].host;
 	return most <= lab->num_hosts ? EXIT_OK :
 					usage_error(&command_lab, "there is no host h%u", most);
 }
@@ -351,6 +318,8 @@ int lab_check(struct lab *lab)
 	lab->cable->wire.seed = lab->seed;
 	for (u32 i = 0; !ret && i < lab->num_texts; i++)
 		ret = add_rule(lab, lab->texts[i]);
+	if (!ret)
+		ret = check_actions(lab);
 	return ret ? ret : check_hosts(lab);
 }
 
@@ -384,6 +353,11 @@ const struct cli_option *lab_option_by_id(int id)
 bool lab_option_is_list(int id)
 {
 	return id == 'f' || id == OPTION_AT;
+}
+
+bool lab_option_is_action(int id)
+{
+	return id == OPTION_AT;
 }
 
 const struct cli_option *lab_case_option(const char *name)

@@ -8,10 +8,6 @@
 
 extern const struct cli_option lab_options[];
 
-/* Parses a host's name; word may be NULL. Returns its number, or 0. */
-u32 lab_host_parse(const char *word);
-/* Parses "2s stop h2 500ms". Returns false if it is none. */
-bool lab_action_parse(const char *text, struct lab_action *action);
 /* Sets the defaults. Returns false if memory runs out. */
 bool lab_begin(struct lab *lab);
 /* Stores the value of an option. Returns false if the value is not accepted. */
@@ -35,6 +31,8 @@ const struct cli_option *lab_case_option(const char *name);
 /* Returns the option of that name or id if it says what a run is, or NULL. */
 const struct cli_option *lab_run_option(const char *name);
 const struct cli_option *lab_option_by_id(int id);
+/* Returns whether an option's value is an action. */
+bool lab_option_is_action(int id);
 /* Returns whether an option can be repeated. */
 bool lab_option_is_list(int id);
 /* Writes the command line that has these settings and programs, quoted for sh(1). */

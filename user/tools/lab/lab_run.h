@@ -7,9 +7,9 @@
 #include <sys/types.h>
 
 #include "cable.h"
+#include "lab_action.h"
 
 enum {
-	LAB_ACTIONS = 32,
 	LAB_SETTINGS = 192,
 	LAB_TIMEOUT = 124, /* exit status after the deadline */
 	LAB_SIGNALS = 4,
@@ -17,19 +17,6 @@ enum {
 
 /* The signals that end a lab. */
 extern const int lab_signals[LAB_SIGNALS];
-
-enum lab_act { LAB_KILL, LAB_STOP, LAB_LINK, LAB_ADDRESS, LAB_PATH_MTU, LAB_PARTITION };
-
-/* What happens at a time, and what ends it, for_ns later. */
-struct lab_action {
-	u64 at_ns;  /* since the programs' start */
-	u64 for_ns; /* 0: at once, or for ever */
-	u32 host;   /* from 1; 0: none */
-	u32 bytes;  /* of LAB_PATH_MTU */
-	enum lab_act act;
-	bool is_begun, is_over;
-	const char *text;
-};
 
 struct lab_program {
 	char *shell; /* a command for sh -c, or */
