@@ -71,7 +71,7 @@ fi
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cp -r "$top"/{Makefile,include,bpf,user,tests} "$dir"
+cp -r "$top"/{Makefile,include,bpf,share,user,tests} "$dir"
 cd "$dir"
 # quick ones first; the longest is left out
 programs=

@@ -71,6 +71,11 @@ programs() {
 	need_equal "ends of a pingpong" "$(grep -c '^100 iters' "$WORK/plain.out")" 2
 	pingpong shared --shared
 	need_status $? 0 shared
+	lab several --shared --fault 'drop rc.send nth=4' \
+		--h1 "$PINGPONG -n 100 -p 4001 & $PINGPONG -n 100 -p 4002; wait" \
+		--h2 "$PINGPONG -n 100 -p 4001 \$LAB_IP1 & sleep 0.3; $PINGPONG -n 100 -p 4002 \$LAB_IP1; wait"
+	need_status $? 0 several
+	need_equal "ends of pingpongs" "$(grep -c '^100 iters' "$WORK/several.out")" 4
 }
 
 # hit NAME N RULE: the report's line

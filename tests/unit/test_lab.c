@@ -344,8 +344,12 @@ static bool mad_passes(u8 class, u8 attribute, u8 transaction, u32 psn)
 	const struct path path = {
 		.hop_limit = 64, .udp_sport = 0xc000, .local = addresses[0], .peer = addresses[1]
 	};
-	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY), .pkey = 0xffff,
-				  .dest_qpn = 1, .src_qpn = 1, .psn = psn, .payload_len = 256 };
+	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY),
+				  .pkey = 0xffff,
+				  .dest_qpn = 1,
+				  .src_qpn = 1,
+				  .psn = psn,
+				  .payload_len = 256 };
 	u8 frame[PACKET_FRAME_MAX], *mad = packet_put_headers(frame, &path, &p);
 	struct lab_fate fate;
 
@@ -581,6 +585,30 @@ static void marked_packets_are_right(void **state)
 	}
 }
 
+/* A removed rule hits nothing, and shares of the rules after it hit the same packets. */
+static void removed_rules_leave_others_alone(void **state)
+{
+	u64 hits[2] = { 0, 0 };
+
+	for (u32 run = 0; run < 2; run++) {
+		WIRE(9, "duplicate", "drop p=0.5");
+		if (run)
+			wire.rules[0].text[0] = 0;
+		for (u32 i = 0; i < 64; i++) {
+			u8 frame[PACKET_FRAME_MAX];
+			struct lab_fate fate;
+
+			assert_true(lab_wire_decide(&wire, 1, 2, frame,
+						    make(frame, SEND, 5, i, 0, false), &fate));
+			assert_int_equal(fate.copies, run ? 1 : 2);
+			assert_int_equal(fate.rules, (run ? 0 : 1) | (u64)fate.drop << 1);
+			assert_int_equal(fate.id.step, i);
+			hits[run] |= (u64)fate.drop << i;
+		}
+	}
+	assert_true(hits[0] && hits[0] == hits[1]);
+}
+
 /* More QPs than the table holds: all pass, and are counted. */
 static void many_qps_are_not_forgotten(void **state)
 {
@@ -622,6 +650,7 @@ int main(void)
 		cmocka_unit_test(corrupted_packets_pass_udp_and_fail_the_icrc),
 		cmocka_unit_test(checksums_are_never_zero),
 		cmocka_unit_test(marked_packets_are_right),
+		cmocka_unit_test(removed_rules_leave_others_alone),
 		cmocka_unit_test(many_qps_are_not_forgotten),
 	};
 
