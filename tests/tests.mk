@@ -29,7 +29,7 @@ tool_objs = $(call objs,$(call tools,$(1)))
 
 # What the command prints with.
 PRINTING := $(addprefix $(BUILD)/tests/unit/,test_table test_screen test_top test_records \
-	test_hostile_maps test_lab_cases)
+	test_hostile_maps test_lab_cases test_lab_each test_lab_keep test_lab_run)
 $(PRINTING): PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/measure/%: PRINT_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/unit/test_table: $(call tool_objs,json.c table.c)
@@ -59,6 +59,12 @@ $(BUILD)/tests/unit/test_cli: $(call tool_objs,cli.c output.c)
 lab_cases := lab_action.c lab_cases.c lab_options.c lab_record.c lab_toml.c cli.c output.c terminal.c
 $(BUILD)/tests/unit/test_lab_cases: $(call tool_objs,$(lab_cases)) $(call objs,user/os/clock.c \
 	$(wildcard user/fault/*.c))
+$(BUILD)/tests/unit/test_lab_each: $(call tool_objs,$(lab_cases) lab_capture.c lab_each.c lab_report.c \
+	lab_results.c json.c table.c pcapng.c) $(call objs,user/os/clock.c $(wildcard user/fault/*.c))
+$(BUILD)/tests/unit/test_lab_keep: $(call tool_objs,$(lab_cases) lab_keep.c lab_live.c lab_report.c \
+	json.c) $(call objs,user/os/clock.c $(wildcard user/fault/*.c))
+$(BUILD)/tests/unit/test_lab_run: $(call tool_objs,$(lab_cases) lab_report.c lab_run.c json.c) \
+	$(call objs,user/os/clock.c $(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_wire.c) $(call objs,$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c cli.c output.c)
 

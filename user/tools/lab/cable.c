@@ -14,8 +14,8 @@
 
 #include "../../engine/timer_heap.h"
 #include "../../os/clock.h"
-#include "../trace/pcapng.h"
 #include "cable.h"
+#include "lab_capture.h"
 
 enum {
 	RING_BYTES = 16 << 20, /* of frames that wait for the cable, for each host */
@@ -60,8 +60,8 @@ struct forwarder {
 		u64 until_ns;
 	} held[LAB_HOSTS][LAB_HOSTS];
 	u32 num_held;
-	u8 *copy;	       /* of a frame that is changed */
-	struct pcapng capture; /* out NULL: none */
+	u8 *copy; /* of a frame that is changed */
+	struct lab_capture capture;
 };
 
 /* ---- the queue ---- */
@@ -177,73 +177,16 @@ static bool hold(struct forwarder *f, u32 from, u32 to, const u8 *data, u32 len)
 	return true;
 }
 
-/* ---- capture ---- */
-
-static void capture_open(struct forwarder *f)
-{
-	FILE *out = f->plan->capture_fd >= 0 ? fdopen(f->plan->capture_fd, "w") : NULL;
-
-	if (!out)
-		return;
-	pcapng_begin(&f->capture, out, "xroce lab");
-	for (u32 i = 0; i < f->plan->num; i++)
-		pcapng_interface(&f->capture, (const char[]){ 'h', (char)('1' + i), 0 },
-				 UINT16_MAX);
-}
-
-static void capture_close(struct forwarder *f)
-{
-	if (f->capture.out && fclose(f->capture.out) && !f->capture.err)
-		f->capture.err = -errno;
-	f->cable->capture_err = f->capture.err;
-}
-
-/* Writes a comment of the rules that have hit the packet. */
-static void capture_comment(const struct lab_wire *w, u32 from, u32 to, const struct lab_fate *fate,
-			    char *text, size_t bytes)
-{
-	char kind[LAB_KIND_NAME];
-	int n;
-
-	lab_kind_name(fate->id.kind, kind);
-	n = snprintf(text, bytes, "xroce lab: h%u>h%u %s qp %u psn +%u round %u", from + 1, to + 1,
-		     kind, fate->id.order, fate->id.step, fate->id.round);
-	for (u32 i = 0; i < w->num_rules && n >= 0 && (size_t)n < bytes; i++)
-		if (fate->rules >> i & 1)
-			n += snprintf(text + n, bytes - (size_t)n, "; %s", w->rules[i].text);
-}
-
-/* Writes a frame as it came to the cable. fate NULL: it is no RoCEv2 packet. */
-static void capture_frame(struct forwarder *f, u32 from, u32 to, const u8 *data, u32 len,
-			  const struct lab_fate *fate)
-{
-	char comment[PCAPNG_COMMENT_MAX];
-	struct pcapng_packet p = { .interface = from,
-				   .data = data,
-				   .captured = len,
-				   .len = len,
-				   .direction = PCAPNG_INBOUND };
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	p.time_ns = (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-	if (fate && fate->rules) {
-		capture_comment(&f->cable->wire, from, to, fate, comment, sizeof(comment));
-		p.comment = comment;
-	}
-	pcapng_packet(&f->capture, &p);
-}
-
 /* ---- a frame ---- */
 
 static void forward_to(struct forwarder *f, u32 from, u32 to, u8 *data, u32 len)
 {
 	struct lab_fate fate;
-
 	const bool is_rdma = lab_wire_decide(&f->cable->wire, from + 1, to + 1, data, len, &fate);
 
-	if (f->capture.out)
-		capture_frame(f, from, to, data, len, is_rdma ? &fate : NULL);
+	if (f->capture.out.out)
+		lab_capture_frame(&f->capture, &f->cable->wire, from + 1, to + 1, data, len,
+				  is_rdma ? &fate : NULL);
 	if (!is_rdma) {
 		send_frame(f, to, data, len, 0);
 		return;
@@ -420,13 +363,13 @@ int cable_run(struct cable *c, const struct cable_plan *plan, int ready_fd, int 
 		err = port_open(&f.port[i], plan->hosts[i].port_index, plan->mtu);
 	if (err)
 		return err;
-	capture_open(&f);
+	lab_capture_begin(&f.capture, plan->capture_fd, plan->num);
 	if (write(ready_fd, "", 1) != 1)
 		return -EPIPE;
 	forward_all(&f, control_fd);
 	send_due(&f, true);
 	for (u32 i = 0; i < plan->num; i++)
 		port_count_lost(&f, &f.port[i]);
-	capture_close(&f);
+	c->capture_err = lab_capture_end(&f.capture);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -252,8 +253,8 @@ int lab_keep(struct lab *lab, const struct cable_process *cable, int signal_fd)
 
 /* ---- the keeper ---- */
 
-/* Returns a socket that listens at the lab's address, or -errno. */
-static int listen_at(const char *name)
+/* Returns a socket at the lab's address, or -errno. */
+static int bind_to(const char *name)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address;
@@ -263,11 +264,28 @@ static int listen_at(const char *name)
 
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (const struct sockaddr *)&address, len) && !listen(fd, BACKLOG))
+	if (!bind(fd, (const struct sockaddr *)&address, len))
 		return fd;
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+/* Closes what the keeper has inherited, as a lock of flock(1) or the end of a pipe. */
+static void close_inherited(const struct lab *lab)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		const int fd = atoi(e->d_name);
+
+		if (fd > STDERR_FILENO && fd != lab->listen_fd && fd != lab->capture_fd &&
+		    fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /* The keeper: a session of its own, whose messages go to the command that started it. */
@@ -280,8 +298,10 @@ static int keeper(struct lab *lab, int messages)
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
 	    dup2(messages, STDERR_FILENO) < 0 || chdir("/"))
 		return EXIT_FAILED;
-	close(null);
-	close(messages);
+	close_inherited(lab);
+	/* the kernel gives this process's PID to those that connect */
+	if (listen(lab->listen_fd, BACKLOG))
+		return lab_failed("listen", -errno);
 	return lab_space_run(lab);
 }
 
@@ -307,7 +327,7 @@ int lab_keep_start(struct lab *lab, const char *name)
 	bool good;
 	pid_t pid;
 
-	lab->listen_fd = listen_at(name);
+	lab->listen_fd = bind_to(name);
 	if (lab->listen_fd == -EADDRINUSE) {
 		fprintf(stderr, "xroce lab: there is a lab '%s' ('xroce lab down %s' ends it)\n",
 			name, name);
