@@ -61,9 +61,9 @@ $(BUILD)/tests/unit/test_lab_cases: $(call tool_objs,$(lab_cases)) $(call objs,u
 	$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_lab_each: $(call tool_objs,$(lab_cases) lab_capture.c lab_each.c lab_report.c \
 	lab_results.c json.c table.c pcapng.c) $(call objs,user/os/clock.c $(wildcard user/fault/*.c))
-$(BUILD)/tests/unit/test_lab_keep: $(call tool_objs,$(lab_cases) lab_keep.c lab_live.c lab_report.c \
+$(BUILD)/tests/unit/test_lab_keep: $(call tool_objs,$(lab_cases) lab_endpoint.c lab_keep.c lab_live.c lab_report.c \
 	json.c) $(call objs,user/os/clock.c $(wildcard user/fault/*.c))
-$(BUILD)/tests/unit/test_lab_run: $(call tool_objs,$(lab_cases) lab_report.c lab_run.c json.c) \
+$(BUILD)/tests/unit/test_lab_run: $(call tool_objs,$(lab_cases) lab_endpoint.c lab_report.c lab_run.c json.c) \
 	$(call objs,user/os/clock.c $(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_lab: $(call tool_objs,lab_wire.c) $(call objs,$(wildcard user/fault/*.c))
 $(BUILD)/tests/unit/test_export_shares: $(call tool_objs,shares.c listen.c cli.c output.c)
