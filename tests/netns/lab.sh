@@ -222,11 +222,14 @@ failure() {
 
 # A lab that stays; $1 is its name, LAB the command.
 keeper_of() { "${LAB[@]}" list | sed -nE "s/^$1 +pid ([0-9]+)\$/\1/p"; }
+# The keeper ends with this test, also if that is cut off; netns_forget follows its end.
+ends_with_test() { keeper=$(keeper_of "$1") && netns_children+=("$keeper"); }
 no_lab() { [ -z "$(keeper_of "$1")" ]; }
 kept() {
-	local name=$1 pid server
+	local name=$1 pid server keeper
 	lab up up "$name" --hosts 3 --fault 'drop h2>h1 rc.send nth=3'
 	need_status $? 0 up
+	ends_with_test "$name"
 	lab again up "$name"
 	need_status $? 1 again
 	need_line again "there is a lab '$name'"
@@ -266,11 +269,13 @@ kept() {
 	need_status $? 0 down
 	need_hits down 1 'drop h1>h2 rc.send nth=7'
 	no_lab "$name" || fail "the lab is still there"
+	netns_forget "$keeper"
 	lab down down "$name"
 	need_status $? 1 down
 	# a killed keeper leaves nothing
 	lab up up "$name"
 	need_status $? 0 up
+	ends_with_test "$name"
 	lab sleeper exec "$name" h1 -- sleep 98765$$ &
 	server=$!
 	netns_children+=("$server")
@@ -281,10 +286,13 @@ kept() {
 	need_equal "the program's status" $? 137
 	wait_until 5 gone $$ || fail "left: $(left $$)"
 	wait_until 5 no_lab "$name" || fail "the killed lab is still there"
+	netns_forget "$keeper"
 	lab up up "$name"
 	need_status $? 0 up
+	ends_with_test "$name"
 	kill -TERM "$(keeper_of "$name")"
 	wait_until 10 no_lab "$name" || fail "the lab does not end"
+	netns_forget "$keeper"
 }
 one_sleep() { [ -n "$(left $$)" ]; }
 kept_by_root() { kept root-$$; }
@@ -293,12 +301,12 @@ kept_by_root() { kept root-$$; }
 by_user() {
 	local LAB=("${AS_USER[@]}" "$OWN/bin/xroce" lab)
 	"${AS_USER[@]}" unshare -Urn true 2>/dev/null || { skip_reason="no user namespaces for users"; return 77; }
+	[ "${1:-}" != kept ] || { kept user-$$; return; }
 	pingpong user --loss 1% --fault 'corrupt h1>h2 rc.send nth=5'
 	need_status $? 0 user
 	need_line user 'using UDP sockets'
 	need_hits user 1 'corrupt h1>h2 rc.send nth=5'
 	killed
-	kept user-$$
 }
 
 # A program's output, a process that closes everything, and a forking one are no trouble.
@@ -400,9 +408,10 @@ run_long_case same_packets same_packets
 run_long_case links links
 run_case killed killed
 run_long_case interrupted interrupted
-run_case failure failure
+run_long_case failure failure
 run_case kept kept_by_root
 run_case by_user by_user
+run_long_case kept_by_user by_user kept
 run_long_case programs_misbehave programs_misbehave
 run_long_case hundred_runs hundred_runs
 finish_cases
