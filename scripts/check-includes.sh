@@ -21,7 +21,7 @@ declare -A rooms=(
 	[host]='engine|os|client'
 	[broker]='engine|os|io|client|host|cm'
 	[port]='engine|os|io|run|client'
-	[verbs]='engine|os|port'
+	[verbs]='engine|fault|os|port'
 	[rdmacm]='engine|os|cm'
 	[rsocket]='engine|os|rdmacm'
 	[rspreload]='none'
@@ -49,7 +49,7 @@ declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
 	[user/cm]="<($pure)\\.h>|\"(\\.\\./engine/(types|timer_heap)|[a-z0-9_]+)\\.h\""
-	[user/fault]="<($pure|ctype|stdio)\\.h>|\"(\\.\\./engine/(packet|types)|[a-z0-9_]+)\\.h\""
+	[user/fault]="<($pure|ctype|stdio)\\.h>|\"(\\.\\./engine/(engine|packet|types)|[a-z0-9_]+)\\.h\""
 	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do

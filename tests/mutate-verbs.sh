@@ -179,7 +179,7 @@ lost_descriptor   | user/verbs/events.c     | /^static struct vcq \*channel_pop/
 lost_requeue      | user/verbs/events.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 no_wait_for_acks  | user/verbs/events.c     | s/^\tevents_await_acks(/\tif (0) events_await_acks(/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/events.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/engine/cq.c      | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
+event_before_push | user/engine/cq.c      | /^static per_packet void complete_push/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^static per_packet void complete_push/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/events.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming

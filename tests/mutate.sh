@@ -91,7 +91,8 @@ kind_of() {
 	user/engine/*) ;;
 	user/cm/*) echo cm ;;
 	user/tools/bench/*) echo measure ;;
-	user/fault/* | user/tools/lab/*) echo unit ;;
+	user/fault/*) echo unit sim ;;
+	user/tools/lab/*) echo unit ;;
 	user/rdmacm/* | user/rsocket/*) echo rdmacm ;;
 	user/os/loop.*) echo rdmacm brokersim ;;
 	user/run/* | user/port/port_cq.c) echo portsim port ;;

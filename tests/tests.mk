@@ -73,6 +73,8 @@ $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMO
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
+$(BUILD)/tests/sim/test_faults: $(call objs,$(wildcard user/fault/*.c))
+
 # The connection manager, without a network as well.
 $(BUILD)/tests/cm/%: $(BUILD)/obj/tests/cm/%.o $(call shared,cm) $(TEST_COMMON) \
 		$(BUILD)/libcm.a $(BUILD)/libengine.a
@@ -262,9 +264,9 @@ $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rsocket/,rso
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,$(call tools,bench_compare.c json.c output.c) \
 	user/os/clock.c)
 $(addprefix $(BUILD)/tests/fuzz/,fuzz_json fuzz_record): FUZZ_LIBS := -ljson-c -lm
-$(BUILD)/tests/fuzz/fuzz_lab: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,lab_wire.c) $(codec))
+$(BUILD)/tests/fuzz/fuzz_lab: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,lab_wire.c) $(ENGINE_SRC))
 $(BUILD)/tests/fuzz/fuzz_cases: $(call fuzz_objs,$(wildcard user/fault/*.c) $(call tools,$(lab_cases)) \
-	user/os/clock.c $(codec))
+	user/os/clock.c $(ENGINE_SRC))
 $(BUILD)/tests/fuzz/fuzz_cases: FUZZ_LIBS := $(TOOL_PKG_LIBS)
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(call tools,http.c text.c) user/os/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd

@@ -71,6 +71,7 @@ enum xroce_reason {
 	XROCE_REASON_RENDEZVOUS = 16,
 	XROCE_REASON_MEMORY = 17,
 	XROCE_REASON_REQUEST = 18,
+	XROCE_REASON_FAULT_RULE = 19,
 	XROCE_REASON_PEER_INVALID = 64,	/* a request of the peer was invalid, */
 	XROCE_REASON_PEER_ACCESS = 65,	/* or its key did not permit the access */
 	XROCE_REASON_PORT_LOST = 66,	/* the interface was removed, or the broker exited */

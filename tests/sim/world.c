@@ -113,6 +113,7 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 						.disable = o->disable[i],
 						.ecn = o->ecn,
 						.pkeys = o->pkeys[i],
+						.faults = o->faults[i],
 						.line_rate = o->line_rate,
 						.unknown_ids = o->unknown_ids };
 

@@ -144,6 +144,7 @@ struct world_options {
 	u64 line_rate;		      /* bytes/s, for the rate limit; 0 = the default */
 	const struct pkey_table *pkeys[WORLD_MAX_NODES]; /* NULL: the default P_Key alone */
 	u32 num_engines;	      /* of each node; 0 = XROCE_SIM_ENGINES, or one */
+	const struct engine_faults *faults[WORLD_MAX_NODES]; /* on request; NULL: none */
 	bool unknown_ids;	      /* of arriving packets, as of UDP sockets */
 };
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o);

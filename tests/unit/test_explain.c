@@ -247,11 +247,11 @@ static void explain_error__every_reason(void **state)
 		else
 			assert_string_equal(found(), "broken error");
 		seen += !strstr(w.found.list[0].text, "for reason");
-		if (reason <= XROCE_REASON_REQUEST ||
+		if (reason <= XROCE_REASON_FAULT_RULE ||
 		    (reason >= XROCE_REASON_PEER_INVALID && reason <= XROCE_REASON_PORT_LOST))
 			assert_null(strstr(w.found.list[0].text, "for reason"));
 	}
-	assert_int_equal(seen, 19 + 3);
+	assert_int_equal(seen, 20 + 3);
 }
 
 static void explain_error__sqe_and_the_peer(void **state)

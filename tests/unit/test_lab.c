@@ -4,6 +4,7 @@
 /* The rules of `xroce lab`, and what they do to frames: user/tools/lab. */
 #include "unit.h"
 
+#include "../../user/fault/endpoint.h"
 #include "../../user/tools/lab/lab_wire.h"
 
 #define HOSTS 3
@@ -151,6 +152,386 @@ static void wrong_rules_name_the_word(void **state)
 		if (error.len != strlen(word) || strncmp(text + error.at, word, error.len))
 			fail_msg("'%s': at %u, %u bytes: %s", text, error.at, error.len, error.why);
 	}
+}
+
+/* The same of rules of an endpoint. A word that is there twice is meant at its last place. */
+static void wrong_rules_of_endpoints_name_the_word(void **state)
+{
+	static const struct {
+		const char *text, *word; /* NULL: at the end */
+	} wrong[] = {
+		{ "faill x", "faill" },
+		{ "Fail x", "Fail" },
+		{ "fails x", "fails" },
+		{ "completes x", "completes" },
+		{ "complet x", "complet" },
+		{ "lates x", "lates" },
+		{ "holdd x", "holdd" },
+		{ "events x", "events" },
+		{ "rnrs x", "rnrs" },
+		{ "RNR x", "RNR" },
+		{ "naks x", "naks" },
+		{ "NAK x", "NAK" },
+		{ "credit x", "credit" },
+		{ "credits:0 x", "credits:0" },
+		{ "cnps x", "cnps" },
+		{ "ecns x", "ecns" },
+		{ "reject x", "reject" },
+		{ "fail, x", "fail," },
+		{ "nack x", "nack" },
+		{ "kill x", "kill" },
+		{ "fail", NULL },
+		{ "fail ENOMEM", "ENOMEM" },
+		{ "fail post_send ENOMEM", "post_send" },
+		{ "fail ibv_post_sent ENOMEM", "ibv_post_sent" },
+		{ "fail ibv_post_send", NULL },
+		{ "fail ibv_post_send ENOMM", "ENOMM" },
+		{ "fail ibv_post_send enomem", "enomem" },
+		{ "fail ibv_post_send 12", "12" },
+		{ "fail ibv_post_send nth=1", "nth=1" },
+		{ "fail IBV_POST_SEND ENOMEM", "IBV_POST_SEND" },
+		{ "fail rdma_create_qp ENOMEM", "rdma_create_qp" },
+		{ "fail ibv_reg_mr ENOMEM ENOMEM", "ENOMEM" },
+		{ "fail ibv_reg_mr ENOMEM ibv_reg_mr", "ibv_reg_mr" },
+		{ "fail ibv_reg_mr ENOMEM send", "send" },
+		{ "fail ibv_reg_mr ENOMEM rc.send", "rc.send" },
+		{ "fail ibv_reg_mr ENOMEM qp=1", "qp" },
+		{ "fail ibv_reg_mr ENOMEM psn=1", "psn" },
+		{ "fail ibv_reg_mr ENOMEM round=1", "round" },
+		{ "fail ibv_reg_mr ENOMEM h1>h2", "h1>h2" },
+		{ "fail ibv_reg_mr ENOMEM h0", "h0" },
+		{ "fail ibv_reg_mr ENOMEM h4", "h4" },
+		{ "fail ibv_reg_mr ENOMEM h", "h" },
+		{ "fail ibv_reg_mr ENOMEM h1h2", "h1h2" },
+		{ "fail ibv_reg_mr ENOMEM nth=0", "nth=0" },
+		{ "fail ibv_reg_mr ENOMEM p=2", "p=2" },
+		{ "fail ibv_reg_mr ENOMEM times=0", "times=0" },
+		{ "fail ibv_reg_mr ENOMEM timer=1", "timer" },
+		{ "fail ibv_reg_mr ENOMEM last", "last" },
+		{ "fail ibv_reg_mr SUCCESS", "SUCCESS" },
+		{ "fail ibv_get_device_name ENOMEM", "ibv_get_device_name" },
+		{ "fail ibv_ack_cq_events EIO", "ibv_ack_cq_events" },
+		{ "complete", NULL },
+		{ "complete send", "send" },
+		{ "complete SUCCESS", "SUCCESS" },
+		{ "complete RETRY_EXC", "RETRY_EXC" },
+		{ "complete IBV_WC_RETRY_EXC_ERR send", "IBV_WC_RETRY_EXC_ERR" },
+		{ "complete retry_exc_err send", "retry_exc_err" },
+		{ "complete 12 send", "12" },
+		{ "complete ENOMEM send", "ENOMEM" },
+		{ "complete FATAL_ERR sends", "sends" },
+		{ "complete FATAL_ERR rc.send", "rc.send" },
+		{ "complete FATAL_ERR SEND", "SEND" },
+		{ "complete FATAL_ERR receive", "receive" },
+		{ "complete FATAL_ERR recvs", "recvs" },
+		{ "complete FATAL_ERR first", "first" },
+		{ "complete FATAL_ERR h1>h2", "h1>h2" },
+		{ "complete FATAL_ERR ibv_post_send", "ibv_post_send" },
+		{ "complete FATAL_ERR rdma_read", "rdma_read" },
+		{ "complete FATAL_ERR send psn=1", "psn" },
+		{ "complete FATAL_ERR send round=2", "round" },
+		{ "complete FATAL_ERR send timer=3", "timer" },
+		{ "complete FATAL_ERR send after=1", "after" },
+		{ "complete FATAL_ERR send rate=1k", "rate" },
+		{ "complete FATAL_ERR recv qp=0", "qp=0" },
+		{ "complete FATAL_ERR recv qp=x", "qp=x" },
+		{ "complete FATAL_ERR recv nth=5..4", "nth=5..4" },
+		{ "complete FATAL_ERR recv p=0", "p=0" },
+		{ "complete FATAL_ERR recv times=x", "times=x" },
+		{ "complete FATAL_ERR recv nth=1.5", "nth=1.5" },
+		{ "late", NULL },
+		{ "late send", "send" },
+		{ "late 2", "2" },
+		{ "late 61s send", "61s" },
+		{ "late 0us", "0us" },
+		{ "late 2ms 2ms", "2ms" },
+		{ "late 2ms rc.ack", "rc.ack" },
+		{ "late 1m send", "1m" },
+		{ "late -2ms", "-2ms" },
+		{ "late 2ms psn=+1", "psn" },
+		{ "late 2ms h1>h2", "h1>h2" },
+		{ "late 2ms RETRY_EXC_ERR", "RETRY_EXC_ERR" },
+		{ "hold 2ms", "2ms" },
+		{ "hold rc.send", "rc.send" },
+		{ "hold psn=1", "psn" },
+		{ "hold send recv rcv", "rcv" },
+		{ "hold timer=1", "timer" },
+		{ "hold h5", "h5" },
+		{ "event", NULL },
+		{ "event PORT_DOWN", "PORT_DOWN" },
+		{ "event port_err", "port_err" },
+		{ "event IBV_EVENT_PORT_ERR", "IBV_EVENT_PORT_ERR" },
+		{ "event QP_FATAL", "QP_FATAL" },
+		{ "event PORT_ERR post_send", "post_send" },
+		{ "event PORT_ERR send", "send" },
+		{ "event PORT_ERR ENOMEM", "ENOMEM" },
+		{ "event PORT_ERR 2s", "2s" },
+		{ "event PORT_ERR qp=1", "qp" },
+		{ "event PORT_ERR nth=x", "nth=x" },
+		{ "event PORT_ERR h1>h2", "h1>h2" },
+		{ "event ibv_post_send", "ibv_post_send" },
+		{ "rnr timer=", "timer=" },
+		{ "rnr timer=32", "timer=32" },
+		{ "rnr timer=-1", "timer=-1" },
+		{ "rnr timer=x", "timer=x" },
+		{ "rnr timer=1..2", "timer=1..2" },
+		{ "rnr timer=0x20", "timer=0x20" },
+		{ "rnr timer=12ms", "timer=12ms" },
+		{ "rnr h1>h2", "h1>h2" },
+		{ "rnr h0", "h0" },
+		{ "rnr h4", "h4" },
+		{ "rnr hx", "hx" },
+		{ "rnr send", "send" },
+		{ "rnr rc.snd", "rc.snd" },
+		{ "rnr 12", "12" },
+		{ "rnr ENOMEM", "ENOMEM" },
+		{ "rnr remote-access", "remote-access" },
+		{ "rnr qp=0x1000000", "qp=0x1000000" },
+		{ "rnr psn=16777216", "psn=16777216" },
+		{ "rnr round=0", "round=0" },
+		{ "rnr times=1..3", "times=1..3" },
+		{ "rnr p=200%", "p=200%" },
+		{ "rnr timr=12", "timr" },
+		{ "rnr credits=1", "credits" },
+		{ "nak", NULL },
+		{ "nak rc.send", "rc.send" },
+		{ "nak access", "access" },
+		{ "nak remote_access", "remote_access" },
+		{ "nak remote-acces", "remote-acces" },
+		{ "nak sequence", "sequence" },
+		{ "nak rnr", "rnr" },
+		{ "nak 2", "2" },
+		{ "nak Remote-Access", "Remote-Access" },
+		{ "nak operational remote-access", "remote-access" },
+		{ "nak operational h1>h2", "h1>h2" },
+		{ "nak operational recv", "recv" },
+		{ "nak operational ibv_post_send", "ibv_post_send" },
+		{ "nak operational xyz", "xyz" },
+		{ "nak operational timer=1", "timer" },
+		{ "nak invalid-request nth=", "nth=" },
+		{ "nak invalid-request p=1.5", "p=1.5" },
+		{ "credits", "credits" },
+		{ "credits 0", "credits" },
+		{ "credits=", "credits=" },
+		{ "credits=-1", "credits=-1" },
+		{ "credits=x", "credits=x" },
+		{ "credits=32769", "credits=32769" },
+		{ "credits=4294967296", "credits=4294967296" },
+		{ "credits=1..2", "credits=1..2" },
+		{ "credits=0 rc.send", "rc.send" },
+		{ "credits=0 psn=1", "psn" },
+		{ "credits=0 h1>h2", "h1>h2" },
+		{ "credits=0 send", "send" },
+		{ "credits=0 timer=2", "timer" },
+		{ "credits=0 credits=1", "credits" },
+		{ "cnp h2>h1", "h2>h1" },
+		{ "cnp rate=1k", "rate" },
+		{ "cnp send", "send" },
+		{ "cnp timer=1", "timer" },
+		{ "ecn 20%", "20%" },
+		{ "ecn p=", "p=" },
+		{ "ecn h1>h2", "h1>h2" },
+		{ "ecn recv", "recv" },
+		{ "drop h1", "h1" },
+		{ "drop timer=1", "timer" },
+		{ "drop send", "send" },
+		{ "drop ibv_post_send", "ibv_post_send" },
+		{ "mark h2 p=1%", "h2" },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const char *text = wrong[i].text, *word = wrong[i].word;
+		struct lab_error error = { 0 };
+		struct lab_rule rule;
+		size_t at;
+
+		if (lab_rule_parse(text, HOSTS, &rule, &error))
+			fail_msg("'%s' is taken for a rule", text);
+		assert_true(strlen(error.why) > 10);
+		if (!word) {
+			assert_int_equal(error.at, strlen(text));
+			continue;
+		}
+		for (at = strlen(text) - strlen(word); strncmp(text + at, word, strlen(word)); at--)
+			assert_true(at);
+		if (error.at != at || error.len != strlen(word))
+			fail_msg("'%s': at %u, %u bytes: %s", text, error.at, error.len, error.why);
+	}
+}
+
+/* A word that is nearly right is answered by the right one. */
+static void similar_words_are_suggested(void **state)
+{
+	static const struct {
+		const char *text, *name;
+	} like[] = {
+		{ "fail ibv_post_sned ENOMEM", "did you mean ibv_post_send?" },
+		{ "fail post_srq_recv ENOMEM", "did you mean ibv_post_srq_recv?" },
+		{ "fail ibv_create_qpex EIO", "did you mean ibv_create_qp_ex?" },
+		{ "fail reg_mr EIO", "did you mean ibv_reg_mr?" },
+		{ "fail ibv_reg_mr ENOMME", "did you mean ENOMEM?" },
+		{ "complete RETRY_EXC send", "did you mean RETRY_EXC_ERR?" },
+		{ "event PORT_ERROR", "did you mean PORT_ERR?" },
+		{ "nak remote_acess", "did you mean remote-access?" },
+		{ "nak invalid", "did you mean invalid-request?" },
+	};
+
+	for (u32 i = 0; i < ARRAY_SIZE(like); i++) {
+		struct lab_error error = { 0 };
+		struct lab_rule rule;
+
+		assert_false(lab_rule_parse(like[i].text, HOSTS, &rule, &error));
+		if (!strstr(error.why, like[i].name))
+			fail_msg("'%s': %s", like[i].text, error.why);
+	}
+}
+
+static void rules_of_endpoints_have_what_they_say(void **state)
+{
+	struct lab_rule r = rule_of("fail ibv_reg_mr ENOMEM h2 nth=5 p=0.5");
+
+	assert_int_equal(r.verb, LAB_FAIL);
+	assert_int_equal(lab_rule_place(&r), LAB_AT_CALLS);
+	assert_int_equal(r.call, CALL_ibv_reg_mr);
+	assert_int_equal(r.err, ENOMEM);
+	assert_int_equal(r.host, 2);
+	assert_int_equal(r.nth.from, 5);
+	assert_true(r.has_chance);
+	r = rule_of("complete RETRY_EXC_ERR send write qp=2 nth=1000");
+	assert_int_equal(lab_rule_place(&r), LAB_AT_COMPLETIONS);
+	assert_int_equal(r.status, 12);
+	assert_int_equal(r.works, 1u << LAB_WORK_send | 1u << LAB_WORK_write);
+	assert_int_equal(r.order, 2);
+	r = rule_of("late 2ms recv");
+	assert_int_equal(r.delay_ns, 2000000);
+	assert_int_equal(r.works, 1u << LAB_WORK_recv);
+	assert_int_equal(rule_of("hold").works, 0);
+	r = rule_of("event PORT_ERR");
+	assert_int_equal(r.event, LAB_EVENT_PORT_ERR);
+	assert_int_equal(r.call, CALL_ibv_post_send);
+	assert_int_equal(rule_of("event PORT_ERR ibv_poll_cq").call, CALL_ibv_poll_cq);
+	r = rule_of("rnr rc.send.first h1 timer=0 round=1..2");
+	assert_int_equal(lab_rule_place(&r), LAB_AT_RESPONDER);
+	assert_true(r.has_timer && !r.value && !r.any_kind);
+	assert_int_equal(r.round.to, 2);
+	assert_false(rule_of("rnr").has_timer);
+	assert_int_equal(rule_of("nak remote-access").value, NAK_REMOTE_ACCESS);
+	assert_int_equal(rule_of("nak invalid-request").value, NAK_INVALID_REQUEST);
+	assert_int_equal(rule_of("nak operational").value, NAK_REMOTE_OPERATION);
+	r = rule_of("credits=7 h3");
+	assert_int_equal(lab_rule_place(&r), LAB_AT_ANSWERS);
+	assert_int_equal(r.value, 7);
+	assert_int_equal(r.host, 3);
+	r = rule_of("drop rc.ack");
+	assert_int_equal(lab_rule_place(&r), LAB_AT_CABLE);
+}
+
+/* ---- an endpoint's table ---- */
+
+static struct fault_table table;
+static struct fault_results results;
+
+static void table_begin(const char *rules, u64 seed)
+{
+	char wrong[LAB_RULE_TEXT];
+	struct lab_error error;
+
+	memset(&results, 0, sizeof(results));
+	if (!fault_parse(&table, rules, seed, &results, &error, wrong))
+		fail_msg("'%s': %s", wrong, error.why);
+}
+
+static int call(enum lab_call which)
+{
+	enum lab_event event;
+
+	return fault_call(&table, which, &event);
+}
+
+static void tables_are_lists_of_rules(void **state)
+{
+	char text[FAULT_RULES * 16] = "", wrong[LAB_RULE_TEXT];
+	struct lab_error error;
+
+	table_begin(" fail ibv_reg_mr EIO;;\n rnr ; ", 1);
+	assert_int_equal(table.num, 2);
+	assert_int_equal(results.num, 2);
+	assert_int_equal(results.magic, FAULT_RESULTS_MAGIC);
+	assert_string_equal(results.rule[0], "fail ibv_reg_mr EIO");
+	assert_string_equal(results.rule[1], "rnr ");
+	assert_non_null(fault_engine(&table));
+	table_begin("fail ibv_reg_mr EIO", 1);
+	assert_null(fault_engine(&table));
+	/* the error is in the rule that is wrong */
+	assert_false(fault_parse(&table, "rnr; rnr timer=40 nth=1; rnr", 1, &results, &error,
+				 wrong));
+	assert_string_equal(wrong, " rnr timer=40 nth=1");
+	assert_int_equal(error.at, 5);
+	assert_int_equal(error.len, 8);
+	assert_false(fault_parse(&table, "rnr;  drop rc.ack", 1, &results, &error, wrong));
+	assert_int_equal(error.at, 2);
+	assert_int_equal(error.len, 4);
+	for (u32 i = 0; i < FAULT_RULES; i++)
+		strcat(text, "rnr;");
+	assert_true(fault_parse(&table, text, 1, &results, &error, wrong));
+	strcat(text, "rnr");
+	assert_false(fault_parse(&table, text, 1, &results, &error, wrong));
+	memset(text, 'x', LAB_RULE_TEXT);
+	text[LAB_RULE_TEXT] = 0;
+	assert_false(fault_parse(&table, text, 1, &results, &error, wrong));
+	assert_int_equal(strlen(wrong), LAB_RULE_TEXT - 1);
+}
+
+static void calls_fail_by_their_number(void **state)
+{
+	enum lab_event event;
+
+	table_begin("fail ibv_reg_mr ENOMEM nth=2..3; fail ibv_reg_mr EIO nth=3..4; "
+		    "event PORT_ERR ibv_create_qp nth=2", 1);
+	assert_int_equal(call(CALL_ibv_reg_mr), 0);
+	assert_int_equal(call(CALL_ibv_dereg_mr), 0);
+	assert_int_equal(call(CALL_ibv_reg_mr), ENOMEM);
+	assert_int_equal(call(CALL_ibv_reg_mr), ENOMEM); /* the first rule's */
+	assert_int_equal(call(CALL_ibv_reg_mr), EIO);
+	assert_int_equal(call(CALL_ibv_reg_mr), 0);
+	assert_int_equal(results.result[0].matched, 5);
+	assert_int_equal(results.result[0].hits, 2);
+	assert_int_equal(results.result[1].hits, 2);
+	assert_string_equal(results.result[0].shown[0], "ibv_reg_mr, call 2");
+	assert_string_equal(results.result[1].shown[1], "ibv_reg_mr, call 4");
+	assert_int_equal(fault_call(&table, CALL_ibv_create_qp, &event), 0);
+	assert_int_equal(event, LAB_NUM_EVENTS);
+	assert_int_equal(fault_call(&table, CALL_ibv_create_qp, &event), 0);
+	assert_int_equal(event, LAB_EVENT_PORT_ERR);
+	assert_int_equal(fault_call(&table, CALL_ibv_create_qp, &event), 0);
+	assert_int_equal(event, LAB_NUM_EVENTS);
+}
+
+/* A share depends on seed, rule and the call's number, not on other rules' calls. */
+static void calls_fail_by_chance(void **state)
+{
+	u32 hits[3] = { 0 }, others = 0;
+	bool first[1000];
+
+	table_begin("fail ibv_reg_mr ENOMEM p=10%; fail ibv_post_send ENOMEM p=10%", 7);
+	for (u32 i = 0; i < ARRAY_SIZE(first); i++)
+		hits[0] += first[i] = call(CALL_ibv_reg_mr);
+	assert_in_range(hits[0], 60, 140);
+	table_begin("fail ibv_reg_mr ENOMEM p=10%; fail ibv_post_send ENOMEM p=10%", 7);
+	for (u32 i = 0; i < ARRAY_SIZE(first); i++) {
+		const bool fails = call(CALL_ibv_reg_mr);
+
+		assert_int_equal(fails, first[i]);
+		hits[1] += (bool)call(CALL_ibv_post_send);
+		others += call(CALL_ibv_post_recv) != 0;
+	}
+	assert_int_equal(others, 0);
+	assert_in_range(hits[1], 60, 140);
+	table_begin("fail ibv_reg_mr ENOMEM p=10%", 8);
+	for (u32 i = 0; i < ARRAY_SIZE(first); i++)
+		hits[2] += (bool)call(CALL_ibv_reg_mr) != first[i];
+	assert_in_range(hits[2], 100, 280);
+	assert_int_equal(results.result[0].num_shown, LAB_RULE_SHOWN);
 }
 
 static void long_rules_are_refused(void **state)
@@ -632,6 +1013,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_have_what_they_say),
 		cmocka_unit_test(wrong_rules_name_the_word),
+		cmocka_unit_test(wrong_rules_of_endpoints_name_the_word),
+		cmocka_unit_test(similar_words_are_suggested),
+		cmocka_unit_test(rules_of_endpoints_have_what_they_say),
+		cmocka_unit_test(tables_are_lists_of_rules),
+		cmocka_unit_test(calls_fail_by_their_number),
+		cmocka_unit_test(calls_fail_by_chance),
 		cmocka_unit_test(long_rules_are_refused),
 		cmocka_unit_test(kinds_are_selected_by_their_names),
 		cmocka_unit_test(nth_counts_what_other_selectors_leave),

@@ -368,7 +368,8 @@ struct cqe *engine_complete_begin(struct cq *cq)
 	return cq_push_begin(cq);
 }
 
-void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
+static per_packet void complete_push(struct engine *e, struct cq *cq, struct cqe *cqe,
+				     bool solicited)
 {
 	struct cq_part *part = &cq->part[e->number];
 	const bool failed = cqe->status != CQE_SUCCESS;
@@ -389,6 +390,20 @@ void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool 
 	part->pushed = true;
 	part->pushed_next = e->pushed;
 	e->pushed = cq;
+}
+
+void engine_complete_push(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
+{
+	complete_push(e, cq, cqe, solicited);
+}
+
+void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
+{
+	if (unlikely(e->config.faults) && faults_keep(e, cq, cqe, solicited)) {
+		spin_unlock_if(cq->shared, &cq->lock);
+		return;
+	}
+	complete_push(e, cq, cqe, solicited);
 }
 
 void engine_take_arms_of_pushed(struct engine *e)
@@ -473,6 +488,15 @@ static void engine_fail_overrun_qps(struct engine *e)
 	}
 }
 
+/* Moves the QPs of which a fault on request failed a send WQE. */
+static rare void engine_stop_failing_qps(struct engine *e)
+{
+	atomic_store_explicit(&e->failing, false, memory_order_relaxed);
+	for (u32 i = 0; i < XROCE_MAX_QP; i++)
+		if (e->qp[i] && qp_engine(e->qp[i]) == e && e->qp[i]->is_failing)
+			qp_stop_sending(e, e->qp[i]);
+}
+
 void engine_fail(struct engine *e)
 {
 	for (u32 i = 0; i < XROCE_MAX_QP; i++)
@@ -494,6 +518,8 @@ static bool take_bit(u32 *events, enum engine_event_type *type)
 bool engine_next_event(struct engine *e, struct engine_event *event)
 {
 	*event = (struct engine_event){ 0 };
+	if (unlikely(atomic_load_explicit(&e->failing, memory_order_relaxed)))
+		engine_stop_failing_qps(e);
 	engine_take_arms(e);
 	if (unlikely(atomic_load_explicit(&e->overrun, memory_order_relaxed)))
 		engine_fail_overrun_qps(e);
@@ -647,6 +673,8 @@ void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_n
 
 void engine_cq_forget(struct engine *e, struct cq *cq)
 {
+	if (unlikely(e->config.faults))
+		faults_forget(e->tables, cq, 0);
 	for (u32 i = 0; i < ENGINE_MAX; i++)
 		if (e->tables->engine[i]) {
 			engine_take_arms(e->tables->engine[i]);

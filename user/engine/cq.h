@@ -62,7 +62,8 @@ enum cqe_status {
 	X(TAG_CONSUMED, 15, "the tag to delete is no longer in the list")                          \
 	X(RENDEZVOUS, 16, "the application must fetch this message into the tag's buffer")         \
 	X(MEMORY, 17, "the key is valid, but its memory is not accessible")                        \
-	X(REQUEST, 18, "the transport service does not have this request or length")
+	X(REQUEST, 18, "the transport service does not have this request or length")               \
+	X(FAULT_RULE, 19, "a rule of XROCE_FAULT asked for this error")
 
 enum vendor_err {
 	VERR_NONE = 0,

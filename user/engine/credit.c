@@ -27,12 +27,16 @@ static const u16 credits_of_code[31] = {
 
 u8 credit_syndrome(const struct engine *e, const struct qp *qp)
 {
+	const struct engine_faults *faults = e->config.faults;
 	u32 posted, code, doublings;
+	int asked = -1;
 
-	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq || qp->xrc_target)
+	if (unlikely(faults))
+		asked = faults->credits(faults->arg, qp);
+	if (asked < 0 && (e->config.disable & ENGINE_NO_CREDITS || qp->srq || qp->xrc_target))
 		return AETH_ACK | AETH_CREDIT_NONE;
 	/* the WQE held for the current message does not count */
-	posted = rq_posted(&qp->rq);
+	posted = asked < 0 ? rq_posted(&qp->rq) : (u32)asked;
 	if (posted < 2) {
 		code = posted;
 	} else { /* the largest code that promises no more than is posted */

@@ -36,9 +36,12 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->window = config->window_packets ? config->window_packets : ENGINE_WINDOW;
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);
-	err = timers_init(&e->timers) || reorder_init(e) || engine_unknown_make(e) ? -ENOMEM :
+	err = timers_init(&e->timers) || reorder_init(e) || engine_unknown_make(e) ||
+			      faults_init(e) ?
+		      -ENOMEM :
 										    owner_join(e);
 	if (err) {
+		faults_free(e);
 		free(e->unknown);
 		reorder_destroy(e);
 		timers_free(&e->timers);
@@ -54,6 +57,7 @@ void engine_destroy(struct engine *e)
 	owner_leave(e);
 	reorder_destroy(e);
 	timers_free(&e->timers);
+	faults_free(e);
 	free(e->unknown);
 	free(e);
 }
@@ -338,11 +342,11 @@ void timers_free(struct timers *t)
 void timer_publish(struct engine *e)
 {
 	const struct timer *timer = timer_first(&e->timers);
+	const u64 due_ns = min_u64(e->cq_due_ns, e->late_due_ns);
 	u64 earliest = timer ? timer->at_ns : NSEC_NEVER;
 
 	/* other threads read it as a hint only */
-	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, e->cq_due_ns),
-			      memory_order_relaxed);
+	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, due_ns), memory_order_relaxed);
 }
 
 static u64 place_ns(const struct timers *t, u32 place)
@@ -436,6 +440,8 @@ void engine_expire(struct engine *e, u64 now_ns)
 	e->now_ns = now_ns;
 	while ((qp = timer_pop(e, now_ns)))
 		timeout_expire(e, qp, now_ns);
+	if (unlikely(now_ns >= e->late_due_ns))
+		faults_expire(e, now_ns);
 	engine_take_arms(e);
 	moderation_expire(e, now_ns);
 }

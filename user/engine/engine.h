@@ -20,6 +20,7 @@
 #include <xroce/trace.h>
 
 #include "cq.h"
+#include "faults.h"
 #include "mr.h"
 #include "packet.h"
 #include "pkey.h"
@@ -81,6 +82,8 @@ struct engine_config {
 	 * have 0 and "don't fragment" (icrc.h)
 	 */
 	bool unknown_ids;
+	/* faults on request, the caller's until the engine's end; NULL: none */
+	const struct engine_faults *faults;
 };
 
 /* Optional parts of the engine. A peer without them sees no difference on the wire. */

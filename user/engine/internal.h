@@ -22,6 +22,7 @@
  *   tag.c          tag matching and rendezvous
  *   cq.c           the completion ring; completions, events, moderation
  *   template.c     headers kept to copy and to compare
+ *   faults.c       faults on request: failed WQEs, late completions
  *   stat.c         counters and records of a QP that other processes can read
  *
  * For the engine's caller: gso.c joins packets into GSO super-packets and splits received ones.
@@ -105,6 +106,8 @@ struct engine {
 	_Atomic(struct qp *) doorbells cache_aligned;
 	/* a CQ overran since the last check: its QPs go to error. Siblings set it too */
 	_Atomic bool overrun;
+	/* a fault on request failed a send WQE since the last check: its QP goes to error */
+	_Atomic bool failing;
 
 	struct timers timers cache_aligned;
 	_Atomic u64 earliest_ns; /* the first timer or moderated event, for other threads */
@@ -115,6 +118,7 @@ struct engine {
 	/* moderated CQs that may withhold an event; cq_due_ns is the earliest due time */
 	struct cq *cq_due;
 	u64 cq_due_ns;
+	u64 late_due_ns; /* of the first late completion; NSEC_NEVER: none */
 	u64 now_ns;		/* time of the current call */
 	/*
 	 * A row: consecutive frames for one QP, all requests or all responses. Its counters are
@@ -127,6 +131,8 @@ struct engine {
 		u64 bytes;		      /* beyond frame_len of each frame, modulo 2^64 */
 		u32 frame_len;		      /* frame_len of kept */
 	} row;
+	struct late_list *late;	     /* NULL without faults on request */
+	struct fault_request fault;  /* the last one, of verdict FAULT */
 	struct engine_notes *notes; /* NULL: no trace is being taken */
 	struct qp *qp_events;
 	struct srq *srq_events;
@@ -292,6 +298,26 @@ void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* Reports SRQ_ERR, once, for an SRQ whose own CQ has overrun: it delivers nothing any more. */
 void engine_check_srq(struct engine *e, struct srq *srq);
 
+/* Ends engine_complete_begin() without asking for faults. */
+rare void engine_complete_push(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited);
+
+/* faults.c: of an engine with config.faults */
+/* faults_init() returns 0 or -ENOMEM; faults_free() frees its memory. Also without faults. */
+int faults_init(struct engine *e);
+void faults_free(struct engine *e);
+/*
+ * Fails a send WQE that has succeeded, if a rule says so, and the later ones of its QP: changes
+ * *status and *verr. The QP follows at the end of the call: see qp_stop_sending().
+ */
+rare void faults_send(struct engine *e, struct qp *qp, u32 opcode, enum cqe_status *status,
+		      enum vendor_err *verr);
+/* Returns whether the completion is kept to be pushed later. */
+rare bool faults_keep(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+/* Pushes the late completions that are due. */
+rare void faults_expire(struct engine *e, u64 now_ns);
+/* [all] Drops the late completions of a CQ, or with NULL of a QP number. */
+rare void faults_forget(struct engine_tables *t, const struct cq *cq, u32 qpn);
+
 /* Returns whether the event of a pushed completion is withheld for now. */
 bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);
@@ -388,6 +414,8 @@ void qp_purge_completions(struct engine *e, struct qp *qp);
  */
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
 		   u64 now_ns);
+/* Moves a QP to ERR (SQE on UC and UD) after a failed send WQE, and flushes the rest. */
+void qp_stop_sending(struct engine *e, struct qp *qp);
 /* Clears requester and responder as for qp_create(); allocates no ring. */
 void qp_clear(struct qp *qp);
 

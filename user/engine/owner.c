@@ -313,6 +313,9 @@ void owner_report_overrun(struct engine *e, const struct cq *cq)
 
 bool engine_may_move(const struct qp *qp)
 {
+	/* rules count the QPs' completions and packets in one order */
+	if (qp_engine(qp)->config.faults)
+		return false;
 	if (qp->transport == XROCE_RAW)
 		return false;
 	return qp->transport != XROCE_XRC && !qp->tag_matching && !qp->groups;

@@ -158,6 +158,7 @@ void qp_clear(struct qp *qp)
 	qp->req =
 		(struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
 	memset(&qp->resp, 0, sizeof(qp->resp));
+	qp->is_failing = false;
 	rd_atomic_init(qp);
 }
 
@@ -289,6 +290,8 @@ void qp_abandon(struct qp *qp)
 void qp_purge_completions(struct engine *e, struct qp *qp)
 {
 	tag_forget_qp(qp);
+	if (unlikely(e->config.faults))
+		faults_forget(e->tables, NULL, qp->qpn);
 	for (u32 i = 0; qp->xrc_target && i < ENGINE_MAX_SRQ; i++)
 		if (e->srq[i] && e->srq[i]->xrcd == qp->xrcd)
 			cq_mark_purged(e->srq[i]->cq, qp->qpn);
@@ -364,14 +367,17 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 {
 	const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
 	/* a failed WQE completes even if unsignaled: ibv_post_send(3) */
-	const bool completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
 	struct cqe *cqe = NULL;
+	bool completes;
 
 	if (unlikely(wqe->flags & WR_RENDEZVOUS)) {
 		rendezvous_sent(e, qp, wqe, status, verr, now_ns);
 		sq_advance(qp);
 		return;
 	}
+	if (unlikely(e->config.faults) && status == CQE_SUCCESS)
+		faults_send(e, qp, cqe_opcode_of(wqe->opcode), &status, &verr);
+	completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
 	if (unlikely(qp->is_counted))
 		count_sent(qp, wqe, status);
 	if (completes) {
@@ -484,6 +490,12 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 	stat_send_error(e, status);
 	stat_error(e, qp, status, (enum xroce_reason)verr);
 	sq_complete(e, qp, status, verr, now_ns);
+	qp_stop_sending(e, qp);
+}
+
+void qp_stop_sending(struct engine *e, struct qp *qp)
+{
+	qp->is_failing = false;
 	if (is_reliable(qp)) {
 		engine_qp_error(e, qp, 0);
 		return;

@@ -495,6 +495,7 @@ struct qp {
 	u8 ready;
 	bool rate_limited;
 	bool cnp_due : 1;	 /* a CNP is to be sent */
+	bool is_failing : 1;	 /* a fault on request failed a send WQE: ERR or SQE follows */
 	bool is_counted : 1;	 /* an entry of counter[] is set */
 	u8 access;		 /* rights of remote requests: qp_granted() */
 	/* the application's threads' */

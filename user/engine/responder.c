@@ -6,6 +6,7 @@
  * Each check is a function that cites its rule and returns a verdict. Nothing is changed before all
  * checks of a packet have passed, except that a receive WQE is taken and held for the message.
  */
+#include "congestion.h"
 #include "internal.h"
 #include "recovery.h"
 #include "responder.h"
@@ -23,6 +24,7 @@ enum verdict {
 	REMOTE_ACCESS,
 	RECV_TOO_SHORT, /* fatal, and the receive WQE completes in error */
 	RECV_BAD_LKEY,
+	FAULT, /* on request, as e->fault says */
 };
 
 void responder_start(struct qp *qp, u32 rq_psn)
@@ -610,6 +612,40 @@ static enum xroce_drop responder_fail(struct engine *e, struct qp *qp, const str
 	return XROCE_DROP_none;
 }
 
+/* Returns the status that a peer's refused request gives the receive that it consumes. */
+static enum cqe_status status_of_nak(u8 code)
+{
+	return code == NAK_REMOTE_ACCESS   ? CQE_LOC_ACCESS_ERR :
+	       code == NAK_INVALID_REQUEST ? CQE_REM_INV_REQ_ERR :
+					     CQE_LOC_QP_OP_ERR;
+}
+
+/* Refuses a request as e->fault says. */
+static rare enum xroce_drop responder_make_fault(struct engine *e, struct qp *qp,
+						 const struct packet *p, u64 now_ns)
+{
+	const struct fault_request *f = &e->fault;
+	u8 code = NAK_REMOTE_OPERATION, timer;
+
+	if (f->answer == FAULT_RNR) {
+		timer = f->value == FAULT_OWN_TIMER ? qp->resp.min_rnr_timer : f->value;
+		qp->resp.seq.nak_sent = true;
+		engine_count(e, qp, tx_rnr_naks);
+		reply_ack(e, qp, AETH_RNR_NAK | timer, p->psn);
+		return XROCE_DROP_none;
+	}
+	if (f->answer == FAULT_NAK)
+		code = f->value;
+	responder_fail_receive(e, qp, p,
+			       f->answer == FAULT_NAK ? status_of_nak(code) :
+							(enum cqe_status)f->status,
+			       VERR_FAULT_RULE, now_ns);
+	return responder_fail(e, qp, p, code,
+			      code == NAK_REMOTE_ACCESS	  ? EVENT_QP_ACCESS_ERR :
+			      code == NAK_INVALID_REQUEST ? EVENT_QP_REQ_ERR :
+							    0);
+}
+
 static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 					     const struct packet *p, enum verdict v, u64 now_ns)
 {
@@ -648,6 +684,8 @@ static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 	case RECV_BAD_LKEY:
 		responder_fail_memory(e, qp, p, now_ns);
 		return responder_fail(e, qp, p, NAK_REMOTE_OPERATION, 0);
+	case FAULT:
+		return responder_make_fault(e, qp, p, now_ns);
 	default:
 		return XROCE_DROP_sequence;
 	}
@@ -678,6 +716,24 @@ static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp
 	return reasons[v];
 }
 
+/* Asks for a fault, of a request that would be executed. */
+static rare enum verdict responder_ask_faults(struct engine *e, struct qp *qp,
+					      const struct packet *p, u64 now_ns)
+{
+	const struct engine_faults *faults = e->config.faults;
+
+	if (!is_reliable(qp))
+		return ACCEPT;
+	faults->request(faults->arg, qp, p, p->flags & OP_END && qp->resp.seq.have_recv, &e->fault);
+	if (e->fault.is_marked)
+		rate_marked(e, qp, now_ns);
+	if (e->fault.sends_cnp) {
+		qp->cnp_due = true;
+		engine_ready(e, qp, READY_REPLIES);
+	}
+	return e->fault.answer == FAULT_EXECUTE ? ACCEPT : FAULT;
+}
+
 static enum verdict responder_process(struct engine *e, struct qp *qp, const struct packet *p,
 				      const struct xroce_rx_cqe *hint, u64 now_ns)
 {
@@ -695,6 +751,8 @@ static enum verdict responder_process(struct engine *e, struct qp *qp, const str
 		v = check_resources(qp, p);
 	if (v == ACCEPT)
 		v = check_receive(e, qp, p);
+	if (v == ACCEPT && unlikely(e->config.faults))
+		v = responder_ask_faults(e, qp, p, now_ns);
 	if (v == ACCEPT)
 		v = responder_execute(e, qp, p, hint, now_ns);
 	return v;

@@ -9,6 +9,7 @@
 
 #define DELAY_MAX_NS (60 * (u64)NSEC_PER_SEC)
 #define LAB_WORDS    16
+#define LAB_CREDITS_MAX 32768 /* the most that an AETH can name */
 
 /* ---- words ---- */
 
@@ -165,10 +166,61 @@ bool lab_time_parse(const char *text, size_t len, u64 *ns)
 
 /* ---- the parts of a rule ---- */
 
-static const char *const verbs[] = {
-	[LAB_DROP] = "drop", [LAB_DUPLICATE] = "duplicate", [LAB_DELAY] = "delay",
-	[LAB_SWAP] = "swap", [LAB_CORRUPT] = "corrupt",	    [LAB_MARK] = "mark",
+/* Selectors that a verb's rules may have, beside nth, p and times. */
+enum {
+	TAKES_DIRECTION = 1 << 0,
+	TAKES_HOST = 1 << 1,
+	TAKES_KIND = 1 << 2,  /* of packets, and the position in a message */
+	TAKES_PSN = 1 << 3,   /* and round */
+	TAKES_QP = 1 << 4,
+	TAKES_WORK = 1 << 5,
+	TAKES_CALL = 1 << 6,
+	TAKES_TIMER = 1 << 7,
+	TAKES_PACKET = TAKES_KIND | TAKES_PSN | TAKES_QP,
 };
+
+static const struct {
+	const char *name;
+	enum lab_place place;
+	u32 takes;
+} verbs[LAB_VERBS] = {
+	[LAB_DROP] = { "drop", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_DUPLICATE] = { "duplicate", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_DELAY] = { "delay", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_SWAP] = { "swap", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_CORRUPT] = { "corrupt", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_MARK] = { "mark", LAB_AT_CABLE, TAKES_DIRECTION | TAKES_PACKET },
+	[LAB_FAIL] = { "fail", LAB_AT_CALLS, TAKES_HOST },
+	[LAB_COMPLETE] = { "complete", LAB_AT_COMPLETIONS, TAKES_HOST | TAKES_WORK | TAKES_QP },
+	[LAB_LATE] = { "late", LAB_AT_COMPLETIONS, TAKES_HOST | TAKES_WORK | TAKES_QP },
+	[LAB_HOLD] = { "hold", LAB_AT_COMPLETIONS, TAKES_HOST | TAKES_WORK | TAKES_QP },
+	[LAB_EVENT] = { "event", LAB_AT_CALLS, TAKES_HOST | TAKES_CALL },
+	[LAB_RNR] = { "rnr", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET | TAKES_TIMER },
+	[LAB_NAK] = { "nak", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET },
+	[LAB_CREDITS] = { "credits", LAB_AT_ANSWERS, TAKES_HOST | TAKES_QP },
+	[LAB_CNP] = { "cnp", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET },
+	[LAB_ECN] = { "ecn", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET },
+};
+#define VERBS_TEXT                                                                                 \
+	"drop, duplicate, delay, swap, corrupt, mark, fail, complete, late, hold, event, rnr, "    \
+	"nak, credits, cnp or ecn"
+
+#define X(name, ...) #name,
+static const char *const calls[] = { LAB_CALLS(X) };
+static const char *const errno_names[] = { LAB_ERRNOS(X) };
+static const char *const status_names[] = { LAB_STATUSES(X) };
+static const char *const event_names[] = { LAB_EVENTS(X) };
+static const char *const work_names[] = { LAB_WORKS(X) };
+#undef X
+#define X(name) name,
+static const int errnos[] = { LAB_ERRNOS(X) };
+#undef X
+#define X(name, number) number,
+static const u32 statuses[] = { LAB_STATUSES(X) };
+#undef X
+/* In the order of the codes of a NAK: wire.h. */
+static const char *const nak_names[] = { "invalid-request", "remote-access", "operational" };
+
 static const char *const parts[] = {
 	[LAB_PAYLOAD] = "payload", [LAB_ICRC] = "icrc",	    [LAB_QPN] = "qpn",
 	[LAB_PSN] = "psn",	   [LAB_OPCODE] = "opcode", [LAB_PKEY] = "pkey",
@@ -191,36 +243,179 @@ static u32 find_word(const struct word *w, const char *const *list, u32 num)
 	return i;
 }
 
-static bool parse_verb(const struct words *w, u32 *i, struct lab_rule *r)
+/* Steps from one word to another: characters added, left out or changed; at most LONG_WORD each. */
+#define LONG_WORD 40
+static u32 word_distance(const char *a, size_t len, const char *b)
 {
-	const struct word *word = &w->word[0], *next = w->num > 1 ? &w->word[1] : NULL;
-	u32 part;
+	const size_t other = strlen(b);
+	u32 row[LONG_WORD + 1];
 
-	if (!w->num)
-		return refuse(
-			w, NULL,
-			"an empty rule; it begins with drop, duplicate, delay, swap, corrupt or "
-			"mark");
-	r->verb = find_word(word, verbs, ARRAY_SIZE(verbs));
-	if (r->verb == ARRAY_SIZE(verbs))
-		return refuse(
-			w, word,
-			"no such verb; a rule begins with drop, duplicate, delay, swap, corrupt "
-			"or mark");
-	*i = 1;
-	if (r->verb == LAB_DELAY) {
-		if (!next || !lab_time_parse(next->at, next->len, &r->delay_ns))
-			return refuse(w, next, "delay needs a time up to a minute, as 2ms");
-		*i = 2;
-	}
-	if (r->verb == LAB_CORRUPT && next) {
-		part = find_word(next, parts, ARRAY_SIZE(parts));
-		if (part < ARRAY_SIZE(parts)) {
-			r->part = part;
-			*i = 2;
+	if (len > LONG_WORD || other > LONG_WORD)
+		return LONG_WORD;
+	for (size_t j = 0; j <= other; j++)
+		row[j] = (u32)j;
+	for (size_t i = 1; i <= len; i++) {
+		u32 before = row[0];
+
+		row[0] = (u32)i;
+		for (size_t j = 1; j <= other; j++) {
+			const u32 changed = before + (a[i - 1] != b[j - 1]);
+
+			before = row[j];
+			row[j] = min_u32(changed, 1 + min_u32(row[j], row[j - 1]));
 		}
 	}
+	return row[other];
+}
+
+/* Returns the name that is most like the word. */
+static const char *most_like(const struct word *w, const char *const *list, u32 num)
+{
+	const char *found = list[0];
+	u32 least = LONG_WORD;
+
+	for (u32 i = 0; i < num; i++) {
+		const u32 d = word_distance(w->at, w->len, list[i]);
+
+		if (d < least) {
+			least = d;
+			found = list[i];
+		}
+	}
+	return found;
+}
+
+/* Finds the next word in a list. Returns false with the error set: "WHAT; did you mean NAME?" */
+static bool take_name(const struct words *w, u32 *i, const char *const *list, u32 num,
+		      const char *what, u32 *out)
+{
+	const struct word *word = *i < w->num ? &w->word[*i] : NULL;
+
+	if (!word)
+		return refuse(w, NULL, "%s is missing, as %s", what, list[0]);
+	*out = find_word(word, list, num);
+	if (*out == num)
+		return refuse(w, word, "no such %s; did you mean %s?", what,
+			      most_like(word, list, num));
+	++*i;
 	return true;
+}
+
+static bool parse_fail(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	u32 number;
+
+	if (!take_name(w, i, calls, ARRAY_SIZE(calls), "call", &r->call) ||
+	    !take_name(w, i, errno_names, ARRAY_SIZE(errno_names), "errno", &number))
+		return false;
+	r->err = errnos[number];
+	return true;
+}
+
+static bool parse_complete(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	u32 number;
+
+	if (!take_name(w, i, status_names, ARRAY_SIZE(status_names), "status", &number))
+		return false;
+	r->status = statuses[number];
+	return true;
+}
+
+static bool parse_event(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	r->call = CALL_ibv_post_send;
+	return take_name(w, i, event_names, ARRAY_SIZE(event_names), "event", &r->event);
+}
+
+static bool parse_nak(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	static const u8 codes[] = { NAK_INVALID_REQUEST, NAK_REMOTE_ACCESS, NAK_REMOTE_OPERATION };
+	u32 number;
+
+	if (!take_name(w, i, nak_names, ARRAY_SIZE(nak_names), "NAK", &number))
+		return false;
+	r->value = codes[number];
+	return true;
+}
+
+static bool parse_time(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	const struct word *word = *i < w->num ? &w->word[*i] : NULL;
+
+	if (!word || !lab_time_parse(word->at, word->len, &r->delay_ns))
+		return refuse(w, word, "%s needs a time up to a minute, as 2ms",
+			      verbs[r->verb].name);
+	++*i;
+	return true;
+}
+
+static void parse_part(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	const u32 part = *i < w->num ? find_word(&w->word[*i], parts, ARRAY_SIZE(parts)) :
+				       ARRAY_SIZE(parts);
+
+	if (part == ARRAY_SIZE(parts))
+		return;
+	r->part = part;
+	++*i;
+}
+
+/* Parses what follows the verb and is no selector. */
+static bool parse_operands(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	switch (r->verb) {
+	case LAB_DELAY:
+	case LAB_LATE:
+		return parse_time(w, i, r);
+	case LAB_CORRUPT:
+		parse_part(w, i, r);
+		return true;
+	case LAB_FAIL:
+		return parse_fail(w, i, r);
+	case LAB_COMPLETE:
+		return parse_complete(w, i, r);
+	case LAB_EVENT:
+		return parse_event(w, i, r);
+	case LAB_NAK:
+		return parse_nak(w, i, r);
+	default:
+		return true;
+	}
+}
+
+/* Parses credits=N. Returns false if the word is another one. */
+static bool parse_credits(const struct words *w, const struct word *word, struct lab_rule *r,
+			  bool *good)
+{
+	static const char prefix[] = "credits=";
+	const char *at = word->at + strlen(prefix), *end = word->at + word->len;
+
+	if (word->len < strlen(prefix) || strncmp(word->at, prefix, strlen(prefix)))
+		return false;
+	r->verb = LAB_CREDITS;
+	*good = (take_number(&at, end, &r->value) && at == end && r->value <= LAB_CREDITS_MAX) ||
+		refuse(w, word, "credits are a number up to %d", LAB_CREDITS_MAX);
+	return true;
+}
+
+static bool parse_verb(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	const struct word *word = &w->word[0];
+	bool good = true;
+
+	if (!w->num)
+		return refuse(w, NULL, "an empty rule; it begins with " VERBS_TEXT);
+	*i = 1;
+	if (parse_credits(w, word, r, &good))
+		return good;
+	while (r->verb < LAB_VERBS && !word_is(word, verbs[r->verb].name))
+		r->verb++;
+	if (r->verb == LAB_VERBS)
+		return refuse(w, word, "no such verb; a rule begins with " VERBS_TEXT);
+	if (r->verb == LAB_CREDITS)
+		return refuse(w, word, "the number of credits is missing, as credits=0");
+	return parse_operands(w, i, r);
 }
 
 /* Parses h1>h2. Returns false if the word is no direction at all, with *good unchanged. */
@@ -237,6 +432,19 @@ static bool parse_direction(const struct words *w, const struct word *word, u32 
 	else if (!r->from || !r->to || r->from > hosts || r->to > hosts || r->from == r->to)
 		*good = refuse(w, word,
 			       "there are hosts h1 to h%u, and a direction has two of them", hosts);
+	return true;
+}
+
+/* Parses h1, the host of an endpoint's rule. Returns false if the word is no host. */
+static bool parse_rule_host(const struct words *w, const struct word *word, u32 hosts,
+			    struct lab_rule *r, bool *good)
+{
+	const char *at = word->at + 1, *end = word->at + word->len;
+
+	if (word->len < 2 || *word->at != 'h' || !take_number(&at, end, &r->host) || at != end)
+		return false;
+	*good = (r->host && r->host <= hosts) ||
+		refuse(w, word, "there are hosts h1 to h%u", hosts);
 	return true;
 }
 
@@ -267,18 +475,19 @@ static bool parse_value(const struct words *w, const struct word *word, struct l
 	const char *equals = memchr(word->at, '=', word->len), *end = word->at + word->len;
 	const struct word key = { word->at, (size_t)(equals - word->at) };
 	const char *value = equals + 1;
+	const u32 takes = verbs[r->verb].takes;
 	struct lab_range times;
 
 	if (word_is(&key, "nth"))
 		return range_parse(value, end, 1, &r->nth) ||
 		       refuse(w, word, "nth is a number from 1 or a range, as nth=1..5");
-	if (word_is(&key, "round"))
+	if (takes & TAKES_PSN && word_is(&key, "round"))
 		return range_parse(value, end, 1, &r->round) ||
 		       refuse(w, word, "round is a number or range: 1 is the first transmission");
-	if (word_is(&key, "psn"))
+	if (takes & TAKES_PSN && word_is(&key, "psn"))
 		return parse_psn(value, end, r) ||
 		       refuse(w, word, "psn is a number, or +N from the first one, or a range");
-	if (word_is(&key, "qp"))
+	if (takes & TAKES_QP && word_is(&key, "qp"))
 		return parse_qp(value, end, r) ||
 		       refuse(w, word,
 			      "qp is 1, 2, ... in the order of first packets, or a number "
@@ -294,30 +503,58 @@ static bool parse_value(const struct words *w, const struct word *word, struct l
 		r->times = times.from;
 		return true;
 	}
-	return refuse(w, &key, "no such selector; there are qp, nth, psn, round, p and times");
+	if (takes & TAKES_TIMER && word_is(&key, "timer")) {
+		r->has_timer = true;
+		return (take_number(&value, end, &r->value) && value == end &&
+			r->value <= AETH_VALUE_MASK) ||
+		       refuse(w, word, "timer is a code of an RNR NAK, 0 to %d", AETH_VALUE_MASK);
+	}
+	return refuse(w, &key, "no such selector of %s; there are %snth, %sp and times",
+		      verbs[r->verb].name, takes & TAKES_QP ? "qp, " : "",
+		      takes & TAKES_PSN ? "psn, round, " : "");
 }
 
 static bool parse_selector(const struct words *w, const struct word *word, u32 hosts,
 			   struct lab_rule *r)
 {
 	const u32 position = find_word(word, positions, ARRAY_SIZE(positions));
+	const u32 work = find_word(word, work_names, ARRAY_SIZE(work_names));
+	const u32 call = find_word(word, calls, ARRAY_SIZE(calls));
+	const u32 takes = verbs[r->verb].takes;
 	bool good = true;
 
-	if (parse_direction(w, word, hosts, r, &good))
+	if (takes & TAKES_DIRECTION && parse_direction(w, word, hosts, r, &good))
+		return good;
+	if (takes & TAKES_HOST && memchr(word->at, '>', word->len))
+		return refuse(w, word, "%s acts on a host: h1 instead of a direction",
+			      verbs[r->verb].name);
+	if (takes & TAKES_HOST && parse_rule_host(w, word, hosts, r, &good))
 		return good;
 	if (memchr(word->at, '=', word->len))
 		return parse_value(w, word, r);
-	if (position < ARRAY_SIZE(positions)) {
+	if (takes & TAKES_KIND && position < ARRAY_SIZE(positions)) {
 		r->positions |= 1u << position;
 		return true;
 	}
-	if (lab_kinds_add(&r->kinds, word->at, word->len)) {
+	if (takes & TAKES_WORK && work < ARRAY_SIZE(work_names)) {
+		r->works |= 1u << work;
+		return true;
+	}
+	if (takes & TAKES_CALL && call < ARRAY_SIZE(calls)) {
+		r->call = call;
+		return true;
+	}
+	if (takes & TAKES_KIND && lab_kinds_add(&r->kinds, word->at, word->len)) {
 		r->any_kind = false;
 		return true;
 	}
-	return refuse(w, word,
-		      "neither a kind of packet (rc.send, rc.ack, cm.req), a direction "
-		      "(h1>h2) nor a selector");
+	return refuse(w, word, "neither %s nor a selector",
+		      takes & TAKES_DIRECTION ?
+			      "a kind of packet (rc.send, rc.ack, cm.req), a direction (h1>h2)" :
+		      takes & TAKES_KIND ? "a kind of packet (rc.send, rc.read), a host (h1)" :
+		      takes & TAKES_WORK ? "a kind of completion (send, recv), a host (h1)" :
+		      takes & TAKES_CALL ? "a call (ibv_post_send), a host (h1)" :
+					   "a host (h1)");
 }
 
 bool lab_rule_parse(const char *text, u32 hosts, struct lab_rule *rule, struct lab_error *error)
@@ -338,6 +575,11 @@ bool lab_rule_parse(const char *text, u32 hosts, struct lab_rule *rule, struct l
 	if (rule->has_psn && !rule->times && rule->psn_from == rule->psn_to && !rule->round.from)
 		rule->times = 1;
 	return true;
+}
+
+enum lab_place lab_rule_place(const struct lab_rule *rule)
+{
+	return verbs[rule->verb].place;
 }
 
 /* ---- selection ---- */

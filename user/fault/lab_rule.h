@@ -8,6 +8,7 @@
 #define LAB_RULE_H
 
 #include "lab_kind.h"
+#include "lab_words.h"
 
 enum {
 	LAB_HOSTS = 8, /* most hosts; numbers begin with 1 */
@@ -15,7 +16,21 @@ enum {
 	LAB_RULE_SHOWN = 3, /* packets that the report shows of each rule */
 };
 
-enum lab_verb { LAB_DROP, LAB_DUPLICATE, LAB_DELAY, LAB_SWAP, LAB_CORRUPT, LAB_MARK };
+enum lab_verb {
+	LAB_DROP, LAB_DUPLICATE, LAB_DELAY, LAB_SWAP, LAB_CORRUPT, LAB_MARK,
+	/* of an endpoint */
+	LAB_FAIL, LAB_COMPLETE, LAB_LATE, LAB_HOLD, LAB_EVENT,
+	LAB_RNR, LAB_NAK, LAB_CREDITS, LAB_CNP, LAB_ECN,
+	LAB_VERBS
+};
+/* Where a rule acts. */
+enum lab_place {
+	LAB_AT_CABLE,
+	LAB_AT_CALLS,	    /* verbs that the program calls */
+	LAB_AT_COMPLETIONS,
+	LAB_AT_RESPONDER,   /* requests that arrive */
+	LAB_AT_ANSWERS,	    /* acknowledgements that leave */
+};
 enum lab_part { LAB_PAYLOAD, LAB_ICRC, LAB_QPN, LAB_PSN, LAB_OPCODE, LAB_PKEY };
 
 struct lab_range {
@@ -34,8 +49,17 @@ struct lab_rule {
 	char text[LAB_RULE_TEXT];
 	enum lab_verb verb;
 	enum lab_part part; /* of LAB_CORRUPT */
-	u64 delay_ns;	    /* of LAB_DELAY */
+	u64 delay_ns;	    /* of LAB_DELAY, LAB_LATE */
 	u32 from, to;	    /* hosts; 0: any, each direction counted by itself */
+	/* of an endpoint's rule */
+	u32 host;	     /* on which it acts; 0: all */
+	u32 call;	     /* of LAB_FAIL, LAB_EVENT: enum lab_call */
+	int err;	     /* of LAB_FAIL: an errno */
+	u32 status;	     /* of LAB_COMPLETE: as enum ibv_wc_status */
+	u32 event;	     /* of LAB_EVENT: enum lab_event */
+	u32 works;	     /* kinds of completions, a bit for each enum lab_work; 0: any */
+	u32 value;	     /* the AETH's: RNR timer, NAK code, credits */
+	bool has_timer;
 	bool any_kind;
 	struct lab_kinds kinds;
 	u32 positions;	/* OP_START, OP_END combinations, a bit each; 0: any */
@@ -70,6 +94,8 @@ bool lab_rule_parse(const char *text, u32 hosts, struct lab_rule *rule, struct l
 bool lab_chance_parse(const char *text, size_t len, u64 *chance);
 /* Parses a time: 2ms, 500us, 1s. Returns false if it is none, or more than a minute. */
 bool lab_time_parse(const char *text, size_t len, u64 *ns);
+
+enum lab_place lab_rule_place(const struct lab_rule *rule);
 
 /*
  * Counts a packet from one host to another, and returns whether the rule selects it. index: the

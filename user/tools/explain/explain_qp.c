@@ -345,6 +345,8 @@ static const struct meaning {
 	{ XROCE_REASON_REQUEST,
 	  "The transport service does not have this request or length.",
 	  "Check the opcode and length of the work request." },
+	{ XROCE_REASON_FAULT_RULE, "A rule of XROCE_FAULT asked for this error.",
+	  "Nothing is wrong: xroce-lab(8) describes the rules." },
 	{ XROCE_REASON_PEER_INVALID,
 	  "The peer sent an invalid request, and this QP answered with a NAK: an operation that "
 	  "its qp_access_flags do not allow, a message longer than the receive, more READs and "

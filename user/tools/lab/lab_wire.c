@@ -128,6 +128,8 @@ bool lab_wire_decide(struct lab_wire *w, u32 from, u32 to, const u8 *frame, u32 
 	for (u32 i = 0; i < w->num_rules; i++) {
 		struct lab_rule *r = &w->rules[i];
 
+		if (lab_rule_place(r) != LAB_AT_CABLE)
+			continue;
 		/* one without a text has been removed; its place stays, which shares depend on */
 		if (!r->text[0] || !lab_rule_selects(r, i, w->seed, from, to, p.flags, &fate->id))
 			continue;
@@ -150,6 +152,8 @@ bool lab_wire_decide(struct lab_wire *w, u32 from, u32 to, const u8 *frame, u32 
 			break;
 		case LAB_MARK:
 			fate->mark = true;
+			break;
+		default: /* of an endpoint */
 			break;
 		}
 	}
