@@ -209,9 +209,9 @@ tm_sync_ignored   | user/engine/tag.c     | s/if (op->opcode == TAG_SYNC || op->
 tm_always_in_step | user/engine/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/engine/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
 tm_no_fin         | user/engine/tag.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | tag_matching
-cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_cq
+cq_busy           | user/verbs/cq.c          | /^static int cq_destroy.*)$/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_cq
 cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
-cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
+cq_channel_kept   | user/verbs/cq.c          | /^static int cq_destroy.*)$/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
 inv_rkey          | user/verbs/cq.c          | s/wc->imm_data = e->imm;/wc->imm_data = e->flags \& CQE_WITH_INV ? 0 : e->imm;/ | ibv_poll_cq
 query_limit       | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s/.srq_limit = vsrq->srq.limit/.srq_limit = 0/ | ibv_query_srq
 query_max_wr      | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s/vsrq->srq.rq.max_wr/rq_posted(\&vsrq->srq.rq)/ | ibv_query_srq

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# The variables of user/os/options.c and of user/rspreload are in the documents and, where they
-# have a flag, in the help of `xroce run`; and the documents name no others.
+# The variables of user/os/options.c, of the rules of an endpoint and of user/rspreload are in the
+# documents, and the documents name no others.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 variables() {
-	grep -ohE '"XROCE_[A-Z_]+"' user/os/options.c user/rspreload/*.c | tr -d '"' | sort -u
+	grep -ohE '"XROCE_[A-Z_]+"' user/os/options.c user/verbs/fault.c user/rspreload/*.c | tr -d '"' | sort -u
 }
 
 documented() {

@@ -172,6 +172,13 @@ static u32 port_window(const struct port *port)
 	return !half || half >= ENGINE_WINDOW ? 0 : half < PORT_WINDOW_MIN ? PORT_WINDOW_MIN : half;
 }
 
+static const struct engine_faults *port_faults;
+
+void port_set_faults(const struct engine_faults *faults)
+{
+	port_faults = faults;
+}
+
 static int port_make_shard(struct port *port, struct shard *s, const struct netdev *dev)
 {
 	struct engine_config config = {
@@ -187,6 +194,7 @@ static int port_make_shard(struct port *port, struct shard *s, const struct netd
 		.number = s->number,
 		.pkeys = &port->made.info.pkeys,
 		.unknown_ids = port->made.info.udp_frames,
+		.faults = port_faults,
 	};
 	int err = kernel_random(s->random, sizeof(s->random));
 

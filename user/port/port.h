@@ -48,6 +48,9 @@ static inline void port_put(struct port *port)
 	shards_put(port_shards(port));
 }
 
+/* Sets the faults on request of ports that are made from now on; NULL: none. */
+void port_set_faults(const struct engine_faults *faults);
+
 const struct port_info *port_info(const struct port *port);
 /*
  * Gets the kind of a port of the interface if it were made now: that of this process's port; else

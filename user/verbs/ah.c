@@ -213,6 +213,8 @@ static struct ibv_ah *create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *att
 
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	if (verb_fails(pd->context, CALL_ibv_create_ah))
+		return verb_fail(errno);
 	return create_ah(pd, attr, RESOLVE_TIMEOUT_MS);
 }
 
@@ -230,6 +232,8 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 {
 	struct vcontext *ctx = to_vcontext(ibah->context);
 
+	if (verb_fails(ibah->context, CALL_ibv_destroy_ah))
+		return verb_report(errno);
 	if (!object_is_known(to_vah(ibah)))
 		return verb_report(ENOENT);
 	device_give(ibah->context, LIMIT_AH);
@@ -292,6 +296,8 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	u8 tclass;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_init_ah_from_wc))
+		return -1;
 	memset(attr, 0, sizeof(*attr));
 	if (port_num != VERBS_PORT)
 		return verb_fail_int(EINVAL);
@@ -347,6 +353,8 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 	struct path path;
 	int err = ah_check(attr);
 
+	if (verb_fails(context, CALL_ibv_resolve_eth_l2_from_gid))
+		return verb_report(errno);
 	if (!err)
 		err = ah_ask(to_vcontext(context), attr, RESOLVE_TIMEOUT_MS, &path);
 	if (err)
@@ -398,6 +406,8 @@ EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_
 	const struct gid address = mcast_address(gid);
 	int err = mcast_check(vqp);
 
+	if (verb_fails(qp->context, CALL_ibv_attach_mcast))
+		return verb_report(errno);
 	if (!err && (qp->qp_type != IBV_QPT_UD || !group_is_address(&address)))
 		err = EINVAL;
 	if (!err)
@@ -409,7 +419,10 @@ EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_
 {
 	struct vqp *vqp = to_vqp(qp);
 	const struct gid address = mcast_address(gid);
-	int err = object_is_known(vqp) ? -port_detach(vqp->port, vqp->qp, &address) : ENOENT;
 
-	return verb_report(err);
+	if (verb_fails(qp->context, CALL_ibv_detach_mcast))
+		return verb_report(errno);
+	if (!object_is_known(vqp))
+		return verb_report(ENOENT);
+	return verb_report(-port_detach(vqp->port, vqp->qp, &address));
 }

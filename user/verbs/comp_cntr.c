@@ -37,6 +37,8 @@ struct newer_comp_cntr *create_comp_cntr(struct ibv_context *context,
 	int err = context_gone(context) ? EIO : attr_check(attr);
 	struct vcomp_cntr *c;
 
+	if (verb_fails(context, CALL_ibv_create_comp_cntr))
+		return verb_fail(errno);
 	if (!err)
 		err = device_take(context, LIMIT_COMP_CNTR);
 	if (err)
@@ -59,6 +61,8 @@ int destroy_comp_cntr(struct newer_comp_cntr *cntr)
 	struct vcomp_cntr *c = to_vcomp_cntr(cntr);
 	struct vcontext *ctx = to_vcontext(cntr->context);
 
+	if (verb_fails(cntr->context, CALL_ibv_destroy_comp_cntr))
+		return verb_report(errno);
 	if (!object_is_known(c))
 		return verb_report(ENOENT);
 	if (users_left(&c->users))
@@ -182,6 +186,8 @@ int qp_attach_comp_cntr(struct ibv_qp *qp, struct newer_comp_cntr *cntr,
 	struct vqp *vqp = to_vqp(qp);
 	int err = attach_check(vqp, c, attach);
 
+	if (verb_fails(qp->context, CALL_ibv_qp_attach_comp_cntr))
+		return verb_report(errno);
 	if (err)
 		return verb_report(err);
 	port_lock(vqp->port);

@@ -232,6 +232,8 @@ static void context_set_ops(struct verbs_context *v)
 	ops->alloc_mw = alloc_mw_op;
 	ops->dealloc_mw = dealloc_mw_op;
 	ops->bind_mw = bind_mw_op;
+	if (faults_are_on)
+		fault_set_ops(ops);
 
 	v->query_port = query_port_op;
 	v->query_device_ex = query_device_ex_op;
@@ -319,8 +321,13 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct vdevice *dev = to_vdevice(device);
 	struct ibv_context *context;
-	int fd = memfd_create(device->name, MFD_CLOEXEC), err;
+	int fd, err = faults_load();
 
+	if (err)
+		return verb_fail(err);
+	if (verb_fails(NULL, CALL_ibv_open_device))
+		return verb_fail(errno);
+	fd = memfd_create(device->name, MFD_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	context = lseek(fd, CONTEXT_FILE_AT + dev->nd.ifindex, SEEK_SET) < 0 ?
@@ -377,6 +384,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct vcontext *ctx = to_vcontext(context);
 
+	if (verb_fails(context, CALL_ibv_close_device))
+		return -1;
 	pthread_mutex_lock(&lists_lock);
 	ctx->is_closed = true;
 	pthread_mutex_unlock(&lists_lock);
@@ -396,7 +405,12 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	const off_t ifindex = lseek(cmd_fd, 0, SEEK_CUR) - CONTEXT_FILE_AT;
 	struct ibv_device **list;
 	struct stat st;
+	int err = faults_load();
 
+	if (err)
+		return verb_fail(err);
+	if (verb_fails(NULL, CALL_ibv_import_device))
+		return verb_fail(errno);
 	if (ifindex <= 0 || ifindex > UINT32_MAX || fstat(cmd_fd, &st) || st.st_size)
 		return verb_fail(EINVAL);
 	list = ibv_get_device_list(NULL);

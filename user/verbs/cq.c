@@ -53,6 +53,8 @@ static int cq_join_early(struct vcq *vcq)
 	return port ? cq_join(vcq, port) : 0;
 }
 
+static int cq_destroy(struct ibv_cq *cq);
+
 /* domain: the parent domain of the CQ, or NULL. */
 static struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 			  struct ibv_comp_channel *channel, u32 vector, struct vpd *domain)
@@ -107,7 +109,7 @@ static struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context
 	err = channel ? cq_join_early(vcq) : 0;
 	if (!err)
 		return vcq;
-	ibv_destroy_cq(&vcq->ibv);
+	cq_destroy(&vcq->ibv);
 	return verb_fail(err);
 }
 
@@ -116,6 +118,8 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 {
 	struct vcq *vcq;
 
+	if (verb_fails(context, CALL_ibv_create_cq))
+		return verb_fail(errno);
 	if (cqe < 1 || comp_vector < 0)
 		return verb_fail(EINVAL);
 	vcq = cq_new(context, (u32)cqe, cq_context, channel, (u32)comp_vector, NULL);
@@ -147,6 +151,13 @@ int cq_join(struct vcq *vcq, struct port *port)
 }
 
 EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	if (verb_fails(cq->context, CALL_ibv_destroy_cq))
+		return verb_report(errno);
+	return cq_destroy(cq);
+}
+
+static int cq_destroy(struct ibv_cq *cq)
 {
 	struct vcq *vcq = to_vcq(cq);
 	struct vcontext *ctx = to_vcontext(cq->context);
@@ -214,6 +225,8 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	void *ring;
 	int err;
 
+	if (verb_fails(cq->context, CALL_ibv_resize_cq))
+		return verb_report(errno);
 	if (!object_is_known(vcq))
 		return verb_report(ENOENT);
 	if (cqe < 1 || cqe > VERBS_MAX_CQE)
@@ -244,6 +257,8 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	struct vcontext *ctx = to_vcontext(cq->context);
 	u64 period_ns = attr->moderate.cq_period * NSEC_PER_USEC;
 
+	if (verb_fails(cq->context, CALL_ibv_modify_cq))
+		return verb_report(errno);
 	if (!attr->attr_mask)
 		return verb_report(EINVAL);
 	if (attr->attr_mask & ~(u32)IBV_CQ_ATTR_MODERATE)
@@ -644,6 +659,8 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 		attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? to_vpd(attr->parent_domain) : NULL;
 	struct vcq *vcq;
 
+	if (verb_fails(context, CALL_ibv_create_cq_ex))
+		return verb_fail(errno);
 	if (attr->comp_mask & ~(u32)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    flags & ~(u32)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return verb_fail(EINVAL);

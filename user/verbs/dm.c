@@ -260,6 +260,8 @@ struct ibv_dm *alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_attr
 	struct vdm *vdm;
 	struct dm *dm;
 
+	if (verb_fails(context, CALL_ibv_alloc_dm))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	vdm = calloc(1, sizeof(*vdm));
@@ -277,6 +279,8 @@ int free_dm_op(struct ibv_dm *ibdm)
 	struct vdm *vdm = to_vdm(ibdm);
 	int err = 0;
 
+	if (verb_fails(ibdm->context, CALL_ibv_free_dm))
+		return verb_report(errno);
 	pthread_mutex_lock(&lists_lock);
 	if (!object_is_known(vdm) || vdm->dm->freed)
 		err = ENOENT;
@@ -296,6 +300,8 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_han
 	struct dm *dm = NULL;
 	struct vdm *vdm;
 
+	if (verb_fails(context, CALL_ibv_import_dm))
+		return verb_fail(errno);
 	if (context_gone(context))
 		return verb_fail(EIO);
 	vdm = calloc(1, sizeof(*vdm));
@@ -353,6 +359,8 @@ struct ibv_mr *reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t off
 	int err = dm_check_region(vdm, pd, offset, length, access);
 	struct ibv_mr *mr;
 
+	if (verb_fails(pd->context, CALL_ibv_reg_dm_mr))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	mr = mr_reg_dm(pd, vdm->dm, vdm->dm->bytes + offset, length, access);
@@ -421,6 +429,8 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	struct ibv_mr *mr;
 	int err;
 
+	if (verb_fails(pd->context, CALL_ibv_reg_dmabuf_mr))
+		return verb_fail(errno);
 	if (access & ~DMABUF_ACCESS || ((offset ^ iova) & (page - 1)))
 		return verb_fail(EINVAL);
 	err = dmabuf_check(fd, offset, length);

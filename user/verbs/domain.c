@@ -40,10 +40,15 @@ static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	u32 handle = new_handle();
-	struct ibv_pd *pd =
-		context_gone(context) ? verb_fail(EIO) : pd_new(context, handle, handle);
+	struct ibv_pd *pd;
+	u32 handle;
 
+	if (verb_fails(context, CALL_ibv_alloc_pd))
+		return verb_fail(errno);
+	if (context_gone(context))
+		return verb_fail(EIO);
+	handle = new_handle();
+	pd = pd_new(context, handle, handle);
 	if (pd)
 		vlist_add(&pds, &to_vpd(pd)->listed);
 	return pd;
@@ -69,6 +74,8 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct vpd *pd = to_vpd(ibpd);
 
+	if (verb_fails(ibpd->context, CALL_ibv_dealloc_pd))
+		return verb_report(errno);
 	if (!object_is_known(pd))
 		return verb_report(ENOENT);
 	if (users_left(&pd->users))
@@ -82,6 +89,8 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	u32 number = 0;
 	struct ibv_pd *pd;
 
+	if (verb_fails(context, CALL_ibv_import_pd))
+		return verb_fail(errno);
 	if (context_gone(context))
 		return verb_fail(EIO);
 	pthread_mutex_lock(&lists_lock);
@@ -201,6 +210,8 @@ struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr 
 {
 	struct vtd *td;
 
+	if (verb_fails(context, CALL_ibv_alloc_td))
+		return verb_fail(errno);
 	if (attr->comp_mask)
 		return verb_fail(EINVAL);
 	if (context_gone(context))
@@ -218,6 +229,8 @@ int dealloc_td_op(struct ibv_td *ibtd)
 	struct vtd *td = container_of(ibtd, struct vtd, ibv);
 	struct vcontext *ctx = to_vcontext(ibtd->context);
 
+	if (verb_fails(ibtd->context, CALL_ibv_dealloc_td))
+		return verb_report(errno);
 	if (users_left(&td->users))
 		return verb_report(EBUSY);
 	free(td);
@@ -237,6 +250,8 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 	struct ibv_pd *ibpd;
 	struct vpd *pd;
 
+	if (verb_fails(context, CALL_ibv_alloc_parent_domain))
+		return verb_fail(errno);
 	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
 				     UNPROTECTED_ALLOC) ||
@@ -403,6 +418,8 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 	struct vxrcd *vxrcd;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_open_xrcd))
+		return verb_fail(errno);
 	if (attr->comp_mask != required || attr->fd < -1 || attr->oflags & ~(O_CREAT | O_EXCL))
 		return verb_fail(EINVAL);
 	if (context_gone(context))
@@ -428,6 +445,8 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 	struct vxrcd *vxrcd = to_vxrcd(xrcd);
 	struct vcontext *ctx = to_vcontext(xrcd->context);
 
+	if (verb_fails(xrcd->context, CALL_ibv_close_xrcd))
+		return verb_report(errno);
 	if (users_left(&vxrcd->users))
 		return verb_report(EBUSY);
 	fork_remove(&vxrcd->forks);

@@ -290,6 +290,8 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 {
 	struct vcontext *ctx = to_vcontext(context);
 
+	if (verb_fails(context, CALL_ibv_get_async_event))
+		return -1;
 	pthread_testcancel();
 	for (;;) {
 		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
@@ -431,6 +433,8 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	struct vchannel *ch;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_create_comp_channel))
+		return verb_fail(errno);
 	if (context_gone(context))
 		return verb_fail(EIO);
 	ch = calloc(1, sizeof(*ch));
@@ -522,6 +526,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	struct vcontext *ctx = to_vcontext(channel->context);
 	bool busy;
 
+	if (verb_fails(channel->context, CALL_ibv_destroy_comp_channel))
+		return verb_report(errno);
 	/* context->mutex guards refcnt, as in rdma-core: the field is public. */
 	pthread_mutex_lock(&channel->context->mutex);
 	busy = channel->refcnt != 0;
@@ -598,6 +604,8 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	struct vchannel *ch = to_vchannel(channel);
 	struct vcq *vcq;
 
+	if (verb_fails(channel->context, CALL_ibv_get_cq_event))
+		return -1;
 	pthread_testcancel();
 	for (;;) {
 		/* no event comes after this check */

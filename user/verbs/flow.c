@@ -73,6 +73,8 @@ struct ibv_counters *create_counters_op(struct ibv_context *context,
 {
 	struct vcounters *c;
 
+	if (verb_fails(context, CALL_ibv_create_counters))
+		return verb_fail(errno);
 	if (attr->comp_mask)
 		return verb_fail(EOPNOTSUPP);
 	if (context_gone(context))
@@ -92,6 +94,8 @@ int destroy_counters_op(struct ibv_counters *counters)
 	struct vcounters *c = to_vcounters(counters);
 	u32 flows;
 
+	if (verb_fails(counters->context, CALL_ibv_destroy_counters))
+		return verb_report(errno);
 	pthread_mutex_lock(&c->lock);
 	flows = c->flows;
 	pthread_mutex_unlock(&c->lock);
@@ -141,6 +145,8 @@ int attach_counters_point_flow_op(struct ibv_counters *counters,
 	struct vcounters *c = to_vcounters(counters);
 	int err;
 
+	if (verb_fails(counters->context, CALL_ibv_attach_counters_point_flow))
+		return verb_report(errno);
 	if (attr->comp_mask)
 		return verb_report(EINVAL);
 	if (flow || (u32)attr->counter_desc > IBV_COUNTER_BYTES)
@@ -171,6 +177,8 @@ int read_counters_op(struct ibv_counters *counters, uint64_t *values, uint32_t n
 	struct xroce_flow_count sum;
 	int err;
 
+	if (verb_fails(counters->context, CALL_ibv_read_counters))
+		return verb_report(errno);
 	if (flags & ~(u32)IBV_READ_COUNTERS_ATTR_PREFER_CACHED)
 		return verb_report(EINVAL);
 	pthread_mutex_lock(&c->lock);
@@ -625,6 +633,8 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *user_at
 	struct vflow *vflow;
 	int err;
 
+	if (verb_fails(qp->context, CALL_ibv_create_flow))
+		return verb_fail(errno);
 	if (!object_is_known(vqp))
 		return verb_fail(ENOENT);
 	/* the man page's example is packed: it may start at any address */
@@ -654,6 +664,8 @@ int destroy_flow_op(struct ibv_flow *flow)
 {
 	struct vflow *vflow = container_of(flow, struct vflow, ibv);
 
+	if (verb_fails(flow->context, CALL_ibv_destroy_flow))
+		return verb_report(errno);
 	if (!object_is_known(vflow))
 		return verb_report(EINVAL);
 	fork_remove(&vflow->forks);

@@ -247,6 +247,8 @@ static struct ibv_mr *mr_new(struct ibv_pd *ibpd, enum mr_kind kind, void *addr,
 static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, u64 iova,
 			     unsigned int access)
 {
+	if (verb_fails(pd->context, CALL_ibv_reg_mr))
+		return verb_fail(errno);
 	return mr_new(pd, MR_REGION, addr, length, iova, access, NULL);
 }
 
@@ -269,6 +271,8 @@ struct ibv_mr *mr_reg_mapping(struct ibv_pd *pd, const struct mr_mapping *mappin
 /* "It has the maximum length and only the lkey is valid, the MR is not exposed as an rkey." */
 struct ibv_mr *alloc_null_mr_op(struct ibv_pd *pd)
 {
+	if (verb_fails(pd->context, CALL_ibv_alloc_null_mr))
+		return verb_fail(errno);
 	return mr_new(pd, MR_NULL, NULL, SIZE_MAX, 0, 0, NULL);
 }
 
@@ -306,8 +310,11 @@ static void mr_free(struct vmr *vmr)
 EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct vmr *vmr = to_vmr(mr);
-	int err = object_is_known(vmr) ? mr_leave(to_vcontext(mr->context), vmr->mr) : ENOENT;
+	int err;
 
+	if (verb_fails(mr->context, CALL_ibv_dereg_mr))
+		return verb_report(errno);
+	err = object_is_known(vmr) ? mr_leave(to_vcontext(mr->context), vmr->mr) : ENOENT;
 	if (err)
 		return verb_report(err);
 	mr_unmap(&vmr->mapping);
@@ -394,6 +401,8 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
 	int err = rereg_check(vmr, flags, new_pd, addr, length, access);
 
+	if (verb_fails(mr->context, CALL_ibv_rereg_mr))
+		return IBV_REREG_MR_ERR_INPUT;
 	if (!err)
 		err = mr_check(new_addr, new_length, iova, new_access);
 	if (!err)
@@ -418,11 +427,14 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 
 EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
-	struct vmr *vmr = calloc(1, sizeof(*vmr));
 	struct port *port;
 	bool found = false;
+	struct vmr *vmr;
 	int err;
 
+	if (verb_fails(pd->context, CALL_ibv_import_mr))
+		return verb_fail(errno);
+	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return verb_fail(ENOMEM);
 	/*
@@ -494,6 +506,8 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	struct port *port;
 	int err;
 
+	if (verb_fails(ibpd->context, CALL_ibv_alloc_mw))
+		return verb_fail(errno);
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return verb_fail(EINVAL);
 	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MW) : ENOENT;
@@ -528,6 +542,8 @@ int dealloc_mw_op(struct ibv_mw *mw)
 	struct vmw *vmw = container_of(mw, struct vmw, ibv);
 	struct vcontext *ctx = to_vcontext(mw->context);
 
+	if (verb_fails(mw->context, CALL_ibv_dealloc_mw))
+		return verb_report(errno);
 	if (!object_is_known(vmw))
 		return verb_report(ENOENT);
 	device_give(mw->context, LIMIT_MW);
@@ -578,6 +594,8 @@ int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	};
 	struct ibv_send_wr *bad_wr;
 
+	if (verb_fails(qp->context, CALL_ibv_bind_mw))
+		return verb_report(errno);
 	return post_send_list(to_vqp(qp), &wr, &bad_wr, IBV_MW_TYPE_1);
 }
 
@@ -672,6 +690,8 @@ int advise_mr_op(struct ibv_pd *ibpd, enum ibv_advise_mr_advice advice, uint32_t
 	u8 *at;
 	int err = advise_check(pd, advice, flags, sg_list, num_sge);
 
+	if (verb_fails(ibpd->context, CALL_ibv_advise_mr))
+		return verb_report(errno);
 	if (!err)
 		err = context_port(to_vcontext(ibpd->context), &port);
 	if (!err)

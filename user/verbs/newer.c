@@ -59,6 +59,8 @@ struct newer_dmah *alloc_dmah(struct ibv_context *context, struct newer_dmah_att
 	int err = context_gone(context) ? EIO : dmah_check(attr);
 	struct vdmah *dmah;
 
+	if (verb_fails(context, CALL_ibv_alloc_dmah))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	dmah = calloc(1, sizeof(*dmah));
@@ -74,6 +76,8 @@ int dealloc_dmah(struct newer_dmah *ibdmah)
 	struct vdmah *dmah = to_vdmah(ibdmah);
 	struct vcontext *ctx = to_vcontext(ibdmah->context);
 
+	if (verb_fails(ibdmah->context, CALL_ibv_dealloc_dmah))
+		return verb_report(errno);
 	if (users_left(&dmah->users))
 		return verb_report(EBUSY);
 	free(dmah);
@@ -101,6 +105,8 @@ void *alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **out)
 {
 	struct ibv_buf *buf;
 
+	if (verb_fails(pd->context, CALL_ibv_alloc_buf))
+		return verb_fail(errno);
 	if (!object_is_known(to_vpd(pd)))
 		return verb_fail(ENOENT);
 	if (!size)
@@ -141,6 +147,8 @@ int export_buf_dmabuf_fd(struct ibv_buf *buf)
 /* Device memory is pages of this process, of which the kernel makes no dma-buf. */
 int dm_export_dmabuf_fd(struct ibv_dm *dm)
 {
+	if (verb_fails(dm->context, CALL_ibv_dm_export_dmabuf_fd))
+		return -1;
 	return verb_fail_int(EOPNOTSUPP);
 }
 
@@ -183,6 +191,8 @@ struct ibv_mr *reg_mr_ex(struct ibv_pd *pd, struct newer_mr_attr *attr)
 	int err = reg_check(pd, attr);
 	struct ibv_mr *mr;
 
+	if (verb_fails(pd->context, CALL_ibv_reg_mr_ex))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	if (attr->comp_mask & REG_MR_FD)

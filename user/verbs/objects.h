@@ -27,6 +27,7 @@
 
 #include "../engine/engine.h"
 #include "../engine/owner.h"
+#include "../fault/lab_words.h"
 #include "../os/netdev_cache.h"
 #include "../os/link_watch.h"
 #include "../os/signals.h"
@@ -541,6 +542,21 @@ static inline int verb_report(int err)
 		errno = err;
 	return err;
 }
+
+/* fault.c: faults on request */
+/* Whether rules of XROCE_FAULT hold; set before the first context is made. */
+extern bool faults_are_on;
+/* Reads the rules, once. Returns 0, or a positive errno after a line on standard error. */
+int faults_load(void);
+/* Counts a call: returns true with errno set if a rule fails it. context may be NULL. */
+rare bool fault_fails(struct ibv_context *context, enum lab_call call);
+static inline bool verb_fails(struct ibv_context *context, enum lab_call call)
+{
+	return unlikely(faults_are_on) && fault_fails(context, call);
+}
+/* With faults: counts a new QP, and replaces calls that may fail. */
+void fault_know(const struct vqp *vqp);
+void fault_set_ops(struct ibv_context_ops *ops);
 
 /* context.c: devices */
 /* Adds or subtracts one object of its kind. device_take() returns 0, or ENOMEM at the limit. */

@@ -273,6 +273,10 @@ int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_w
 	u32 posted;
 	int err;
 
+	if (verb_fails(wq->context, CALL_ibv_post_wq_recv)) {
+		*bad_wr = wr;
+		return verb_report(errno);
+	}
 	if (qp_state(qp) == QPS_RESET || (qp_state(qp) == QPS_ERR && context_gone(wq->context))) {
 		*bad_wr = wr;
 		return verb_report(qp_state(qp) == QPS_RESET ? EINVAL : EIO);

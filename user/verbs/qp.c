@@ -325,6 +325,8 @@ static void handle_ready(struct vqp *vqp)
 	fork_add_to(to_vcontext(vqp->ibv.context), &vqp->forks, qp_in_child, qp_at_close);
 	count_users(vqp, 1);
 	context_get(to_vcontext(vqp->ibv.context));
+	if (unlikely(faults_are_on))
+		fault_know(vqp);
 }
 
 static struct vqp *qp_new(struct ibv_context *context, const struct qp_origin *of,
@@ -360,11 +362,14 @@ static struct vqp *qp_new(struct ibv_context *context, const struct qp_origin *o
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	/* XRC_RECV needs a domain, which only ibv_create_qp_ex() has */
-	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ?
-				  verb_fail(EINVAL) :
-				  qp_new(pd->context, &(struct qp_origin){ .pd = pd }, attr);
+	struct vqp *vqp;
 
+	if (verb_fails(pd->context, CALL_ibv_create_qp))
+		return verb_fail(errno);
+	/* XRC_RECV needs a domain, which only ibv_create_qp_ex() has */
+	vqp = attr->qp_type == IBV_QPT_XRC_RECV ?
+		      verb_fail(EINVAL) :
+		      qp_new(pd->context, &(struct qp_origin){ .pd = pd }, attr);
 	return vqp ? &vqp->ibv : NULL;
 }
 
@@ -390,6 +395,8 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	struct vqp *vqp;
 	int err = transport_of(attr->qp_type, &transport);
 
+	if (verb_fails(context, CALL_ibv_create_qp_ex))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	if (attr->comp_mask & ~(supported | table) ||
@@ -458,6 +465,8 @@ struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *
 	struct vqp *vqp;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_open_qp))
+		return verb_fail(errno);
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr->comp_mask & needed) != needed ||
 	    attr->qp_type != IBV_QPT_XRC_RECV || attr->xrcd->context != context)
 		return verb_fail(EINVAL);
@@ -488,6 +497,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	struct vqp *vqp = to_vqp(qp);
 	struct qp_attr a;
 
+	if (verb_fails(qp->context, CALL_ibv_query_qp))
+		return verb_report(errno);
 	if (!object_is_known(vqp))
 		return verb_report(ENOENT);
 	memset(attr, 0, sizeof(*attr));
@@ -576,6 +587,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	struct vqp *vqp = to_vqp(qp);
 	struct vcontext *ctx = to_vcontext(qp->context);
 
+	if (verb_fails(qp->context, CALL_ibv_destroy_qp))
+		return verb_report(errno);
 	if (!object_is_known(vqp))
 		return verb_report(ENOENT);
 	if (qp_is_attached(vqp))

@@ -231,6 +231,8 @@ void qp_reset(struct vqp *vqp)
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
+	if (verb_fails(qp->context, CALL_ibv_modify_qp))
+		return verb_report(errno);
 	return verb_report(modify_qp(qp, attr, mask));
 }
 
@@ -257,6 +259,8 @@ static int modify_qp_rate_limit(struct ibv_qp *qp, const struct ibv_qp_rate_limi
 
 int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
+	if (verb_fails(qp->context, CALL_ibv_modify_qp_rate_limit))
+		return verb_report(errno);
 	return verb_report(attr->comp_mask ? EINVAL : modify_qp_rate_limit(qp, attr));
 }
 

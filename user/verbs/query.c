@@ -56,6 +56,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	struct port_kind kind;
 	int err = context_kind(to_vcontext(context), &kind);
 
+	if (verb_fails(context, CALL_ibv_query_device))
+		return verb_report(errno);
 	if (err)
 		return verb_report(err);
 	memset(attr, 0, sizeof(*attr));
@@ -117,6 +119,8 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	struct ibv_device_attr_ex full = { 0 };
 	int err;
 
+	if (verb_fails(context, CALL_ibv_query_device_ex))
+		return verb_report(errno);
 	if ((input && input->comp_mask) || size < sizeof(attr->orig_attr))
 		return verb_report(EINVAL);
 	err = ibv_query_device(context, &full.orig_attr);
@@ -150,6 +154,8 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 /* The clock of completion timestamps. */
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values)
 {
+	if (verb_fails(context, CALL_ibv_query_rt_values_ex))
+		return verb_report(errno);
 	if (values->comp_mask & ~(u32)IBV_VALUES_MASK_RAW_CLOCK)
 		return verb_report(EINVAL);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
@@ -206,6 +212,8 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	struct netdev nd;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_query_port))
+		return verb_report(errno);
 	err = port_num == VERBS_PORT ? context_netdev_link(context, &nd) : EINVAL;
 	if (!err)
 		err = context_kind(ctx, &kind);
@@ -280,6 +288,8 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 	struct ibv_gid_entry entry = { 0 };
 	int err = gid_entry(context, port_num, (u32)index, &entry);
 
+	if (verb_fails(context, CALL_ibv_query_gid))
+		return -1;
 	/* An empty slot is not an error here: it reads as zeros. */
 	if (err && err != ENODATA)
 		return verb_fail_int(err);
@@ -300,6 +310,8 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 	struct ibv_gid_entry full;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_query_gid_ex))
+		return verb_report(errno);
 	err = flags			    ? EOPNOTSUPP :
 	      !entry_size_ok(entry_size) ? EINVAL :
 					   gid_entry(context, port_num, gid_index, &full);
@@ -316,6 +328,8 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	struct netdev nd;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_query_gid_table))
+		return -errno;
 	if (flags)
 		return -EOPNOTSUPP;
 	if (!max_entries || !entry_size_ok(entry_size))
@@ -359,6 +373,8 @@ EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int ind
 	struct port_kind kind;
 	int err = port_num == VERBS_PORT ? context_kind(to_vcontext(context), &kind) : EINVAL;
 
+	if (verb_fails(context, CALL_ibv_query_pkey))
+		return -1;
 	if (!err && (index < 0 || (u32)index >= kind.pkeys.num))
 		err = EINVAL;
 	if (err)
@@ -373,6 +389,8 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __b
 	int err = port_num == VERBS_PORT ? context_kind(to_vcontext(context), &kind) : EINVAL;
 	const int index = err ? -1 : pkey_table_find(&kind.pkeys, be16toh(pkey));
 
+	if (verb_fails(context, CALL_ibv_get_pkey_index))
+		return -1;
 	return index < 0 ? verb_fail_int(err ? err : EINVAL) : index;
 }
 

@@ -109,8 +109,11 @@ static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct vsrq *vsrq = srq_new(pd, attr->srq_context, &attr->attr);
+	struct vsrq *vsrq;
 
+	if (verb_fails(pd->context, CALL_ibv_create_srq))
+		return verb_fail(errno);
+	vsrq = srq_new(pd, attr->srq_context, &attr->attr);
 	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
 }
 
@@ -195,6 +198,8 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_ini
 		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 	struct vsrq *vsrq;
 
+	if (verb_fails(context, CALL_ibv_create_srq_ex))
+		return verb_fail(errno);
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC ||
 	    type > IBV_SRQT_TM)
 		return verb_fail(EINVAL);
@@ -213,6 +218,8 @@ int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num)
 {
 	struct vsrq *vsrq = to_vsrq(srq);
 
+	if (verb_fails(srq->context, CALL_ibv_get_srq_num))
+		return verb_report(errno);
 	if (!vsrq->xrcd)
 		return verb_report(EINVAL);
 	*srq_num = vsrq->srq.number;
@@ -265,6 +272,8 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 	void *ring;
 	int err;
 
+	if (verb_fails(srq->context, CALL_ibv_modify_srq))
+		return verb_report(errno);
 	if (!object_is_known(vsrq))
 		return verb_report(ENOENT);
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
@@ -297,6 +306,8 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
 
+	if (verb_fails(srq->context, CALL_ibv_query_srq))
+		return verb_report(errno);
 	if (!object_is_known(vsrq))
 		return verb_report(ENOENT);
 	pthread_mutex_lock(&ctx->lock);
@@ -317,6 +328,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	struct vcontext *ctx = to_vcontext(srq->context);
 	struct vpd *pd = to_vpd(srq->pd);
 
+	if (verb_fails(srq->context, CALL_ibv_destroy_srq))
+		return verb_report(errno);
 	if (!object_is_known(vsrq))
 		return verb_report(ENOENT);
 	if (users_left(&vsrq->users))
@@ -380,6 +393,8 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 	struct vsrq *vsrq = to_vsrq(srq);
 	int err = 0;
 
+	if (verb_fails(srq->context, CALL_ibv_post_srq_ops))
+		return verb_report(errno);
 	if (!vsrq->srq.tags || context_gone(srq->context)) {
 		*bad_wr = wr;
 		return verb_report(vsrq->srq.tags ? EIO : EINVAL);

@@ -109,6 +109,8 @@ struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr
 	struct vwq *vwq;
 	int err = wq_init_check(context, attr);
 
+	if (verb_fails(context, CALL_ibv_create_wq))
+		return verb_fail(errno);
 	if (err)
 		return verb_fail(err);
 	vwq = new_object(sizeof(*vwq));
@@ -163,6 +165,8 @@ static int modify_wq(struct vwq *vwq, const struct ibv_wq_attr *attr)
 
 int modify_wq_op(struct ibv_wq *wq, struct ibv_wq_attr *attr)
 {
+	if (verb_fails(wq->context, CALL_ibv_modify_wq))
+		return verb_report(errno);
 	return verb_report(modify_wq(to_vwq(wq), attr));
 }
 
@@ -174,6 +178,8 @@ int destroy_wq_op(struct ibv_wq *wq)
 	struct vpd *vpd = to_vpd(wq->pd);
 	u32 number;
 
+	if (verb_fails(wq->context, CALL_ibv_destroy_wq))
+		return verb_report(errno);
 	if (!object_is_known(vwq))
 		return verb_report(ENOENT);
 	if (users_left(&vwq->users))
@@ -218,6 +224,8 @@ struct ibv_rwq_ind_table *create_rwq_ind_table_op(struct ibv_context *context,
 	u32 num;
 	int err;
 
+	if (verb_fails(context, CALL_ibv_create_rwq_ind_table))
+		return verb_fail(errno);
 	if (attr->comp_mask >= IBV_CREATE_IND_TABLE_RESERVED || attr->log_ind_tbl_size >= 32 ||
 	    1u << attr->log_ind_tbl_size > RSS_TABLE_MAX)
 		return verb_fail(EINVAL);
@@ -257,6 +265,8 @@ int destroy_rwq_ind_table_op(struct ibv_rwq_ind_table *ibv)
 	struct vtable *table = to_vtable(ibv);
 	struct vcontext *ctx = to_vcontext(ibv->context);
 
+	if (verb_fails(ibv->context, CALL_ibv_destroy_rwq_ind_table))
+		return verb_report(errno);
 	if (!table_is_known(table))
 		return verb_report(ENOENT);
 	if (users_left(&table->users))

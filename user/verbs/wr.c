@@ -394,6 +394,16 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+/* A failed list is not posted: ibv_wr_post(3). */
+static int failing_wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+
+	if (!vqp->wr_error && verb_fails(vqp->ibv.context, CALL_ibv_wr_complete))
+		vqp->wr_error = errno;
+	return wr_complete(ex);
+}
+
 void wr_set_ops(struct vqp *vqp, u64 ops)
 {
 	const struct later_builders later = {
@@ -404,7 +414,7 @@ void wr_set_ops(struct vqp *vqp, u64 ops)
 
 	vqp->is_ex = true;
 	ex->wr_start = wr_start;
-	ex->wr_complete = wr_complete;
+	ex->wr_complete = faults_are_on ? failing_wr_complete : wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_send = ops & IBV_QP_EX_WITH_SEND ? wr_send : NULL;
 	ex->wr_send_imm = ops & IBV_QP_EX_WITH_SEND_WITH_IMM ? wr_send_imm : NULL;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Faults on request, by the rules of XROCE_FAULT (xroce-lab(8)). They are read when the process
+ * opens its first device, and hold until its end. Calls of data that a rule could fail have a
+ * second function each in the context's table, so that a process without rules pays nothing there.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../fault/endpoint.h"
+#include "../os/complain.h"
+#include "objects.h"
+
+bool faults_are_on;
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three */
+static bool is_loaded;
+static int load_error; /* a positive errno, or 0 */
+static struct fault_table *table;
+
+/* ---- the environment ---- */
+
+/* Returns memory for the results: a new file in the directory, or private; NULL with errno set. */
+static struct fault_results *results_new(const char *dir)
+{
+	const size_t bytes = sizeof(struct fault_results);
+	char path[PATH_MAX];
+	struct rlimit most;
+	void *at;
+	int fd = -1;
+
+	if (!dir)
+		return calloc(1, bytes);
+	/* beyond the limit ftruncate(2) would end the process by SIGXFSZ */
+	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < bytes) {
+		errno = EFBIG;
+		return NULL;
+	}
+	for (u32 n = 0; fd < 0 && n < 1000; n++) {
+		if (snprintf(path, sizeof(path), "%s/%d.%u", dir, (int)getpid(), n) >=
+		    (int)sizeof(path))
+			return verb_fail(ENAMETOOLONG);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 && errno != EEXIST)
+			return NULL;
+	}
+	at = ftruncate(fd, (off_t)bytes) ?
+		     MAP_FAILED :
+		     mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static bool seed_parse(const char *text, u64 *seed)
+{
+	char *end;
+
+	*seed = 1;
+	if (!text)
+		return true;
+	errno = 0;
+	*seed = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static int table_load(const char *text)
+{
+	const char *dir = secure_getenv("XROCE_FAULT_REPORT");
+	const char *seed_text = secure_getenv("XROCE_FAULT_SEED");
+	struct fault_results *results;
+	char wrong[LAB_RULE_TEXT];
+	struct lab_error error;
+	u64 seed;
+
+	if (!seed_parse(seed_text, &seed)) {
+		complain("XROCE_FAULT_SEED: '%s' is not a number", seed_text);
+		return EINVAL;
+	}
+	results = results_new(dir);
+	if (!results) {
+		complain("XROCE_FAULT_REPORT: cannot make a file in %s: %s",
+			 dir ? dir : "memory", strerror(errno));
+		return errno;
+	}
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return ENOMEM;
+	if (!fault_parse(table, text, seed, results, &error, wrong)) {
+		complain("XROCE_FAULT: '%.*s' in rule '%s': %s", (int)error.len, wrong + error.at,
+			 wrong, error.why);
+		return EINVAL;
+	}
+	port_set_faults(fault_engine(table));
+	faults_are_on = true;
+	return 0;
+}
+
+int faults_load(void)
+{
+	const char *text;
+	int err;
+
+	pthread_mutex_lock(&load_lock);
+	text = is_loaded ? NULL : secure_getenv("XROCE_FAULT");
+	if (text)
+		load_error = table_load(text);
+	is_loaded = true;
+	err = load_error;
+	pthread_mutex_unlock(&load_lock);
+	return err;
+}
+
+/* The child reads the rules again when it opens a device, and counts by itself. */
+static void faults_in_child(void)
+{
+	pthread_mutex_init(&load_lock, NULL);
+	is_loaded = faults_are_on = false;
+	load_error = 0;
+	table = NULL;
+	port_set_faults(NULL);
+}
+
+__attribute__((constructor)) static void faults_register(void)
+{
+	pthread_atfork(NULL, NULL, faults_in_child);
+}
+
+/* ---- calls ---- */
+
+static void raise_event(struct vcontext *ctx, enum lab_event event)
+{
+	static const enum ibv_event_type types[LAB_NUM_EVENTS] = {
+		[LAB_EVENT_CLIENT_REREGISTER] = IBV_EVENT_CLIENT_REREGISTER,
+		[LAB_EVENT_DEVICE_FATAL] = IBV_EVENT_DEVICE_FATAL,
+		[LAB_EVENT_GID_CHANGE] = IBV_EVENT_GID_CHANGE,
+		[LAB_EVENT_LID_CHANGE] = IBV_EVENT_LID_CHANGE,
+		[LAB_EVENT_PKEY_CHANGE] = IBV_EVENT_PKEY_CHANGE,
+		[LAB_EVENT_PORT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
+		[LAB_EVENT_PORT_ERR] = IBV_EVENT_PORT_ERR,
+		[LAB_EVENT_SM_CHANGE] = IBV_EVENT_SM_CHANGE,
+	};
+
+	if (event == LAB_EVENT_DEVICE_FATAL)
+		async_device_fatal(ctx);
+	else
+		async_queue_port(ctx, types[event]);
+}
+
+bool fault_fails(struct ibv_context *context, enum lab_call call)
+{
+	enum lab_event event;
+	const int err = fault_call(table, call, &event);
+
+	if (event != LAB_NUM_EVENTS && context)
+		raise_event(to_vcontext(context), event);
+	if (err)
+		errno = err;
+	return err;
+}
+
+void fault_know(const struct vqp *vqp)
+{
+	if (vqp->qp->qpn != XROCE_CM_QPN)
+		fault_know_qp(table, vqp->qp->qpn);
+}
+
+static int failing_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	if (verb_fails(cq->context, CALL_ibv_poll_cq))
+		return -errno;
+	return poll_cq_op(cq, num_entries, wc);
+}
+
+static int failing_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	if (verb_fails(cq->context, CALL_ibv_req_notify_cq))
+		return verb_report(errno);
+	return req_notify_cq_op(cq, solicited_only);
+}
+
+/* QP 1 is the connection manager's, not the program's. */
+static bool is_programs(const struct ibv_qp *qp)
+{
+	return qp->qp_num != XROCE_CM_QPN;
+}
+
+static int failing_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	if (is_programs(qp) && verb_fails(qp->context, CALL_ibv_post_send)) {
+		*bad_wr = wr;
+		return verb_report(errno);
+	}
+	return post_send_op(qp, wr, bad_wr);
+}
+
+static int failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	if (is_programs(qp) && verb_fails(qp->context, CALL_ibv_post_recv)) {
+		*bad_wr = wr;
+		return verb_report(errno);
+	}
+	return post_recv_op(qp, wr, bad_wr);
+}
+
+static int failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				 struct ibv_recv_wr **bad_wr)
+{
+	if (verb_fails(srq->context, CALL_ibv_post_srq_recv)) {
+		*bad_wr = wr;
+		return verb_report(errno);
+	}
+	return post_srq_recv_op(srq, wr, bad_wr);
+}
+
+void fault_set_ops(struct ibv_context_ops *ops)
+{
+	ops->poll_cq = failing_poll_cq;
+	ops->req_notify_cq = failing_req_notify_cq;
+	ops->post_send = failing_post_send;
+	ops->post_recv = failing_post_recv;
+	ops->post_srq_recv = failing_post_srq_recv;
+}
