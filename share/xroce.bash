@@ -212,7 +212,7 @@ _xroce_lab() {
 	--cases)
 		_xroce_files "$cur"
 		# shellcheck disable=SC2207
-		COMPREPLY+=($(compgen -W "wire connect host" -- "$cur"))
+		COMPREPLY+=($(compgen -W "wire connect host endpoint" -- "$cur"))
 		return
 		;;
 	lab | --shared | --plain | --allow-miss | --each) ;;

@@ -505,7 +505,7 @@ static void wrong_records_name_the_word(void **state)
 /* Each file of the library is one, with a description of each case. */
 static void the_library_is_whole(void **state)
 {
-	static const char *const names[] = { "wire", "connect", "host" };
+	static const char *const names[] = { "wire", "connect", "host", "endpoint" };
 	u32 num = 0;
 
 	for (u32 i = 0; i < ARRAY_SIZE(names); i++) {
@@ -520,6 +520,32 @@ static void the_library_is_whole(void **state)
 		lab_cases_free(&cases);
 	}
 	assert_in_range(num, 80, 500);
+}
+
+/* The library fails each call that a rule can name. */
+static void each_call_has_a_case(void **state)
+{
+	static const char *const calls[] = {
+#define X(name) #name,
+		LAB_CALLS(X)
+#undef X
+	};
+	const char *path = XROCE_GOLDEN_DIR "/../../share/lab/endpoint.toml";
+
+	assert_int_equal(lab_cases_load(path, "", &cases), EXIT_OK);
+	for (u32 i = 0; i < ARRAY_SIZE(calls); i++) {
+		char rule[LAB_RULE_TEXT];
+		bool found = false;
+
+		snprintf(rule, sizeof(rule), "fail %s ENOMEM nth=1", calls[i]);
+		for (u32 k = 0; k < cases.num; k++)
+			for (u32 s = 0; s < cases.list[k].num_settings; s++)
+				found |= cases.list[k].settings[s].value &&
+					 !strcmp(cases.list[k].settings[s].value, rule);
+		if (!found)
+			fail_msg("no case has '%s'", rule);
+	}
+	lab_cases_free(&cases);
 }
 
 static int clean(void **state)
@@ -542,6 +568,7 @@ int main(void)
 		cmocka_unit_test(records_have_all_that_decides),
 		cmocka_unit_test(wrong_records_name_the_word),
 		cmocka_unit_test(the_library_is_whole),
+		cmocka_unit_test(each_call_has_a_case),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean);

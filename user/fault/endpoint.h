@@ -14,13 +14,19 @@
 
 enum { FAULT_RULES = 64, FAULT_SHOWN_TEXT = 80 };
 
-/* What a rule did. In memory that `xroce lab` reads when the process has ended: lab_results.h. */
+/* What a rule did, in memory that `xroce lab` reads when the process has ended. */
 struct fault_result {
 	u32 matched; /* calls, packets or completions that the selectors but nth leave */
 	u32 hits;
 	u32 num_shown;
 	char shown[LAB_RULE_SHOWN][FAULT_SHOWN_TEXT];
 };
+
+/*
+ * The abstract address (unix(7)) at which `xroce lab` takes a memfd with the results of a process;
+ * XROCE_FAULT_REPORT has it.
+ */
+#define FAULT_SOCKET "xroce-lab/results"
 
 #define FAULT_RESULTS_MAGIC 0x746c6166u /* "falt" */
 struct fault_results {

@@ -5,11 +5,10 @@
  * second function each in the context's table, so that a process without rules pays nothing there.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "../fault/endpoint.h"
@@ -25,35 +24,68 @@ static struct fault_table *table;
 
 /* ---- the environment ---- */
 
-/* Returns memory for the results: a new file in the directory, or private; NULL with errno set. */
-static struct fault_results *results_new(const char *dir)
+/* Leaves the descriptor at the lab's socket. Returns 0 or a positive errno. */
+static int results_report(int results_fd, const char *name)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec data = { "", 1 };
+	const struct msghdr msg = { .msg_iov = &data,
+				    .msg_iovlen = 1,
+				    .msg_control = &control,
+				    .msg_controllen = sizeof(control) };
+	const size_t len = strlen(name);
+	int err = fd < 0 ? errno : len < sizeof(address.sun_path) ? 0 : ENAMETOOLONG;
+
+	if (!err) {
+		memcpy(address.sun_path + 1, name, len);
+		memcpy(CMSG_DATA(&control.head), &results_fd, sizeof(results_fd));
+		if (connect(fd, (const struct sockaddr *)&address,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) ||
+		    sendmsg(fd, &msg, MSG_NOSIGNAL) != 1)
+			err = errno;
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/*
+ * Sets *out to memory for the results: private, or what the lab at an abstract address gets.
+ * Returns 0 or a positive errno.
+ */
+static int results_new(const char *name, struct fault_results **out)
 {
 	const size_t bytes = sizeof(struct fault_results);
-	char path[PATH_MAX];
 	struct rlimit most;
 	void *at;
-	int fd = -1;
+	int fd, err;
 
-	if (!dir)
-		return calloc(1, bytes);
+	if (!name) {
+		*out = calloc(1, bytes);
+		return *out ? 0 : ENOMEM;
+	}
 	/* beyond the limit ftruncate(2) would end the process by SIGXFSZ */
-	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < bytes) {
-		errno = EFBIG;
-		return NULL;
-	}
-	for (u32 n = 0; fd < 0 && n < 1000; n++) {
-		if (snprintf(path, sizeof(path), "%s/%d.%u", dir, (int)getpid(), n) >=
-		    (int)sizeof(path))
-			return verb_fail(ENAMETOOLONG);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0 && errno != EEXIST)
-			return NULL;
-	}
+	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < bytes)
+		return EFBIG;
+	fd = memfd_create("xroce-fault", MFD_CLOEXEC);
+	if (fd < 0)
+		return errno;
 	at = ftruncate(fd, (off_t)bytes) ?
 		     MAP_FAILED :
 		     mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	err = at == MAP_FAILED ? errno : results_report(fd, name);
+	if (err && at != MAP_FAILED)
+		munmap(at, bytes);
 	close(fd);
-	return at == MAP_FAILED ? NULL : at;
+	*out = at;
+	return err;
 }
 
 static bool seed_parse(const char *text, u64 *seed)
@@ -70,22 +102,23 @@ static bool seed_parse(const char *text, u64 *seed)
 
 static int table_load(const char *text)
 {
-	const char *dir = secure_getenv("XROCE_FAULT_REPORT");
+	const char *report = secure_getenv("XROCE_FAULT_REPORT");
 	const char *seed_text = secure_getenv("XROCE_FAULT_SEED");
-	struct fault_results *results;
+	struct fault_results *results = NULL;
 	char wrong[LAB_RULE_TEXT];
 	struct lab_error error;
 	u64 seed;
+	int err;
 
 	if (!seed_parse(seed_text, &seed)) {
 		complain("XROCE_FAULT_SEED: '%s' is not a number", seed_text);
 		return EINVAL;
 	}
-	results = results_new(dir);
-	if (!results) {
-		complain("XROCE_FAULT_REPORT: cannot make a file in %s: %s",
-			 dir ? dir : "memory", strerror(errno));
-		return errno;
+	err = results_new(report, &results);
+	if (err) {
+		complain("XROCE_FAULT_REPORT: cannot report to %s: %s", report ? report : "memory",
+			 strerror(err));
+		return err;
 	}
 	table = calloc(1, sizeof(*table));
 	if (!table)

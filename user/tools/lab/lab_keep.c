@@ -144,6 +144,9 @@ static void answer_add(struct lab *lab, const struct cable_process *process, int
 	else if (!lab_rule_parse(text, lab->num_hosts, &lab->cable->change, &error))
 		snprintf(why, sizeof(why), "'%.*s' in the rule: %s",
 			 (int)min_u32(error.len, LAB_RULE_TEXT), text + error.at, error.why);
+	else if (lab_rule_place(&lab->cable->change) != LAB_AT_CABLE)
+		snprintf(why, sizeof(why),
+			 "a rule of an endpoint: run the program with XROCE_FAULT instead");
 	else {
 		output_clean(lab->cable->change.text);
 		a->status = change_rule(lab, process, at) ? EXIT_OK : EXIT_FAILED;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../os/clock.h"
+#include "lab_endpoint.h"
 #include "lab_keep.h"
 #include "lab_options.h"
 
@@ -110,6 +111,9 @@ static int up(const char *name, int argc, char **argv)
 	ret = lab_prepare(&lab);
 	if (!ret)
 		ret = lab_check(&lab);
+	if (!ret && lab_endpoint_any(&lab))
+		return usage_error(&command_lab, "up has rules of the cable; run programs with "
+						 "XROCE_FAULT for those of an endpoint");
 	if (!ret)
 		ret = lab_capture_open(&lab, lab.capture);
 	return ret ? ret : lab_keep_start(&lab, name);
@@ -271,6 +275,8 @@ static int exec(const char *name, u32 number, char **argv)
 	int fds[LAB_NS_COUNT], ret, fd;
 	pid_t pid;
 
+	if (!lab_begin(&lab))
+		return lab_failed("allocate memory", -ENOMEM);
 	ret = lab_prepare(&lab);
 	if (ret)
 		return ret;

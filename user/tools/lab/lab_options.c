@@ -249,7 +249,7 @@ const struct cli_option lab_options[] = {
 	{ OPTION_MISS, "allow-miss", NULL, "a rule that no packet matched is no failure", NULL },
 	{ OPTION_CASES, "cases", "FILE",
 	  "take cases from FILE, or from the library's file of that name:\n"
-	  "wire, connect, host. Without a program, list them",
+	  "wire, connect, host, endpoint. Without a program, list them",
 	  NULL },
 	{ OPTION_EACH, "each", NULL, "run the programs once for each case", NULL },
 	{ OPTION_CASE, "case", "NAME", "run the case NAME alone", NULL },

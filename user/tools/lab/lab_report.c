@@ -38,6 +38,9 @@ void lab_report_rules(const struct lab *lab, FILE *out)
 			r->hits, rule_matched(r), r->text);
 		for (u32 k = 0; k < r->num_shown; k++)
 			say_packet(&r->shown[k], out);
+		for (u32 k = 0; k < lab->shown->endpoint[i].num; k++)
+			fprintf(out, "xroce lab:     h%u %s\n", lab->shown->endpoint[i].host[k],
+				lab->shown->endpoint[i].text[k]);
 	}
 	for (u32 i = 0; i < lab->num_actions; i++)
 		if (!lab->shown->has_acted[i])

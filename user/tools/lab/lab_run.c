@@ -14,6 +14,7 @@
 
 #include "../../os/clock.h"
 #include "../cli.h"
+#include "lab_endpoint.h"
 #include "lab_keep.h"
 
 /* The time that programs get to end by themselves after the last host's, and then after SIGTERM. */
@@ -148,6 +149,7 @@ void lab_run_environment(const struct lab *lab, u32 number)
 	setenv("LAB_HOSTS", value, 1);
 	snprintf(name, sizeof(name), "h%u", number);
 	setenv("LAB_HOST", name, 1);
+	lab_endpoint_environment(lab, number);
 	if (lab->is_shared)
 		setenv("XROCE_SHARE", "always", 1);
 }
@@ -477,11 +479,14 @@ int lab_run(struct lab *lab)
 	ret = lab_net_make(lab->hosts, lab->num_hosts, lab->mtu, &step);
 	if (ret)
 		return lab_failed(step, ret);
-	ret = start_cable(lab, &cable);
+	ret = lab_endpoint_open(lab);
+	if (!ret)
+		ret = start_cable(lab, &cable);
 	if (ret)
 		return ret;
 	ret = lab->is_kept ? lab_keep(lab, &cable, r.signal_fd) : run_programs(&r);
 	stop_cable(&cable);
+	lab_endpoint_collect(lab);
 	if (getpid() != 1)
 		end_orphans();
 	return ret;

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#include "../../fault/endpoint.h"
 #include "cable.h"
 #include "lab_action.h"
 
@@ -31,6 +32,12 @@ struct lab_shown {
 	bool has_acted[LAB_ACTIONS];
 	int status[LAB_HOSTS]; /* exit status, or 128 + signal */
 	bool was_ended[LAB_HOSTS];
+	/* of a rule of an endpoint, by its place: the first hits */
+	struct lab_endpoint_hits {
+		u32 num;
+		u8 host[LAB_RULE_SHOWN];
+		char text[LAB_RULE_SHOWN][FAULT_SHOWN_TEXT];
+	} endpoint[LAB_RULES];
 };
 
 /* An option of the command line, or of a case. */
@@ -70,6 +77,7 @@ struct lab {
 	char self[PATH_MAX]; /* this command */
 	pid_t child;	     /* the next process, which gets signals */
 	struct lab_host hosts[LAB_HOSTS];
+	int fault_fd[LAB_HOSTS]; /* sockets for results of endpoints' rules; -1: none */
 };
 
 /* Finds this command's file. Returns EXIT_OK, or another exit status after a message. */
