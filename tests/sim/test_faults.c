@@ -404,6 +404,40 @@ static void late__of_one_cq(void **state)
 	scene_end(&s);
 }
 
+/* A share of the sends is the same, whether receives complete before or after. */
+static void late__share_of_one_queue(void **state)
+{
+	struct pair_options o = pair_defaults();
+	char shown[2][LAB_RULE_SHOWN][FAULT_SHOWN_TEXT];
+
+	for (u32 first = 0; first < 2; first++) {
+		struct scene s = scene_make("late 1us send p=60%", "", &o);
+		struct side *sides[] = { s.b, s.a };
+
+		for (u32 i = 0; i < MESSAGES; i++)
+			post_recv_buffer(s.a, 200 + i, s.local, 512 * i, 512);
+		for (u32 k = 0; k < 2; k++) {
+			struct side *from = sides[k ^ first];
+
+			for (u32 i = 0; i < MESSAGES; i++) {
+				struct send send = request_between(from == s.a ? s.local : s.remote,
+								   s.remote, 1 + i, WR_SEND, BYTES);
+
+				post_send(from, &send);
+			}
+			world_run(s.w);
+		}
+		check_eq(s.w, s.a->send->n, MESSAGES);
+		check_eq(s.w, s.a->recv->n, MESSAGES);
+		for (u32 i = 0; i < LAB_RULE_SHOWN; i++)
+			sscanf(results[0].result[0].shown[i], "%79[^(]", shown[first][i]);
+		check(s.w, results[0].result[0].num_shown >= 2);
+		scene_end(&s);
+	}
+	assert_memory_equal(shown[0][0], shown[1][0], strlen(shown[0][0]) + 1);
+	assert_memory_equal(shown[0][1], shown[1][1], strlen(shown[0][1]) + 1);
+}
+
 /* A QP that is reset or destroyed takes its late completions along. */
 static void late__end_with_their_qp(void **state)
 {
@@ -461,6 +495,7 @@ int main(void)
 		cmocka_unit_test(late__keeps_the_order),
 		cmocka_unit_test(late__each_at_its_time),
 		cmocka_unit_test(late__of_one_cq),
+		cmocka_unit_test(late__share_of_one_queue),
 		cmocka_unit_test(late__end_with_their_qp),
 		cmocka_unit_test(rules__of_a_qp),
 	};

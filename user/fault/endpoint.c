@@ -73,7 +73,7 @@ void fault_know_qp(struct fault_table *t, u32 qpn)
 	spin_lock_if(true, &t->lock);
 	t->order[slot] = ++t->num_qps;
 	t->asked[slot].round = 0;
-	t->sent[slot] = t->completed[slot] = 0;
+	t->sent[slot] = t->completed[0][slot] = t->completed[1][slot] = 0;
 	spin_unlock(&t->lock);
 }
 
@@ -206,12 +206,14 @@ static u64 ask_delay_ns(void *arg, const struct cqe *cqe)
 	struct fault_table *t = arg;
 	struct lab_identity id;
 	u64 delay_ns = 0;
+	u32 *count;
 	bool hit;
 
 	if (!(t->places & 1u << LAB_AT_COMPLETIONS))
 		return 0;
 	spin_lock_if(true, &t->lock);
-	id = identity_of(t, cqe->qpn, ++t->completed[cqe->qpn % XROCE_MAX_QP], work);
+	count = &t->completed[work == LAB_WORK_recv][cqe->qpn % XROCE_MAX_QP];
+	id = identity_of(t, cqe->qpn, ++*count, work);
 	for (u32 i = 0; id.order && i < t->num; i++) {
 		struct lab_rule *r = &t->rule[i];
 
@@ -311,7 +313,7 @@ static void ask_request(void *arg, const struct qp *qp, const struct packet *p, 
 		apply(r, out);
 	}
 	if (completes && id.order && out->answer == FAULT_EXECUTE) {
-		recv = identity_of(t, qp->qpn, t->completed[slot] + 1, LAB_WORK_recv);
+		recv = identity_of(t, qp->qpn, t->completed[1][slot] + 1, LAB_WORK_recv);
 		out->status = (u16)status_of(t, LAB_WORK_recv, &recv);
 		out->answer = out->status ? FAULT_RECEIVE : FAULT_EXECUTE;
 	}

@@ -50,8 +50,9 @@ struct fault_table {
 	struct {
 		u32 psn, round;
 	} asked[XROCE_MAX_QP];
-	u32 sent[XROCE_MAX_QP];	     /* successful send completions */
-	u32 completed[XROCE_MAX_QP]; /* all completions */
+	u32 sent[XROCE_MAX_QP]; /* successful send completions */
+	/* completions of sends, of receives: these two queues depend on each other's timing */
+	u32 completed[2][XROCE_MAX_QP];
 	char unseen[FAULT_SHOWN_TEXT]; /* text that is not shown */
 	struct engine_faults engine;
 };
