@@ -399,11 +399,10 @@ void engine_complete_push(struct engine *e, struct cq *cq, struct cqe *cqe, bool
 
 void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
 {
-	if (unlikely(e->config.faults) && faults_keep(e, cq, cqe, solicited)) {
-		spin_unlock_if(cq->shared, &cq->lock);
-		return;
-	}
-	complete_push(e, cq, cqe, solicited);
+	if (unlikely(e->config.faults))
+		faults_complete_end(e, cq, cqe, solicited);
+	else
+		complete_push(e, cq, cqe, solicited);
 }
 
 void engine_take_arms_of_pushed(struct engine *e)

@@ -43,22 +43,20 @@ void faults_free(struct engine *e)
 
 /* ---- send WQEs ---- */
 
-void faults_send(struct engine *e, struct qp *qp, u32 opcode, enum cqe_status *status,
-		 enum vendor_err *verr)
+enum cqe_status faults_send(struct engine *e, struct qp *qp, u32 opcode)
 {
-	if (qp->is_failing) {
-		*status = CQE_WR_FLUSH_ERR;
-		*verr = VERR_FLUSHED;
-		return;
-	}
-	*status = (enum cqe_status)e->config.faults->sent(e->config.faults->arg, qp, opcode);
-	if (*status == CQE_SUCCESS)
-		return;
-	*verr = VERR_FAULT_RULE;
-	stat_error(e, qp, *status, XROCE_REASON_FAULT_RULE);
+	enum cqe_status status;
+
+	if (qp->is_failing)
+		return CQE_WR_FLUSH_ERR;
+	status = (enum cqe_status)e->config.faults->sent(e->config.faults->arg, qp, opcode);
+	if (status == CQE_SUCCESS)
+		return status;
+	stat_error(e, qp, status, XROCE_REASON_FAULT_RULE);
 	qp->is_failing = true;
 	/* relaxed: e itself checks it in engine_next_event() */
 	atomic_store_explicit(&e->failing, true, memory_order_relaxed);
+	return status;
 }
 
 /* ---- late completions ---- */
@@ -75,7 +73,8 @@ static void late_publish(struct engine *e)
 	timer_publish(e);
 }
 
-bool faults_keep(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+/* Returns whether the completion is kept to be pushed later. */
+static bool late_keep(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
 {
 	const u64 delay_ns = e->config.faults->delay_ns(e->config.faults->arg, cqe);
 	u64 due_ns = delay_ns == NSEC_NEVER ? NSEC_NEVER : e->now_ns + delay_ns, before_ns = 0;
@@ -90,6 +89,14 @@ bool faults_keep(struct engine *e, struct cq *cq, const struct cqe *cqe, bool so
 	l->at[l->num++] = (struct late){ cq, due_ns, solicited, *cqe };
 	late_publish(e);
 	return true;
+}
+
+void faults_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
+{
+	if (late_keep(e, cq, cqe, solicited))
+		spin_unlock_if(cq->shared, &cq->lock);
+	else
+		engine_complete_push(e, cq, cqe, solicited);
 }
 
 void faults_expire(struct engine *e, u64 now_ns)

@@ -306,13 +306,12 @@ rare void engine_complete_push(struct engine *e, struct cq *cq, struct cqe *cqe,
 int faults_init(struct engine *e);
 void faults_free(struct engine *e);
 /*
- * Fails a send WQE that has succeeded, if a rule says so, and the later ones of its QP: changes
- * *status and *verr. The QP follows at the end of the call: see qp_stop_sending().
+ * Returns the status of a send WQE that has succeeded: of a rule, or flushed after such a WQE of
+ * its QP. The QP follows at the end of the call: see qp_stop_sending().
  */
-rare void faults_send(struct engine *e, struct qp *qp, u32 opcode, enum cqe_status *status,
-		      enum vendor_err *verr);
-/* Returns whether the completion is kept to be pushed later. */
-rare bool faults_keep(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+rare enum cqe_status faults_send(struct engine *e, struct qp *qp, u32 opcode);
+/* engine_complete_end(), or keeps the completion to be pushed later. */
+rare void faults_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited);
 /* Pushes the late completions that are due. */
 rare void faults_expire(struct engine *e, u64 now_ns);
 /* [all] Drops the late completions of a CQ, or with NULL of a QP number. */

@@ -375,8 +375,12 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 		sq_advance(qp);
 		return;
 	}
-	if (unlikely(e->config.faults) && status == CQE_SUCCESS)
-		faults_send(e, qp, cqe_opcode_of(wqe->opcode), &status, &verr);
+	if (unlikely(e->config.faults) && status == CQE_SUCCESS) {
+		status = faults_send(e, qp, cqe_opcode_of(wqe->opcode));
+		verr = !status			   ? VERR_NONE :
+		       status == CQE_WR_FLUSH_ERR ? VERR_FLUSHED :
+						     VERR_FAULT_RULE;
+	}
 	completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
 	if (unlikely(qp->is_counted))
 		count_sent(qp, wqe, status);
