@@ -6,7 +6,7 @@ u64 bench_draw(void *arg)
 	return rng_next(arg);
 }
 
-void bench_make(struct bench *b, u32 capacity, u32 half_open)
+static void make(struct bench *b, u32 capacity, u32 half_open, u16 (*reject)(void *arg), void *arg)
 {
 	const struct cm_options options = { .random = bench_draw,
 					    .random_arg = &b->rng,
@@ -15,6 +15,8 @@ void bench_make(struct bench *b, u32 capacity, u32 half_open)
 					    .ca_guid = 0xabcd,
 					    .capacity = capacity,
 					    .half_open = half_open,
+					    .reject = reject,
+					    .reject_arg = arg,
 					    .listeners = 4 };
 
 	*b = (struct bench){ .rng = { 1 },
@@ -25,6 +27,16 @@ void bench_make(struct bench *b, u32 capacity, u32 half_open)
 				       .interface = 4,
 				       .life = 14 } };
 	assert_int_equal(cm_create(&options, &b->cm), 0);
+}
+
+void bench_make(struct bench *b, u32 capacity, u32 half_open)
+{
+	make(b, capacity, half_open, NULL, NULL);
+}
+
+void bench_make_rejecting(struct bench *b, u16 (*reject)(void *arg), void *arg)
+{
+	make(b, 64, 0, reject, arg);
 }
 
 void bench_unmake(struct bench *b)

@@ -30,6 +30,8 @@ struct bench {
 
 u64 bench_draw(void *rng);
 void bench_make(struct bench *b, u32 capacity, u32 half_open);
+/* With cm_options.reject. */
+void bench_make_rejecting(struct bench *b, u16 (*reject)(void *arg), void *arg);
 /* This connection, the last that is open. */
 void bench_close(struct bench *b, struct cm_conn *c);
 /* Closes nothing: remaining connections are left on purpose. */

@@ -101,6 +101,56 @@ static void cm_listen__by_address(void **state)
 	bench_unmake(&b);
 }
 
+/* The reasons, of one REQ each. */
+static u16 reject_in_turn(void *arg)
+{
+	const u16 **next = arg;
+
+	return *(*next)++;
+}
+
+/* A request that the owner rejects leaves nothing behind, and costs the listener no room. */
+static void cm_listen__owner_rejects(void **state)
+{
+	static const u16 reasons[] = { 28, 8, 0, 28 };
+	const u16 *next = reasons;
+	struct cm_mad req;
+	struct cm_event e;
+	struct bench b;
+
+	bench_make_rejecting(&b, reject_in_turn, &next);
+	bench_listen(&b, 1);
+	for (u32 i = 0; i < 2; i++) {
+		struct cm_mad rej;
+
+		req = bench_req(&b, PEER + i);
+		assert_int_equal(bench_input(&b, &req), CM_DROP_refused);
+		rej = bench_sent(&b, CM_REJ);
+		assert_int_equal(rej.rej.reason, reasons[i]);
+		assert_int_equal(rej.rej.about, CM_ABOUT_REQ);
+		assert_int_equal(rej.remote_id, PEER + i);
+		assert_int_equal(rej.tid, req.tid);
+		bench_no_event(&b);
+	}
+	assert_int_equal(cm_stats(b.cm)->in_use, 0);
+	req = bench_req(&b, PEER + 2);
+	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
+	e = bench_event(&b, CM_EVENT_REQUEST);
+	/* neither a repeated request nor one without room or a listener is asked about */
+	bench_input(&b, &req);
+	req = bench_req(&b, PEER + 3);
+	assert_int_equal(bench_input(&b, &req), CM_DROP_backlog);
+	req.req.service_id++;
+	assert_int_equal(bench_input(&b, &req), CM_DROP_refused);
+	cm_close(b.cm, e.conn, b.now_ns);
+	/* nor a request of another kind */
+	req = (struct cm_mad){ .kind = CM_SIDR_REQ, .tid = 9, .local_id = PEER + 4 };
+	req.sidr_req.service_id = BENCH_SERVICE;
+	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
+	assert_ptr_equal(next, reasons + 3);
+	bench_unmake(&b);
+}
+
 static void cm_listen__errors(void **state)
 {
 	struct cm_service s = { .id = 1, .families = CM_IPV4 };
@@ -500,6 +550,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cm_listen__by_address),
+		cmocka_unit_test(cm_listen__owner_rejects),
 		cmocka_unit_test(cm_listen__errors),
 		cmocka_unit_test(input_req__ip_header),
 		cmocka_unit_test(cm_take__makes_room_in_the_backlog),

@@ -44,6 +44,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		"complete RETRY_EXC_ERR send qp=1 nth=1..3; late 2ms recv; hold read write",
 		"rnr timer=12 rc.send.first round=1; nak remote-access psn=+2; credits=0 times=4",
 		"event PORT_ERR ibv_poll_cq nth=2\ncnp p=10%; ecn rc.write last",
+		"reject cm.req reason=8 h1 nth=2..3; reject cm.req p=50%",
 	};
 
 	if (!fuzz_seed_dir())
@@ -92,6 +93,7 @@ static void ask_endpoint(const char *text, const u8 *data, size_t len)
 		const struct cqe cqe = { .opcode = data[i], .qpn = qp.qpn };
 
 		fault_call(&table, data[i] % LAB_NUM_CALLS, &event);
+		fault_reject(&table);
 		if (!faults)
 			continue;
 		faults->request(faults->arg, &qp, &p, i & 1, &request);

@@ -46,6 +46,16 @@ reported() {
 	need_hits completion 1 'complete RETRY_EXC_ERR h2 send nth=50'
 }
 
+# The client learns the reason; the server sees nothing of the request.
+rejected() {
+	lab rejected --fault 'reject cm.req h1 nth=1' --wait 1 --h1 'rping -s -a $LAB_IP1 -C 3 -v' \
+		--h2 'rping -c -a $LAB_IP1 -C 3'
+	[ $? -ne 0 ] || fail "rping survives a rejected request"
+	need_line rejected 'RDMA_CM_EVENT_REJECTED, error 28'
+	need_hits rejected 1 'reject cm.req h1 nth=1'
+	need_line rejected '^xroce lab:     h1 cm.req 1$'
+}
+
 # A rule that no process hit fails the lab; a wrong one is found before it.
 missed() {
 	pingpong missed --fault 'fail ibv_create_ah ENOMEM'
@@ -130,6 +140,7 @@ each_call() {
 
 run_case survived survived
 run_case reported reported
+run_case rejected rejected
 run_case missed missed
 run_case bugs bugs
 run_long_case killed killed

@@ -176,7 +176,7 @@ static void wrong_rules_of_endpoints_name_the_word(void **state)
 		{ "credits:0 x", "credits:0" },
 		{ "cnps x", "cnps" },
 		{ "ecns x", "ecns" },
-		{ "reject x", "reject" },
+		{ "refuse x", "refuse" },
 		{ "fail, x", "fail," },
 		{ "nack x", "nack" },
 		{ "kill x", "kill" },
@@ -332,6 +332,20 @@ static void wrong_rules_of_endpoints_name_the_word(void **state)
 		{ "ecn p=", "p=" },
 		{ "ecn h1>h2", "h1>h2" },
 		{ "ecn recv", "recv" },
+		{ "reject", NULL },
+		{ "reject cm.rep", "cm.rep" },
+		{ "reject cm", "cm" },
+		{ "reject h1", "h1" },
+		{ "reject cm.req cm.req", "cm.req" },
+		{ "reject cm.req h1>h2", "h1>h2" },
+		{ "reject cm.req reason=0", "reason=0" },
+		{ "reject cm.req reason=65536", "reason=65536" },
+		{ "reject cm.req reason=28x", "reason=28x" },
+		{ "reject cm.req reason=", "reason=" },
+		{ "reject cm.req qp=1", "qp" },
+		{ "reject cm.req psn=1", "psn" },
+		{ "reject cm.req timer=1", "timer" },
+		{ "nak operational reason=8", "reason" },
 		{ "drop h1", "h1" },
 		{ "drop timer=1", "timer" },
 		{ "drop send", "send" },
@@ -422,6 +436,12 @@ static void rules_of_endpoints_have_what_they_say(void **state)
 	assert_int_equal(lab_rule_place(&r), LAB_AT_ANSWERS);
 	assert_int_equal(r.value, 7);
 	assert_int_equal(r.host, 3);
+	r = rule_of("reject cm.req h2 nth=3 reason=8");
+	assert_int_equal(lab_rule_place(&r), LAB_AT_CM);
+	assert_int_equal(r.value, 8);
+	assert_int_equal(r.host, 2);
+	assert_int_equal(r.nth.from, 3);
+	assert_int_equal(rule_of("reject cm.req").value, 28);
 	r = rule_of("drop rc.ack");
 	assert_int_equal(lab_rule_place(&r), LAB_AT_CABLE);
 }
@@ -505,6 +525,25 @@ static void calls_fail_by_their_number(void **state)
 	assert_int_equal(event, LAB_EVENT_PORT_ERR);
 	assert_int_equal(fault_call(&table, CALL_ibv_create_qp, &event), 0);
 	assert_int_equal(event, LAB_NUM_EVENTS);
+}
+
+static void requests_are_rejected_by_their_number(void **state)
+{
+	table_begin("reject cm.req nth=2..3; reject cm.req reason=8 nth=3..4", 1);
+	assert_null(fault_engine(&table));
+	assert_int_equal(call(CALL_ibv_create_qp), 0);
+	assert_int_equal(fault_reject(&table), 0);
+	assert_int_equal(fault_reject(&table), 28);
+	assert_int_equal(fault_reject(&table), 28); /* the first rule's */
+	assert_int_equal(fault_reject(&table), 8);
+	assert_int_equal(fault_reject(&table), 0);
+	assert_int_equal(results.result[0].matched, 5);
+	assert_int_equal(results.result[0].hits, 2);
+	assert_int_equal(results.result[1].hits, 2);
+	assert_string_equal(results.result[1].shown[1], "cm.req 4");
+	table_begin("fail ibv_reg_mr EIO; rnr", 1);
+	assert_int_equal(fault_reject(&table), 0);
+	assert_int_equal(results.result[0].matched, 0);
 }
 
 /* A share depends on seed, rule and the call's number, not on other rules' calls. */
@@ -1018,6 +1057,7 @@ int main(void)
 		cmocka_unit_test(rules_of_endpoints_have_what_they_say),
 		cmocka_unit_test(tables_are_lists_of_rules),
 		cmocka_unit_test(calls_fail_by_their_number),
+		cmocka_unit_test(requests_are_rejected_by_their_number),
 		cmocka_unit_test(calls_fail_by_chance),
 		cmocka_unit_test(long_rules_are_refused),
 		cmocka_unit_test(kinds_are_selected_by_their_names),

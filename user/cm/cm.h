@@ -32,6 +32,12 @@ struct cm_listener;
 struct cm_options {
 	u64 (*random)(void *arg); /* ids and hashes; cryptographic outside tests */
 	void *random_arg;
+	/*
+	 * Called for each REQ that a listener would get. Returns the reason of the REJ that answers
+	 * it instead, or 0. NULL: none is rejected so.
+	 */
+	u16 (*reject)(void *arg);
+	void *reject_arg;
 	/* Communication ids: id_count from id_first on, without 0, at least twice the capacity. */
 	u32 id_first, id_count;
 	u64 ca_guid;

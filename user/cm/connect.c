@@ -163,7 +163,7 @@ int cm_ready(struct cm *cm, struct cm_conn *c, const void *data, u32 len, u64 no
  */
 
 static void refuse_with(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
-			enum cm_reason reason, enum cm_sidr_status status)
+			u16 reason, enum cm_sidr_status status)
 {
 	struct cm_mad reply;
 
@@ -228,6 +228,7 @@ static enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, con
 				  u64 service_id, struct cm_event *event)
 {
 	const struct gid *address = &path->local;
+	u16 reason;
 
 	memset(event, 0, sizeof(*event));
 	if (cm_service_is_ip(service_id)) {
@@ -251,6 +252,13 @@ static enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, con
 	if (!conn_admits(cm)) {
 		refuse_with(cm, path, m, CM_REJ_NO_RESOURCES, CM_SIDR_REJECTED);
 		return CM_DROP_resources;
+	}
+	reason = m->kind == CM_REQ && cm->options.reject ?
+			 cm->options.reject(cm->options.reject_arg) :
+			 0;
+	if (reason) {
+		refuse_with(cm, path, m, reason, CM_SIDR_REJECTED);
+		return CM_DROP_refused;
 	}
 	event->path = *path;
 	return CM_DROP_none;

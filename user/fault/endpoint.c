@@ -125,6 +125,28 @@ int fault_call(struct fault_table *t, enum lab_call call, enum lab_event *event)
 	return err;
 }
 
+u16 fault_reject(struct fault_table *t)
+{
+	u16 reason = 0;
+	bool hit;
+
+	if (!(t->places & 1u << LAB_AT_CM))
+		return 0;
+	spin_lock_if(true, &t->lock);
+	for (u32 i = 0; i < t->num; i++) {
+		struct lab_rule *r = &t->rule[i];
+		const struct lab_identity id = { .step = number_of(r), .round = 1 };
+
+		if (lab_rule_place(r) != LAB_AT_CM)
+			continue;
+		snprintf(select_by(t, i, 0, &id, &hit), FAULT_SHOWN_TEXT, "cm.req %u", id.step);
+		if (hit && !reason)
+			reason = (u16)r->value;
+	}
+	spin_unlock(&t->lock);
+	return reason;
+}
+
 /* ---- the engine's questions ---- */
 
 static enum lab_work work_of(u32 opcode)
@@ -322,7 +344,7 @@ static void ask_request(void *arg, const struct qp *qp, const struct packet *p, 
 
 const struct engine_faults *fault_engine(struct fault_table *t)
 {
-	if (!(t->places & ~(1u << LAB_AT_CALLS)))
+	if (!(t->places & ~(1u << LAB_AT_CALLS | 1u << LAB_AT_CM)))
 		return NULL;
 	t->engine = (struct engine_faults){ .arg = t,
 					    .request = ask_request,

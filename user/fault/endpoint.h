@@ -76,4 +76,7 @@ void fault_know_qp(struct fault_table *t, u32 qpn);
  */
 int fault_call(struct fault_table *t, enum lab_call call, enum lab_event *event);
 
+/* Counts a request for a connection. Returns the reason with which a rule rejects it, or 0. */
+u16 fault_reject(struct fault_table *t);
+
 #endif

@@ -10,6 +10,8 @@
 #define DELAY_MAX_NS (60 * (u64)NSEC_PER_SEC)
 #define LAB_WORDS    16
 #define LAB_CREDITS_MAX 32768 /* the most that an AETH can name */
+#define REJ_REASON_MAX 0xffff
+#define REJ_BY_CONSUMER 28 /* the reason of rdma_reject(3) */
 
 /* ---- words ---- */
 
@@ -176,6 +178,7 @@ enum {
 	TAKES_WORK = 1 << 5,
 	TAKES_CALL = 1 << 6,
 	TAKES_TIMER = 1 << 7,
+	TAKES_REASON = 1 << 8,
 	TAKES_PACKET = TAKES_KIND | TAKES_PSN | TAKES_QP,
 };
 
@@ -200,10 +203,11 @@ static const struct {
 	[LAB_CREDITS] = { "credits", LAB_AT_ANSWERS, TAKES_HOST | TAKES_QP },
 	[LAB_CNP] = { "cnp", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET },
 	[LAB_ECN] = { "ecn", LAB_AT_RESPONDER, TAKES_HOST | TAKES_PACKET },
+	[LAB_REJECT] = { "reject", LAB_AT_CM, TAKES_HOST | TAKES_REASON },
 };
 #define VERBS_TEXT                                                                                 \
 	"drop, duplicate, delay, swap, corrupt, mark, fail, complete, late, hold, event, rnr, "    \
-	"nak, credits, cnp or ecn"
+	"nak, credits, cnp, ecn or reject"
 
 #define X(name, ...) #name,
 static const char *const calls[] = { LAB_CALLS(X) };
@@ -339,6 +343,16 @@ static bool parse_nak(const struct words *w, u32 *i, struct lab_rule *r)
 	return true;
 }
 
+/* Of the MADs that a REJ answers, the request alone: a refused REP is the client's own fault. */
+static bool parse_reject(const struct words *w, u32 *i, struct lab_rule *r)
+{
+	static const char *const kind = "cm.req";
+	u32 only;
+
+	r->value = REJ_BY_CONSUMER;
+	return take_name(w, i, &kind, 1, "kind of MAD that is rejected", &only);
+}
+
 static bool parse_time(const struct words *w, u32 *i, struct lab_rule *r)
 {
 	const struct word *word = *i < w->num ? &w->word[*i] : NULL;
@@ -379,6 +393,8 @@ static bool parse_operands(const struct words *w, u32 *i, struct lab_rule *r)
 		return parse_event(w, i, r);
 	case LAB_NAK:
 		return parse_nak(w, i, r);
+	case LAB_REJECT:
+		return parse_reject(w, i, r);
 	default:
 		return true;
 	}
@@ -509,6 +525,10 @@ static bool parse_value(const struct words *w, const struct word *word, struct l
 			r->value <= AETH_VALUE_MASK) ||
 		       refuse(w, word, "timer is a code of an RNR NAK, 0 to %d", AETH_VALUE_MASK);
 	}
+	if (takes & TAKES_REASON && word_is(&key, "reason"))
+		return (take_number(&value, end, &r->value) && value == end && r->value &&
+			r->value <= REJ_REASON_MAX) ||
+		       refuse(w, word, "reason is the number of a REJ, 1 to %d", REJ_REASON_MAX);
 	return refuse(w, &key, "no such selector of %s; there are %snth, %sp and times",
 		      verbs[r->verb].name, takes & TAKES_QP ? "qp, " : "",
 		      takes & TAKES_PSN ? "psn, round, " : "");

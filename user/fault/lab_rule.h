@@ -20,7 +20,7 @@ enum lab_verb {
 	LAB_DROP, LAB_DUPLICATE, LAB_DELAY, LAB_SWAP, LAB_CORRUPT, LAB_MARK,
 	/* of an endpoint */
 	LAB_FAIL, LAB_COMPLETE, LAB_LATE, LAB_HOLD, LAB_EVENT,
-	LAB_RNR, LAB_NAK, LAB_CREDITS, LAB_CNP, LAB_ECN,
+	LAB_RNR, LAB_NAK, LAB_CREDITS, LAB_CNP, LAB_ECN, LAB_REJECT,
 	LAB_VERBS
 };
 /* Where a rule acts. */
@@ -30,6 +30,7 @@ enum lab_place {
 	LAB_AT_COMPLETIONS,
 	LAB_AT_RESPONDER,   /* requests that arrive */
 	LAB_AT_ANSWERS,	    /* acknowledgements that leave */
+	LAB_AT_CM,	    /* requests for a connection that arrive */
 };
 enum lab_part { LAB_PAYLOAD, LAB_ICRC, LAB_QPN, LAB_PSN, LAB_OPCODE, LAB_PKEY };
 
@@ -58,7 +59,7 @@ struct lab_rule {
 	u32 status;	     /* of LAB_COMPLETE: as enum ibv_wc_status */
 	u32 event;	     /* of LAB_EVENT: enum lab_event */
 	u32 works;	     /* kinds of completions, a bit for each enum lab_work; 0: any */
-	u32 value;	     /* the AETH's: RNR timer, NAK code, credits */
+	u32 value;	     /* the AETH's: RNR timer, NAK code, credits; the REJ's reason */
 	bool has_timer;
 	bool any_kind;
 	struct lab_kinds kinds;

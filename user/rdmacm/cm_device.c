@@ -268,9 +268,15 @@ static void cm_device_timer(struct cm_timer *timer)
 	cm_device_turn(dev);
 }
 
+static u16 cm_device_reject(void *arg)
+{
+	return xroce_cm_reject();
+}
+
 static int cm_device_make_cm(struct rdmacm_device *dev, struct cm **out)
 {
 	struct cm_options options = { .random = cm_device_random,
+				      .reject = cm_device_reject,
 				      .listeners = LISTENERS_MAX,
 				      .half_open = HALF_OPEN_MAX };
 	int err = -xroce_cm_place(dev->own, &options.id_first, &options.id_count);

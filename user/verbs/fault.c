@@ -14,6 +14,7 @@
 #include "../fault/endpoint.h"
 #include "../os/complain.h"
 #include "objects.h"
+#include "xroce_cm.h"
 
 bool faults_are_on;
 
@@ -194,6 +195,11 @@ bool fault_fails(struct ibv_context *context, enum lab_call call)
 	if (err)
 		errno = err;
 	return err;
+}
+
+EXPORT uint16_t xroce_cm_reject(void)
+{
+	return unlikely(faults_are_on) ? fault_reject(table) : 0;
 }
 
 void fault_know(const struct vqp *vqp)

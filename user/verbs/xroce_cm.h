@@ -78,6 +78,12 @@ void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6]);
 enum xroce_cm_count { XROCE_CM_SILENT, XROCE_CM_HALF_OPEN };
 void xroce_cm_count(struct ibv_context *context, enum xroce_cm_count what);
 
+/*
+ * Counts a REQ that has arrived. Returns the reason with which a rule of XROCE_FAULT rejects it, or
+ * 0.
+ */
+uint16_t xroce_cm_reject(void);
+
 /* Returns the ifindex of the device's interface, 0 if the device is not this library's. */
 int xroce_device_ifindex(struct ibv_device *device);
 
