@@ -126,12 +126,30 @@ static void dead_one__stops_the_others_once(void **state)
 	end();
 }
 
+/* Half as many receivers as the table has entries, of one subnet and QP number: nearly all stay. */
+static void subnet__fills_all_sets(void **state)
+{
+	const u32 receivers = CREDIT_SETS * CREDIT_WAYS / 2;
+	struct path path;
+
+	begin("subnet", 10 * NSEC_PER_USEC);
+	for (u32 i = 0; i < receivers; i++) {
+		path = t.s.path;
+		path.peer.raw[15] = (u8)(100 + i);
+		post(0, &path, 1);
+	}
+	world_run(t.s.w);
+	check(t.s.w, t.s.a->qp->credit_peers->known >= receivers * 3 / 4);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bursts__in_turn),
 		cmocka_unit_test(bursts__then_reset),
 		cmocka_unit_test(dead_one__stops_the_others_once),
+		cmocka_unit_test(subnet__fills_all_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,11 +250,13 @@ static void credit_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
 /* Returns the set of a UD QP's receivers that this one belongs to. */
 static struct credit_peer *credit_set(const struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
-	u64 half[2];
+	u64 half[2], h;
 
 	memcpy(half, peer->raw, sizeof(half));
-	half[0] = (half[0] ^ half[1] ^ dest_qpn) * 0x9e3779b97f4a7c15ull;
-	return qp->credit_peers->peer[half[0] >> 32 & (CREDIT_SETS - 1)];
+	/* an address's last byte is the highest of its half: a product alone keeps it there */
+	h = (half[0] ^ half[1] ^ dest_qpn) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
+	return qp->credit_peers->peer[h >> 32 & (CREDIT_SETS - 1)];
 }
 
 static bool credit_is_to(const struct credit_peer *c, u32 dest_qpn, const struct gid *peer)
