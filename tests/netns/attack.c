@@ -232,12 +232,11 @@ static bool kind_misaddressed(struct forgery *f)
 	u8 *bth = f->bytes + f->bth;
 
 	spoil(f);
-	switch (roll(5)) {
+	switch (roll(4)) {
 	case 0: put16(bth + 2, 0x8000 | (1 + roll(0x7ffe))); break;
 	case 1: bth[1] |= (u8)(1 + roll(15)); break;
 	case 2: bth[0] = (u8)((bth[0] & 0x1f) | (1 + roll(4)) << 5); break;
-	case 3: bth[0] = (u8)(0x1e + roll(2)); break;
-	case 4: f->bytes[f->ip + (f->ipv6 ? 23 : 15)] ^= 0x10; break;
+	case 3: f->bytes[f->ip + (f->ipv6 ? 23 : 15)] ^= 0x10; break;
 	}
 	return true;
 }
