@@ -143,7 +143,12 @@ static void set_ah_attr(struct vqp *vqp, const struct ibv_ah_attr *attr)
 	} while (handle != vqp);
 }
 
-/* Returns 0 or a positive errno. */
+/*
+ * Returns 0 or a positive errno: ENOENT, the handle was changed or destroyed; EIO, the device is
+ * gone or its context closed; EINVAL, a mask, transition or value that ibv_modify_qp(3) excludes;
+ * EOPNOTSUPP, attributes that ibv_query_device() does not announce; EHOSTUNREACH, ENETUNREACH and
+ * others of ah_resolve(); ENOMEM, no memory for outstanding READs. XROCE_FAULT can add more.
+ */
 static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vqp *vqp = to_vqp(qp);
