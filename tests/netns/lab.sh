@@ -328,7 +328,8 @@ programs_misbehave() {
 # The same packets under load, a hundred times. Requests alone: the report shows three packets of a
 # rule, and load decides how many acknowledgements there are.
 hundred_runs() {
-	local i load=() options=(--fault 'drop rc.send p=3%' --fault 'duplicate rc.send p=2%' --seed 5)
+	local i load=() options=(--fault 'drop rc.send p=3% round=1' \
+		--fault 'duplicate rc.send p=2% round=1' --seed 5)
 	pingpong first "${options[@]}"
 	need_status $? 0 first
 	for i in 1 2 3 4; do
