@@ -158,8 +158,8 @@ static void tx_udp__each_packet_is_correct(void **state)
 	}
 	/* 4 of 5, 3 of 4 (the empty one is last) and 1 of 2 follow another one */
 	assert_int_equal(n, 4 + 3 + 1);
-	/* the first packets have the port of a socket on trial */
-	assert_int_equal(ports, 2);
+	/* also the first packets, by a socket on trial */
+	assert_int_equal(ports, 1);
 	assert_int_equal(stats.tx_udp, ARRAY_SIZE(lengths));
 	assert_int_equal(stats.tx_udp_sends, 4);
 	assert_int_equal(stats.tx_lost, 0);

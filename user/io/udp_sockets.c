@@ -51,14 +51,44 @@ static int udp_set_group_device(u32 ifindex, int fd, bool is_ipv6)
 			 setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
 }
 
-/* Sets up a socket with any source port: *port. Returns 0, or -1 with errno set. */
+static void udp_share_port(int fd, int on)
+{
+	/* unlike SO_REUSEADDR with sockets of the same user alone */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+}
+
+/*
+ * Binds to the port of another of this process's sockets, or to a free one if port is 0 or that
+ * fails: the process may have another user since. Returns 0, or -1 with errno set.
+ */
+static int udp_bind(int fd, bool is_ipv6, u16 port)
+{
+	struct sockaddr_in6 at = { .sin6_family = is_ipv6 ? AF_INET6 : AF_INET,
+				   .sin6_port = htons(port) };
+	const socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+	udp_share_port(fd, port != 0);
+	if (port && !bind(fd, (const struct sockaddr *)&at, len))
+		return 0;
+	at.sin6_port = 0;
+	udp_share_port(fd, false);
+	if (bind(fd, (const struct sockaddr *)&at, len))
+		return -1;
+	udp_share_port(fd, true);
+	return 0;
+}
+
+/*
+ * Sets up a socket with the source port *port, or any, which it sets *port to. Returns 0, or -1
+ * with errno set.
+ */
 static int udp_set_up(u32 ifindex, int fd, bool is_ipv6, int bytes, u16 *port)
 {
 	const int one = 1;
 	/* and no regard to ICMP messages, which any host can send */
 	const int never = is_ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
-	struct sockaddr_in6 at = { .sin6_family = is_ipv6 ? AF_INET6 : AF_INET };
-	socklen_t len = is_ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	struct sockaddr_in6 at = { 0 };
+	socklen_t len = sizeof(at);
 
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -66,7 +96,7 @@ static int udp_set_up(u32 ifindex, int fd, bool is_ipv6, int bytes, u16 *port)
 	    (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one))) ||
 	    setsockopt(fd, is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		       is_ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &never, sizeof(never)) ||
-	    bind(fd, (const struct sockaddr *)&at, len) ||
+	    udp_bind(fd, is_ipv6, *port) ||
 	    getsockname(fd, (struct sockaddr *)&at, &len))
 		return -1;
 	/* the port is at the same place in both families */
@@ -74,14 +104,17 @@ static int udp_set_up(u32 ifindex, int fd, bool is_ipv6, int bytes, u16 *port)
 	return 0;
 }
 
-/* Returns 0, or -errno with out->fd -1. bytes: of its buffer. */
-static int udp_open(u32 ifindex, bool is_ipv6, int bytes, struct udp_socket *out)
+/*
+ * Returns 0, or -errno with out->fd -1. bytes: of its buffer. port: that of another socket, so that
+ * packets of a flow keep their source port, or 0.
+ */
+static int udp_open(u32 ifindex, bool is_ipv6, int bytes, u16 port, struct udp_socket *out)
 {
 	const int fd = socket(is_ipv6 ? AF_INET6 : AF_INET,
 			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int err = fd < 0 ? -errno : 0;
 
-	*out = (struct udp_socket){ .fd = -1, .is_ipv6 = is_ipv6 };
+	*out = (struct udp_socket){ .fd = -1, .is_ipv6 = is_ipv6, .port = port };
 	if (!err && udp_set_up(ifindex, fd, is_ipv6, bytes, &out->port))
 		err = -errno;
 	if (!err)
@@ -141,7 +174,7 @@ static struct udp_socket *trial_begin(struct udp_sockets *s, struct udp_peer *p)
 	if (shared->fd < 0)
 		return NULL;
 	o = trial_place(s);
-	if (udp_open(s->ifindex, shared->is_ipv6, TRIAL_BUFFER, o))
+	if (udp_open(s->ifindex, shared->is_ipv6, TRIAL_BUFFER, shared->port, o))
 		return NULL;
 	/* this may be a thread that has entered another network namespace */
 	if (netdev_netns_of(o->fd) != netdev_netns_of(shared->fd)) {
@@ -245,7 +278,7 @@ static void udp_renew(struct udp_sockets *s, struct udp_socket *o)
 {
 	struct udp_socket next;
 
-	if (udp_open(s->ifindex, o->is_ipv6, SHARED_BUFFER, &next))
+	if (udp_open(s->ifindex, o->is_ipv6, SHARED_BUFFER, o->port, &next))
 		return;
 	/* as in trial_begin() */
 	if (netdev_netns_of(next.fd) == netdev_netns_of(o->fd)) {
@@ -304,7 +337,7 @@ int udp_sockets_open(struct udp_sockets *s, u32 ifindex)
 	s->peers = calloc(PEER_SETS * PEER_WAYS, sizeof(*s->peers));
 	err = s->peers ? kernel_random(&s->seed, sizeof(s->seed)) : -ENOMEM;
 	for (u32 i = 0; !err && i < 2; i++)
-		err = udp_open(ifindex, i, SHARED_BUFFER, &s->shared[i]);
+		err = udp_open(ifindex, i, SHARED_BUFFER, 0, &s->shared[i]);
 	/* a host without IPv6 has no IPv6 addresses to send from */
 	if (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL)
 		err = 0;
