@@ -15,7 +15,7 @@ table=$here/exports.tsv nodes='IBVERBS|XROCE'
 
 check exports__are_those_of_the_table same_symbols
 check exports__each_with_bad_arguments named_in "$here/man_arguments.c"
-check exports__count count_is $((94 + 469 + 10))
+check exports__count count_is $((94 + 469 + 11))
 check exports__none_without_a_version nothing_unversioned
 check exports__soname soname_is libibverbs.so.1
 check exports__link_for_dlopen development_link

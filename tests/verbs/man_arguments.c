@@ -26,9 +26,8 @@
  *     ibv_qp_attach_comp_cntr, ibv_query_port_speed, ibv_reg_buf_mr, ibv_reg_mr_ex
  *
  * Our librdmacm alone calls xroce_cm_bind, xroce_cm_count, xroce_cm_create_ah, xroce_cm_heard,
- * xroce_cm_hide, xroce_cm_place, xroce_cm_show,
- * xroce_cm_unbind, xroce_create_qp1 and xroce_device_ifindex. verbs_allow_disassociate_destroy is
- * a variable.
+ * xroce_cm_hide, xroce_cm_place, xroce_cm_reject, xroce_cm_show, xroce_cm_unbind, xroce_create_qp1
+ * and xroce_device_ifindex. verbs_allow_disassociate_destroy is a variable.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
